@@ -1,0 +1,57 @@
+"""quiltwork: private releases from data where people and moments are tied to each other.
+
+Every public name is imported on first use, so that `import quiltwork` costs little more than
+NumPy and a command pays only for the rooms it enters.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from quiltwork._version import __version__
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    QuiltworkError,
+    QuiltworkWarning,
+    StorageError,
+    UnsupportedError,
+)
+
+_ROOMS = {
+    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
+    "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
+    "quiltwork.release": ("release",),
+    "quiltwork.counts": ("GeometricMechanism",),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_MODULES = ("queries",)
+
+__all__ = [  # noqa: PLE0604
+    "BudgetExceeded",
+    "InvalidInputError",
+    "NotPrivateError",
+    "QuiltworkError",
+    "QuiltworkWarning",
+    "StorageError",
+    "UnsupportedError",
+    "__version__",
+    *_HOME,
+    *_MODULES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"quiltwork.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'quiltwork' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,77 @@
+"""Exact numbers and rounding towards privacy.
+
+Budgets are fractions, never binary floats: a float is read as its shortest decimal, so that ten
+releases of 0.1 fit a budget of 1.0. Where floating point must decide, costs round up and budgets
+round down (`docs/theory/rounding.md`).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError
+
+Number: TypeAlias = int | float | Fraction | Decimal
+
+
+def to_fraction(value: object, name: str) -> Fraction:
+    """Read a number exactly; a float is read as its shortest decimal.
+
+    Raises:
+        InvalidInputError: for booleans, strings, NaN, infinities and anything that is no number.
+
+    >>> to_fraction(0.1, "epsilon")
+    Fraction(1, 10)
+    """
+    if isinstance(value, (bool, np.bool_, str, bytes)) or not isinstance(
+        value, (numbers.Real, Decimal)
+    ):
+        raise InvalidInputError(
+            f"{name} must be a number, not {value!r}; give an int, float, Fraction or Decimal."
+        )
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if not math.isfinite(value):
+        raise InvalidInputError(f"{name} must be finite, not {value!r}.")
+    return Fraction(value) if isinstance(value, Decimal) else Fraction(str(value))
+
+
+def positive_fraction(value: object, name: str) -> Fraction:
+    """Read a number > 0 exactly, as `to_fraction` does.
+
+    >>> positive_fraction(-1, "epsilon")
+    Traceback (most recent call last):
+        ...
+    quiltwork.errors.InvalidInputError: epsilon must be greater than 0, not -1.
+    """
+    fraction = to_fraction(value, name)
+    if fraction <= 0:
+        raise InvalidInputError(f"{name} must be greater than 0, not {value!r}.")
+    return fraction
+
+
+def float_up(value: Fraction) -> float:
+    """Return the least float at or above `value`: for costs and noise scales."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """Return the largest float at or below `value`: for budgets."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def integer(value: object, name: str, minimum: int) -> int:
+    """Read an integer at or above `minimum`; booleans and floats are refused."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise InvalidInputError(f"{name} must be an integer, not {value!r}.")
+    if int(value) < minimum:
+        raise InvalidInputError(f"{name} must be at least {minimum}, not {value!r}.")
+    return int(value)
