@@ -29,7 +29,7 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("queries",)
 
-__all__ = [  # noqa: PLE0604
+__all__ = [
     "BudgetExceeded",
     "InvalidInputError",
     "NotPrivateError",

@@ -1,0 +1,76 @@
+# Needs Python 3.11 or newer, make and a package registry; everything else is set up in .venv.
+# `make demo` installs only the package's own dependencies there; the other targets add the rest.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+REQ := requirements
+WORKERS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The first interpreter that starts and is recent enough.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint docs bench evidence lock hooks clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.core ## the main job on embedded data, ending with an HTML report
+	@$(BIN)/quiltwork demo
+
+test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site, coverage (ARGS="-k name" for some)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(if $(ARGS),$(ARGS),--cov)
+
+lint: $(VENV)/.dev ## ruff (rules and format) and mypy in strict mode
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+docs: $(VENV)/.dev ## the documentation site in docs/_build/html; a warning is an error
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.dev ## time quiltwork against its peers (ONLY=name for one); results in bench/results
+	@$(BIN)/python -m bench.run $(ONLY)
+
+evidence: $(VENV)/.dev ## the full counts behind the guarantees (ONLY=name, FORCE=1); results in evidence/results
+	@$(BIN)/python -m evidence.run $(if $(FORCE),--force) $(ONLY)
+
+lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
+	$(COMPILE) pyproject.toml --extra data --extra plot $(REQ)/dev.in -o $(REQ)/dev.txt
+	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
+	$(COMPILE) $(REQ)/build.in -c $(REQ)/dev.txt -o $(REQ)/build.txt
+
+hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every commit
+	@$(BIN)/pre-commit install
+
+clean: ## remove the virtual environment and everything generated
+	rm -rf $(VENV) build dist docs/_build htmlcov .coverage .coverage.* \
+		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
+
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
+	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade)
+INSTALL = $(BIN)/python -m pip install --quiet --require-hashes
+INSTALL_PACKAGE = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "quiltwork needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+
+# A stamp is newer than what it was made from, so a second run starts at once.
+$(VENV)/.core: $(REQ)/core.txt $(REQ)/build.txt pyproject.toml | $(BIN)/python
+	@echo "installing the package and its dependencies in $(VENV)"
+	@$(INSTALL) -r $(REQ)/core.txt -r $(REQ)/build.txt
+	@$(INSTALL_PACKAGE)
+	@touch $@
+
+$(VENV)/.dev: $(REQ)/dev.txt $(VENV)/.core
+	@echo "installing what tests, docs and benches need in $(VENV) (a minute or two, once)"
+	@$(INSTALL) -r $(REQ)/dev.txt
+	@touch $@
+
+$(BIN)/uv: | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet uv

@@ -1,0 +1,74 @@
+"""What all tests share: where the shared data is, Hypothesis profiles, and the list of skips."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("evidence", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+def shared_file(name: str) -> Path:
+    """The path of a shared file, for example `data/adult.csv.gz`; skips the test without it."""
+    folder = Path(os.environ.get("QUILTWORK_SHARED") or ROOT.parent / "shared")
+    path = folder / name
+    if not path.exists():
+        pytest.skip(
+            f"shared data absent: {name} (set QUILTWORK_SHARED to the folder that holds it)"
+        )
+    return path
+
+
+@pytest.fixture(scope="session", name="shared_file")
+def shared_file_fixture():
+    """`shared_file("data/adult.csv.gz")` gives its path, or skips the test with the reason."""
+    return shared_file
+
+
+def allowed_reasons() -> list[str]:
+    lines = ALLOWED_SKIPS.read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def skip_reasons(config: pytest.Config) -> dict[str, int]:
+    """How many tests were skipped for each reason."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    counts: dict[str, int] = {}
+    for report in reporter.stats.get("skipped", []) if reporter else []:
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = text.removeprefix("Skipped: ")
+        counts[reason] = counts.get(reason, 0) + 1
+    return counts
+
+
+def unexplained(config: pytest.Config) -> list[str]:
+    allowed = allowed_reasons()
+    return [r for r in skip_reasons(config) if not any(r.startswith(start) for start in allowed)]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if IN_CI and session.exitstatus == pytest.ExitCode.OK and unexplained(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    counts = skip_reasons(terminalreporter.config)
+    terminalreporter.section("skips")
+    for reason, count in sorted(counts.items()):
+        terminalreporter.line(f"{count} x {reason}")
+    if not counts:
+        terminalreporter.line("none")
+    if IN_CI and unexplained(terminalreporter.config):
+        terminalreporter.line(f"refused in CI: a reason above is not in {ALLOWED_SKIPS.name}")
