@@ -1,1 +1,57 @@
-"""To be described."""
+"""Reports: self-contained HTML pages with their figures.
+
+A page is one file: style and figures are inline, nothing is fetched. Figures are plain data
+(`charts`) drawn as SVG without any plotting library (`draw`); with the `plot` extra the same
+charts become PNG files (`plots`), and a matplotlib figure can be put on a page.
+"""
+
+from quiltwork.report.charts import (
+    Chart,
+    Estimate,
+    IntervalChart,
+    LineChart,
+    MatrixChart,
+    Series,
+    chart_from_dict,
+    chart_to_dict,
+)
+from quiltwork.report.draw import inline_svg, standalone_svg
+from quiltwork.report.elements import (
+    Html,
+    bullets,
+    code,
+    facts,
+    figure,
+    joined,
+    link,
+    note,
+    paragraph,
+    section,
+    table,
+)
+from quiltwork.report.page import page
+
+__all__ = [
+    "Chart",
+    "Estimate",
+    "Html",
+    "IntervalChart",
+    "LineChart",
+    "MatrixChart",
+    "Series",
+    "bullets",
+    "chart_from_dict",
+    "chart_to_dict",
+    "code",
+    "facts",
+    "figure",
+    "inline_svg",
+    "joined",
+    "link",
+    "note",
+    "page",
+    "paragraph",
+    "section",
+    "standalone_svg",
+    "table",
+]

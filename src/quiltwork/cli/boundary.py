@@ -1,0 +1,136 @@
+"""Where every error of the command line ends: one line on stderr and an exit code.
+
+QuiltworkErrors carry their own exit code, misuse of the command line is 2, Ctrl-C is 130, a
+reader that went away (`| head`) is 141, and anything unexpected is 3. A traceback appears only
+with `--debug`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.app import app
+from quiltwork.errors import QuiltworkError, QuiltworkWarning, StorageError
+
+COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
+INTERRUPTED = 130
+READER_GONE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    if COMPLETION_VARIABLE in os.environ:
+        app.main(prog_name="quiltwork", complete_var=COMPLETION_VARIABLE)
+    options = _options(arguments)
+    as_json = "--json" in options
+    try:
+        with warnings.catch_warnings():
+            _show_own_warnings(as_json)
+            code = _invoke(arguments)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        _silence_stdout()
+        return READER_GONE
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted", "Interrupted.", as_json)
+        return INTERRUPTED
+    except Exception as error:  # the boundary: whatever it is, the user gets a sentence
+        if "--debug" in options:
+            import traceback
+
+            traceback.print_exc()
+        kind, message, code = _describe(error)
+        _complain(kind, message, as_json)
+        return code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    try:
+        with app.make_context("quiltwork", list(arguments)) as context:
+            app.invoke(context)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    return 0
+
+
+def _describe(error: Exception) -> tuple[str, str, int]:
+    """Return (kind, message, exit code) of an error."""
+    if isinstance(error, QuiltworkError):
+        return _kind(type(error)), str(error), error.exit_code
+    if isinstance(error, click.ClickException):
+        return "usage", _usage_message(error), 2
+    if isinstance(error, OSError) and error.filename is not None:
+        where = os.fspath(error.filename) if not isinstance(error.filename, int) else "a file"
+        return "storage", f"{error.strerror}: {where!r}.", StorageError.exit_code
+    return (
+        "internal",
+        f"Unexpected {type(error).__name__}: {error}. This is a fault in quiltwork; "
+        "run again with --debug for the traceback.",
+        3,
+    )
+
+
+def _kind(error_class: type[QuiltworkError]) -> str:
+    """Name the error's class as data: InvalidInputError is "invalid-input".
+
+    >>> from quiltwork.errors import BudgetExceeded
+    >>> _kind(BudgetExceeded)
+    'budget-exceeded'
+    """
+    words = re.findall("[A-Z][a-z]*", error_class.__name__.removesuffix("Error"))
+    return "-".join(words).lower()
+
+
+def _usage_message(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return message
+    return f"{message.rstrip('.')}. See '{context.command_path} --help'."
+
+
+def _complain(kind: str, message: str, as_json: bool) -> None:
+    line = " ".join(message.split())
+    document = files.dump("error", 1, {"error": {"kind": kind, "message": line}})
+    click.echo(document if as_json else f"Error: {line}", err=True)
+
+
+def _show_own_warnings(as_json: bool) -> None:
+    """Print a QuiltworkWarning as one line; leave other warnings to Python's filters."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: object) -> None:
+        if not issubclass(category, QuiltworkWarning):
+            usual(message, category, *where)  # type: ignore[arg-type]
+            return
+        line = " ".join(str(message).split())
+        document = files.dump("warning", 1, {"warning": {"message": line}})
+        click.echo(document if as_json else f"Warning: {line}", err=True)
+
+    warnings.simplefilter("always", QuiltworkWarning)
+    warnings.showwarning = show  # type: ignore[assignment]
+
+
+def _options(arguments: Sequence[str]) -> set[str]:
+    """Return what stands before a bare `--`, so that errors in parsing know the wishes too."""
+    upto = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return set(arguments[:upto])
+
+
+def _silence_stdout() -> None:
+    """Keep Python from complaining about the closed pipe once more when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,98 @@
+"""What every command is made with: `@command(example=…)`, or a `group` of such commands.
+
+    @command(example="quiltwork count people.csv --by sex --categories f,m --epsilon 1")
+    @click.argument("file")
+    def count(file: str) -> None:
+        '''Release counts from a CSV file or a number.'''
+        from quiltwork.counts import …      # heavy imports inside the function
+
+        emit(files.dump("counts", 1, body), lines)
+
+The decorator adds `--json` and `--debug` and prints the example in the help. A command returns
+None; to end with exit code 1 after a result, it calls `click.get_current_context().exit(1)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+JSON_KEY = "quiltwork.json"
+"""Where `--json` is kept in click's context; `output.as_json` reads it."""
+
+
+class ExampleCommand(click.Command):
+    """A command whose help ends with an example to copy."""
+
+    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
+        """Take `example`: one or more command lines, shown exactly as given."""
+        super().__init__(*args, **kwargs)
+        self.example = cleandoc(example)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example after the options."""
+        super().format_epilog(ctx, formatter)
+        if self.example:
+            with formatter.section("Example"):
+                for line in self.example.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class HelpGroup(click.Group):
+    """A group that shows its help when no command follows."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Turn off click's own answer, whose exit code changed between its versions."""
+        super().__init__(*args, **{**kwargs, "no_args_is_help": False})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the help if nothing was typed."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+def common_options(function: Function) -> Function:
+    """Add the options that every command has: `--json` and `--debug`.
+
+    Neither reaches the function: `emit` and `progress` know about the first, the error boundary
+    about the second. `command` already includes this.
+    """
+    json_option = click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_json,
+        help="Print one JSON document instead of text; errors become JSON too.",
+    )
+    debug_option = click.option(
+        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+    )
+    return json_option(debug_option(function))
+
+
+def command(
+    name: str | None = None, *, example: str
+) -> Callable[[Callable[..., Any]], ExampleCommand]:
+    """Make a command with the common options and an example in its help."""
+
+    def decorate(function: Callable[..., Any]) -> ExampleCommand:
+        build = click.command(name, cls=ExampleCommand, example=example)
+        return build(common_options(function))
+
+    return decorate
+
+
+def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
+    """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
+    return click.group(name, cls=HelpGroup)
+
+
+def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[JSON_KEY] = value

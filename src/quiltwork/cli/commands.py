@@ -1,0 +1,19 @@
+"""The map of commands. A new command is one line here: its name and where it lives.
+
+Commands appear in `quiltwork --help` under their group, in this order; their module is imported
+only when they are asked for (or listed).
+"""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, dict[str, str]] = {
+    "Counts": {
+        "count": "quiltwork.cli.count:count",
+    },
+    "Product": {
+        "demo": "quiltwork.cli.demo:demo",
+        "reproduce": "quiltwork.cli.reproduce:reproduce",
+        "bench": "quiltwork.cli.bench:bench",
+        "completion": "quiltwork.cli.completion:completion",
+    },
+}

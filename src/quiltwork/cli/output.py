@@ -1,0 +1,75 @@
+"""What commands print: one JSON document or lines for people on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.cli.command import JSON_KEY
+
+if TYPE_CHECKING:
+    from click._termui_impl import ProgressBar
+
+
+def as_json() -> bool:
+    """Tell whether the running command was asked for JSON."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(JSON_KEY))
+
+
+def emit(document: str, human_lines: Iterable[str]) -> None:
+    """Print the result: `document` (from `files.dump`) under `--json`, else the lines."""
+    if as_json():
+        click.echo(document)
+        return
+    for line in human_lines:
+        click.echo(line)
+
+
+def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:
+    """Draw a progress bar on stderr; nothing at all if that is no terminal, or under `--json`.
+
+    with progress(paths, "Reading") as bar:
+        for path in bar: …
+    with progress(1000, "Drawing") as bar:
+        bar.update(10)
+    """
+    steps = {"length": work} if isinstance(work, int) else {"iterable": work}
+    stream = sys.stderr if _shows_progress() else StringIO()
+    return click.progressbar(**steps, label=label, file=stream)
+
+
+def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Align a table for the terminal: numbers to the right, text to the left.
+
+    >>> print(*text_table(["sex", "count"], [["f", 12], ["m", 7]]), sep="\\n")
+    sex  count
+    f       12
+    m        7
+    """
+    cells = [[str(cell) for cell in row] for row in (header, *(list(row) for row in rows))]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    right = [
+        all(_looks_numeric(cell) for cell in column[1:]) for column in zip(*cells, strict=True)
+    ]
+    return [
+        "  ".join(
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+
+
+def _shows_progress() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json()
+
+
+def _looks_numeric(cell: str) -> bool:
+    return cell[:1] in "+-−0123456789[" and cell != ""

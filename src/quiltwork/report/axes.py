@@ -1,0 +1,79 @@
+"""Scales and tick marks: from data to places on a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    logarithmic: bool = False
+
+    def place(self, value: float) -> float:
+        """Return where a value is drawn."""
+        low, high, here = (self._measure(x) for x in (self.low, self.high, value))
+        return self.start + (here - low) / (high - low) * (self.stop - self.start)
+
+    def ticks(self) -> list[float]:
+        """Return round values within the axis, at most about six."""
+        return _decades(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
+
+    def _measure(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
+
+def axis_for(
+    values: Sequence[float], start: float, stop: float, *, logarithmic: bool, zero: bool = False
+) -> Axis:
+    """Choose an axis that holds all values; `zero` makes it include 0."""
+    usable = [v for v in values if math.isfinite(v) and (v > 0 or not logarithmic)]
+    low, high = (min(usable), max(usable)) if usable else (0.0, 1.0)
+    if logarithmic:
+        low, high = (low, high) if usable else (1.0, 10.0)
+        return Axis(low / 1.15, high * 1.15, start, stop, logarithmic=True)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        high = low + 1.0
+    margin = 0.04 * (high - low)
+    return Axis(low if low == 0 else low - margin, high + margin, start, stop)
+
+
+def label(value: float) -> str:
+    """Write a tick's value shortly.
+
+    >>> label(1000.0), label(0.25), label(1e-7)
+    ('1,000', '0.25', '1e-07')
+    """
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:.4g}"
+
+
+def _round(low: float, high: float) -> list[float]:
+    rough = (high - low) / 5
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
+    if last - first < 1:
+        return [
+            v
+            for e in range(first - 1, last + 2)
+            for m in (1, 2, 5)
+            if low <= (v := m * 10.0**e) <= high
+        ]
+    stride = max(1, math.ceil((last - first) / 6))
+    return [10.0**e for e in range(first, last + 1, stride)]

@@ -1,0 +1,181 @@
+"""Charts as SVG, drawn here so that the core install has pictures; text stays text."""
+
+from __future__ import annotations
+
+import html
+
+from quiltwork.report.axes import Axis, axis_for, label
+from quiltwork.report.charts import Chart, Estimate, IntervalChart, LineChart, MatrixChart
+from quiltwork.report.style import FIGURE_STYLE
+
+WIDTH = 720
+_LETTER = 7.3  # width of an average letter at 13 px, for margins
+
+
+def inline_svg(chart: Chart) -> str:
+    """Draw a chart for a page that carries the project's style."""
+    return _frame(chart, "")
+
+
+def standalone_svg(chart: Chart) -> str:
+    """Draw a chart as a file of its own."""
+    return _frame(chart, f"<style>{FIGURE_STYLE}</style>")
+
+
+def _frame(chart: Chart, style: str) -> str:
+    if isinstance(chart, IntervalChart):
+        body, height = _intervals(chart)
+    elif isinstance(chart, LineChart):
+        body, height = _lines(chart)
+    else:
+        body, height = _matrix(chart)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="qw" viewBox="0 0 {WIDTH} {height:.0f}" '
+        f'role="img" aria-label="{html.escape(f"{chart.title}. {chart.description}")}">'
+        f"{style}{body}</svg>"
+    )
+
+
+def _intervals(chart: IntervalChart) -> tuple[str, float]:
+    rows = chart.estimates
+    left = 16 + _LETTER * max((len(one.label) for one in rows), default=0)
+    right = 24 + _LETTER * max((len(_reading(one)) for one in rows), default=0)
+    top, step = 34.0, 32.0
+    bottom = top + step * len(rows)
+    everything = [
+        v for one in rows for v in (one.value, one.low, one.high, one.truth) if v is not None
+    ]
+    axis = axis_for(everything, left, WIDTH - right, logarithmic=False, zero=True)
+    marks = "".join(_estimate(one, axis, top + step * (i + 0.5)) for i, one in enumerate(rows))
+    legend = _interval_legend(chart, left)
+    return legend + _x_axis(axis, top, bottom, chart.axis) + marks, bottom + 44
+
+
+def _estimate(one: Estimate, axis: Axis, y: float) -> str:
+    zero, value = axis.place(0.0), axis.place(one.value)
+    parts = [
+        _text(axis.start - 10, y + 4.5, one.label, anchor="end"),
+        f'<rect class="bar" x="{min(zero, value):.1f}" y="{y - 8:.1f}" '
+        f'width="{abs(value - zero):.1f}" height="16" rx="2"/>',
+    ]
+    if one.low is not None and one.high is not None:
+        parts.append(_line("interval", axis.place(one.low), y, axis.place(one.high), y))
+    parts.append(f'<circle class="value" cx="{value:.1f}" cy="{y:.1f}" r="4.5"/>')
+    if one.truth is not None:
+        parts.append(_diamond(axis.place(one.truth), y))
+    parts.append(_text(axis.stop + 14, y + 4.5, _reading(one)))
+    return "".join(parts)
+
+
+def _reading(one: Estimate) -> str:
+    if one.low is None or one.high is None:
+        return label(one.value)
+    return f"{label(one.value)}  [{label(one.low)}, {label(one.high)}]"
+
+
+def _interval_legend(chart: IntervalChart, left: float) -> str:
+    entries = [(f'<circle class="value" cx="{left + 6:.1f}" cy="12" r="4.5"/>', "released")]
+    x = left + 6 + 16 + _LETTER * len("released")
+    if any(one.low is not None for one in chart.estimates):
+        entries.append((_line("interval", x, 12, x + 22, 12), "interval"))
+    drawn = entries[0][0] + _text(left + 16, 16.5, "released", css="small")
+    if len(entries) > 1:
+        drawn += entries[1][0] + _text(x + 30, 16.5, "interval", css="small")
+        x += 30 + _LETTER * len("interval") + 14
+    if any(one.truth is not None for one in chart.estimates):
+        drawn += _diamond(x, 12) + _text(x + 12, 16.5, "truth (simulated data)", css="small")
+    return drawn
+
+
+def _lines(chart: LineChart) -> tuple[str, float]:
+    top, bottom, left, right = 16 + 20.0 * len(chart.series), 0.0, 74.0, 16.0
+    bottom = top + 280
+    xs = [x for one in chart.series for x, _ in one.points]
+    ys = [y for one in chart.series for _, y in one.points]
+    across = axis_for(xs, left, WIDTH - right, logarithmic=chart.log_x)
+    up = axis_for(ys, bottom, top, logarithmic=chart.log_y, zero=not chart.log_y)
+    drawn = [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, WIDTH - right)]
+    drawn.append(_text(0, top - 8, chart.y_axis, css="small"))
+    for i, one in enumerate(chart.series):
+        colour = f"var(--c{1 + i % 5})"
+        places = [(across.place(x), up.place(y)) for x, y in one.points]
+        drawn.append(_dots(places, colour) if one.marks else _path(places, colour))
+        y = 12 + 20.0 * i
+        sample = [(left, y), (left + 22, y)]
+        drawn.append(_dots([(left + 11, y)], colour) if one.marks else _path(sample, colour))
+        drawn.append(_text(left + 30, y + 4.5, one.name, css="small"))
+    return "".join(drawn), bottom + 44
+
+
+def _matrix(chart: MatrixChart) -> tuple[str, float]:
+    longest = max((len(text) for text in (*chart.rows, chart.row_axis)), default=1)
+    left, top = 14 + _LETTER * longest, 46.0
+    size = min(84.0, (WIDTH - left - 4) / max(1, len(chart.columns)))
+    tall = min(44.0, size)
+    peak = max((abs(v) for row in chart.values for v in row), default=1.0) or 1.0
+    drawn = [
+        _text(left, 14, chart.column_axis, css="small"),
+        _text(left - 10, top - 8, chart.row_axis, anchor="end", css="small"),
+    ]
+    for c, name in enumerate(chart.columns):
+        drawn.append(_text(left + size * (c + 0.5), top - 8, name, anchor="middle"))
+    for r, (row, texts) in enumerate(zip(chart.values, chart.texts, strict=True)):
+        y = top + tall * r
+        drawn.append(_text(left - 10, y + tall / 2 + 4.5, chart.rows[r], anchor="end"))
+        for c, (value, text) in enumerate(zip(row, texts, strict=True)):
+            x = left + size * c
+            drawn.append(
+                f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" '
+                f'height="{tall:.1f}" fill-opacity="{0.04 + 0.66 * abs(value) / peak:.3f}"/>'
+            )
+            drawn.append(_text(x + size / 2, y + tall / 2 + 4.5, text, "middle", "cell-text"))
+    return "".join(drawn), top + tall * len(chart.rows) + 6
+
+
+def _x_axis(axis: Axis, top: float, bottom: float, name: str) -> str:
+    drawn = [_line("axis", axis.start, bottom, axis.stop, bottom)]
+    for tick in axis.ticks():
+        x = axis.place(tick)
+        drawn.append(_line("grid", x, top, x, bottom))
+        drawn.append(_text(x, bottom + 17, label(tick), anchor="middle", css="small"))
+    drawn.append(_text(axis.stop, bottom + 36, name, anchor="end", css="small"))
+    return "".join(drawn)
+
+
+def _y_axis(axis: Axis, left: float, right: float) -> str:
+    drawn = []
+    for tick in axis.ticks():
+        y = axis.place(tick)
+        drawn.append(_line("grid", left, y, right, y))
+        drawn.append(_text(left - 8, y + 4, label(tick), anchor="end", css="small"))
+    return "".join(drawn)
+
+
+def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _path(places: list[tuple[float, float]], colour: str) -> str:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polyline class="line" style="stroke:{colour}" points="{points}"/>'
+
+
+def _dots(places: list[tuple[float, float]], colour: str) -> str:
+    return "".join(
+        f'<circle style="fill:{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places
+    )
+
+
+def _diamond(x: float, y: float) -> str:
+    return (
+        f'<path class="truth" d="M{x:.1f} {y - 7:.1f}L{x + 6:.1f} {y:.1f}L{x:.1f} {y + 7:.1f}'
+        f'L{x - 6:.1f} {y:.1f}Z"/>'
+    )
+
+
+def _text(x: float, y: float, content: str, anchor: str = "start", css: str = "") -> str:
+    classes = f' class="{css}"' if css else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{classes}>'
+        f"{html.escape(content)}</text>"
+    )

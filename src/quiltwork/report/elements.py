@@ -1,0 +1,110 @@
+"""The pieces of a page. Each takes plain text, which it escapes, or `Html`, which it keeps."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Number
+
+from quiltwork.report.charts import Chart
+from quiltwork.report.draw import inline_svg
+
+
+@dataclass(frozen=True)
+class Html:
+    """Markup that is ready: everything in it has been escaped."""
+
+    text: str
+
+
+def escaped(content: object) -> str:
+    """Return markup for anything: `Html` as it is, the rest as escaped text.
+
+    >>> escaped("a < b"), escaped(Html("<b>x</b>"))
+    ('a &lt; b', '<b>x</b>')
+    """
+    return content.text if isinstance(content, Html) else html.escape(str(content))
+
+
+def joined(parts: Iterable[Html]) -> Html:
+    """Put pieces after each other."""
+    return Html("\n".join(part.text for part in parts))
+
+
+def paragraph(content: object) -> Html:
+    """Write a paragraph."""
+    return Html(f"<p>{escaped(content)}</p>")
+
+
+def code(text: str) -> Html:
+    """Write text to copy, line breaks kept."""
+    return Html(f'<pre tabindex="0"><code>{escaped(text)}</code></pre>')
+
+
+def bullets(items: Iterable[object]) -> Html:
+    """Write a list."""
+    return Html("<ul>" + "".join(f"<li>{escaped(item)}</li>" for item in items) + "</ul>")
+
+
+def link(address: str, text: str) -> Html:
+    """Write a link to another file or place on the page."""
+    return Html(f'<a href="{html.escape(address)}">{escaped(text)}</a>')
+
+
+def note(title: str, content: object) -> Html:
+    """Write a remark that stands apart: a limit, a warning, a reading aid."""
+    return Html(f'<aside class="note"><strong>{escaped(title)}</strong> {escaped(content)}</aside>')
+
+
+def facts(values: Mapping[str, object]) -> Html:
+    """Write a few key figures with their names."""
+    items = "".join(
+        f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>"
+        for name, value in values.items()
+    )
+    return Html(f'<dl class="facts">{items}</dl>')
+
+
+def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object]]) -> Html:
+    """Write a table; columns of numbers are set to the right."""
+    body = [list(row) for row in rows]
+    numeric = [
+        bool(body) and all(isinstance(row[column], Number) for row in body)
+        for column in range(len(header))
+    ]
+    head = _row("th", ' scope="col"', header, numeric)
+    lines = "".join(f"<tr>{_row('td', '', row, numeric)}</tr>" for row in body)
+    return Html(
+        f'<div class="scroll" tabindex="0"><table><caption>{escaped(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
+    )
+
+
+def figure(chart: Chart) -> Html:
+    """Draw a chart with its title above and its description below."""
+    return Html(
+        f"<figure><p class='figure-title'>{escaped(chart.title)}</p>{inline_svg(chart)}"
+        f"<figcaption>{escaped(chart.description)}</figcaption></figure>"
+    )
+
+
+def section(title: str, *parts: Html, anchor: str) -> Html:
+    """Write a section with its heading; `anchor` is the target of links to it."""
+    return Html(
+        f'<section id="{html.escape(anchor)}"><h2>{escaped(title)}</h2>\n'
+        f"{joined(parts).text}\n</section>"
+    )
+
+
+def _row(tag: str, attributes: str, cells: Sequence[object], numeric: Sequence[bool]) -> str:
+    right = ' class="number"'
+    return "".join(
+        f"<{tag}{attributes}{right if number else ''}>{escaped(_readable(cell))}</{tag}>"
+        for cell, number in zip(cells, numeric, strict=True)
+    )
+
+
+def _readable(cell: object) -> object:
+    """Show a float with six digits at most, everything else as it is."""
+    return f"{cell:.6g}" if isinstance(cell, float) else cell

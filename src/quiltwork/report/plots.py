@@ -1,0 +1,116 @@
+"""With the `plot` extra: charts as PNG files, and matplotlib figures on a page.
+
+Figures are made without pyplot, so that nothing global is touched and threads do not meet.
+"""
+
+from __future__ import annotations
+
+import html
+from importlib.util import find_spec
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.errors import UnsupportedError
+from quiltwork.report.charts import Chart, IntervalChart, LineChart, MatrixChart
+from quiltwork.report.elements import Html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#23667a", "#b0692a", "#5b7a3a", "#8a4f7d", "#7a7466")
+
+
+def available() -> bool:
+    """Tell whether the `plot` extra is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def png(chart: Chart) -> bytes:
+    """Draw a chart as a PNG image.
+
+    Raises:
+        UnsupportedError: without the `plot` extra.
+    """
+    buffer = BytesIO()
+    chart_figure(chart).savefig(buffer, format="png", dpi=150, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def embedded(figure: Figure, alternative: str) -> Html:
+    """Put a matplotlib figure on a page: an SVG image within the page itself, text as outlines.
+
+    It is an image of its own, so that the names inside two figures never clash.
+    """
+    from base64 import b64encode
+
+    import matplotlib
+
+    buffer = BytesIO()
+    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "quiltwork"}):
+        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    data = b64encode(buffer.getvalue()).decode("ascii")
+    return Html(
+        f'<figure><img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alternative)}">'
+        "</figure>"
+    )
+
+
+def chart_figure(chart: Chart) -> Figure:
+    """Draw a chart with matplotlib.
+
+    Raises:
+        UnsupportedError: without the `plot` extra.
+    """
+    if not available():
+        raise UnsupportedError(
+            "PNG figures need matplotlib; install it with: pip install 'quiltwork[plot]'."
+        )
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(chart.title, loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    if isinstance(chart, IntervalChart):
+        _intervals(axes, chart)
+    elif isinstance(chart, LineChart):
+        _lines(axes, chart)
+    else:
+        _matrix(axes, chart)
+    return figure
+
+
+def _intervals(axes: Any, chart: IntervalChart) -> None:
+    places = range(len(chart.estimates))
+    axes.barh(places, [one.value for one in chart.estimates], color=COLOURS[0], alpha=0.2)
+    for place, one in zip(places, chart.estimates, strict=True):
+        if one.low is not None and one.high is not None:
+            axes.plot([one.low, one.high], [place, place], color=COLOURS[0], linewidth=2.5)
+        axes.plot([one.value], [place], "o", color=COLOURS[0])
+        if one.truth is not None:
+            axes.plot([one.truth], [place], "D", color=COLOURS[1], fillstyle="none")
+    axes.set_yticks(list(places), [one.label for one in chart.estimates])
+    axes.invert_yaxis()
+    axes.set_xlabel(chart.axis)
+
+
+def _lines(axes: Any, chart: LineChart) -> None:
+    for i, one in enumerate(chart.series):
+        xs, ys = zip(*one.points, strict=True)
+        axes.plot(xs, ys, "o" if one.marks else "-", color=COLOURS[i % 5], label=one.name)
+    axes.set_xscale("log" if chart.log_x else "linear")
+    axes.set_yscale("log" if chart.log_y else "linear")
+    axes.set_xlabel(chart.x_axis)
+    axes.set_ylabel(chart.y_axis)
+    axes.legend(frameon=False)
+
+
+def _matrix(axes: Any, chart: MatrixChart) -> None:
+    axes.imshow([[abs(v) for v in row] for row in chart.values], cmap="YlGnBu", alpha=0.75)
+    for r, row in enumerate(chart.texts):
+        for c, text in enumerate(row):
+            axes.text(c, r, text, ha="center", va="center", fontsize=9)
+    axes.set_xticks(range(len(chart.columns)), chart.columns)
+    axes.set_yticks(range(len(chart.rows)), chart.rows)
+    axes.set_xlabel(chart.column_axis)
+    axes.set_ylabel(chart.row_axis)
