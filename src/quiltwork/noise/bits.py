@@ -1,0 +1,29 @@
+"""Uniform bits from the operating system, and nothing else.
+
+The kernel's generator has no state in this process, so forks and threads share nothing.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD_BITS = 32
+
+
+def words(count: int) -> NDArray[np.uint32]:
+    """Return `count` independent uniform 32-bit words."""
+    return np.frombuffer(os.urandom(4 * count), dtype=np.uint32)
+
+
+def word() -> int:
+    """Return one uniform 32-bit word."""
+    return int.from_bytes(os.urandom(4), "little")
+
+
+def signs(count: int) -> NDArray[np.bool_]:
+    """Return `count` independent fair coins, one bit of randomness each."""
+    packed = np.frombuffer(os.urandom(-(-count // 8)), dtype=np.uint8)
+    return np.unpackbits(packed, count=count).view(np.bool_)

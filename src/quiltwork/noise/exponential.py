@@ -1,0 +1,91 @@
+"""The exponential mechanism with exact integer sampling.
+
+P(i) ∝ e^(rate·u_i), compared with random bits through integer enclosures, so the probabilities are
+exact and nothing overflows. Cost: one enclosure per distinct utility.
+
+Theorem: exact-sampling
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.noise import enclosure
+from quiltwork.noise.bits import WORD_BITS, word
+from quiltwork.noise.enclosure import Enclosure
+from quiltwork.noise.table import Thresholds
+
+_FIRST_WORDS = 2
+
+
+def exponential_mechanism(utilities: Sequence[object], rate: object) -> int:
+    """Choose an index with probability proportional to e^(rate·utility), exactly.
+
+    With utilities that move by at most Δ each, rate = ε/(2Δ) makes the choice ε-private.
+
+    Raises:
+        InvalidInputError: if there is nothing to choose from, or a utility is not finite.
+
+    >>> exponential_mechanism([3, 1, 2], 1000)
+    0
+    """
+    thresholds = choice_thresholds(utilities, rate)
+    prefix, bits = 0, 0
+    for _ in range(_FIRST_WORDS):
+        prefix, bits = (prefix << WORD_BITS) | word(), bits + WORD_BITS
+    while (outcome := thresholds.outcome(prefix, bits)) is None:
+        prefix, bits = (prefix << WORD_BITS) | word(), bits + WORD_BITS
+    return outcome
+
+
+def choice_thresholds(utilities: Sequence[object], rate: object) -> Thresholds:
+    """The cumulative probabilities of the choice, in the order of the utilities."""
+    if len(utilities) == 0:
+        raise InvalidInputError("There is nothing to choose from: give at least one utility.")
+    speed = positive_fraction(rate, "rate")
+    exact = [to_fraction(utility, f"utility {i}") for i, utility in enumerate(utilities)]
+    best = max(exact)
+    gaps = [speed * (best - utility) for utility in exact]
+    weights: dict[int, tuple[list[int], list[int]]] = {}
+
+    def prefix_sums(bits: int) -> tuple[list[int], list[int]]:
+        if bits not in weights:
+            lows, highs = [0], [0]
+            for gap in gaps:
+                lo, hi = enclosure.exp_minus(gap, bits)
+                lows.append(lows[-1] + lo)
+                highs.append(highs[-1] + hi)
+            weights[bits] = lows, highs
+        return weights[bits]
+
+    def enclose(j: int, bits: int) -> Enclosure:
+        working = bits + len(gaps).bit_length() + 8
+        lows, highs = prefix_sums(working)
+        below, above = (
+            (lows[j + 1], highs[j + 1]),
+            (lows[-1] - lows[j + 1], highs[-1] - highs[j + 1]),
+        )
+        return (
+            (below[0] << bits) // (below[0] + above[1]),
+            -(-(below[1] << bits) // (below[1] + above[0])),
+        )
+
+    return Thresholds(len(gaps) - 1, enclose)
+
+
+def choice_probabilities(
+    utilities: Sequence[object], rate: object, bits: int = 64
+) -> list[tuple[Fraction, Fraction]]:
+    """Enclose each probability of the choice between two fractions, for checks and reports."""
+    thresholds = choice_thresholds(utilities, rate)
+    edges = [(0, 0)]
+    edges += [thresholds.enclose(j, bits) for j in range(thresholds.count)]
+    edges.append((1 << bits, 1 << bits))
+    return [
+        (Fraction(max(0, b[0] - a[1]), 1 << bits), Fraction(b[1] - a[0], 1 << bits))
+        for a, b in pairwise(edges)
+    ]
