@@ -1,1 +1,33 @@
-"""To be described."""
+"""Beliefs: what an adversary may believe about the data.
+
+`MarkovChain`, `ChainBox` and `Clusters` hold validated, immutable data and answer questions about
+it; what a belief means for privacy is computed in `quiltwork.influence`.
+"""
+
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.box import ChainBox
+from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.clusters import Clusters
+from quiltwork.beliefs.fingerprints import fingerprint
+from quiltwork.beliefs.sequences import split_sequences
+from quiltwork.beliefs.sets import (
+    as_beliefs,
+    belief_from_json,
+    beliefs_from_json,
+    beliefs_to_json,
+)
+from quiltwork.beliefs.states import Label
+
+__all__ = [
+    "Belief",
+    "ChainBox",
+    "Clusters",
+    "Label",
+    "MarkovChain",
+    "as_beliefs",
+    "belief_from_json",
+    "beliefs_from_json",
+    "beliefs_to_json",
+    "fingerprint",
+    "split_sequences",
+]

@@ -1,0 +1,151 @@
+"""`ChainBox`: every chain between two matrices, even time-varying, from any start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quiltwork import files
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.documents import (
+    field,
+    fingerprints_from_json,
+    labels_from_json,
+    labels_to_json,
+)
+from quiltwork.beliefs.intervals import clip_to_row_sums
+from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen, read_matrix
+from quiltwork.beliefs.sequences import encode
+from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.errors import InvalidInputError
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class ChainBox(Belief):
+    """All chains whose every transition matrix lies between `lower` and `upper`, any start.
+
+    The matrix may change from step to step within the box. Bounds are clipped to what rows that
+    sum to 1 can reach, so each kept bound is attained by some row of the box.
+
+    Args:
+        lower: k×k, the smallest probabilities.
+        upper: k×k, the largest probabilities.
+        states: one label per row; 0..k−1 if not given.
+
+    Raises:
+        InvalidInputError: naming the row where lower > upper or no row of sum 1 fits.
+
+    >>> box = ChainBox([[0.8, 0.0], [0.3, 0.5]], [[0.95, 1.0], [0.5, 0.7]])
+    >>> box.upper[0]
+    array([0.95, 0.2 ])
+    >>> box.contains(MarkovChain([[0.9, 0.1], [0.4, 0.6]]))
+    True
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    states: tuple[Label, ...]
+    fingerprints: frozenset[str]
+    length = None
+    schema = "belief/chain-box"
+
+    def __init__(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        states: Iterable[Any] | None = None,
+        *,
+        fingerprints: Iterable[str] = (),
+    ) -> None:
+        low, high = read_matrix(lower, "lower"), read_matrix(upper, "upper")
+        if low.shape != high.shape:
+            raise InvalidInputError(
+                f"lower has {len(low)} rows and upper has {len(high)}; give both one row per state."
+            )
+        labels = read_states(states, len(low))
+        low, high = clip_to_row_sums(low, np.minimum(high, 1.0))
+        self.__setstate__((low, high, labels, frozenset(fingerprints)))
+
+    @property
+    def size(self) -> int:
+        """The number of states k."""
+        return len(self.lower)
+
+    def contains(self, chain: MarkovChain) -> bool:
+        """Return whether the chain's matrix lies in the box, up to a relative 1e-12; O(k²).
+
+        Zeros are exact: a transition the box excludes must have probability 0.
+
+        Raises:
+            InvalidInputError: if the chain has other states.
+        """
+        if chain.states != self.states:
+            raise InvalidInputError(
+                f"The chain's states are {show_labels(chain.states)}, the box's are "
+                f"{show_labels(self.states)}; only beliefs on the same states can be compared."
+            )
+        above = chain.transition >= self.lower * (1 - _ROUNDING)
+        below = chain.transition <= self.upper * (1 + _ROUNDING)
+        return bool((above & below).all())
+
+    def encode(self, sequence: Any) -> IntArray:
+        """Return the sequence as state indices 0..k−1, as `MarkovChain.encode` does."""
+        return encode(sequence, self.states)
+
+    def to_json(self) -> str:
+        """Write the box as a document of schema `quiltwork/belief/chain-box`."""
+        body = {
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "states": labels_to_json(self.states),
+            "fingerprints": sorted(self.fingerprints),
+        }
+        return files.dump(self.schema, 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ChainBox:
+        """Read what `to_json` wrote, bit for bit."""
+        document = files.load(text, cls.schema, (1,))
+        return cls(
+            field(document, "lower"),
+            field(document, "upper"),
+            labels_from_json(field(document, "states")),
+            fingerprints=fingerprints_from_json(document),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs: states and bounds; fingerprints do not count."""
+        return isinstance(other, ChainBox) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self.states, self.lower.tobytes(), self.upper.tobytes()
+
+    def __repr__(self) -> str:
+        """Name the states and the widest entry, not the matrices."""
+        noun = "state" if self.size == 1 else "states"
+        width = float((self.upper - self.lower).max())
+        return f"ChainBox({self.size} {noun}: {show_labels(self.states)}; widest={width:.3g})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the four fields only."""
+        return self.lower, self.upper, self.states, self.fingerprints
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the four fields, arrays read-only again."""
+        names = ("lower", "upper", "states", "fingerprints")
+        for name, value in zip(names, state, strict=True):
+            kept = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)

@@ -1,0 +1,355 @@
+"""`MarkovChain`: one time-homogeneous chain as a belief.
+
+Construction validates and costs O(k²) (O(k³ log k) with zero entries and a stationary start);
+everything else is computed on first use and kept. Periodic, reducible and absorbing chains are
+valid; each property says what it answers for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quiltwork import files
+from quiltwork.beliefs import evolution, structure
+from quiltwork.beliefs import stationary as _stationary
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.documents import (
+    field,
+    fingerprints_from_json,
+    labels_from_json,
+    labels_to_json,
+)
+from quiltwork.beliefs.matrices import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen,
+    read_distribution,
+    read_stochastic,
+)
+from quiltwork.beliefs.sequences import encode, label_array
+from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
+
+Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class MarkovChain(Belief):
+    """A chain with a known transition matrix, started from `initial`.
+
+    Args:
+        transition: k×k, row x the distribution of the state after x; rows sum to 1 within 1e-9
+            and are divided by their sum unless that is within 2⁻⁵⁰ of 1.
+        initial: the distribution of X_1, or "stationary", or "any" for every distribution.
+        states: one label per row; 0..k−1 if not given.
+
+    Raises:
+        InvalidInputError: naming the row or label that is wrong, or for a stationary start where
+            the stationary distribution is not unique.
+
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> chain
+    MarkovChain(2 states: 'rest', 'walk'; initial='stationary')
+    >>> chain.stationary
+    array([0.8, 0.2])
+    """
+
+    transition: FloatArray
+    initial: Initial
+    states: tuple[Label, ...]
+    fingerprints: frozenset[str]
+    length = None
+    schema = "belief/markov-chain"
+
+    def __init__(
+        self,
+        transition: ArrayLike,
+        initial: ArrayLike | Literal["stationary", "any"] = "stationary",
+        states: Iterable[Any] | None = None,
+        *,
+        fingerprints: Iterable[str] = (),
+    ) -> None:
+        matrix = read_stochastic(transition, "transition")
+        self.__setstate__(
+            (
+                matrix,
+                _read_initial(initial, len(matrix)),
+                read_states(states, len(matrix)),
+                frozenset(fingerprints),
+            )
+        )
+        if isinstance(self.initial, str) and self.initial == "stationary":
+            _ = self._recurrent
+
+    @property
+    def size(self) -> int:
+        """The number of states k."""
+        return len(self.transition)
+
+    @property
+    def start(self) -> FloatArray:
+        """The distribution of X_1 as an array.
+
+        Raises:
+            UnsupportedError: for initial="any", which stands for every distribution.
+        """
+        if isinstance(self.initial, str):
+            if self.initial == "stationary":
+                return self.stationary
+            raise UnsupportedError(
+                "initial='any' stands for every initial distribution, so there is no single one "
+                "to use; give initial= an array or 'stationary'."
+            )
+        return self.initial
+
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which transitions have positive probability."""
+        return frozen(self.transition > 0)
+
+    @cached_property
+    def recurrent_classes(self) -> tuple[IntArray, ...]:
+        """The closed communicating classes, as sorted state indices. O(k³ log k)."""
+        return tuple(frozen(found) for found in structure.recurrent_classes(self.possible))
+
+    @cached_property
+    def is_irreducible(self) -> bool:
+        """Whether every state can be reached from every other."""
+        return len(self.recurrent_classes[0]) == self.size
+
+    @cached_property
+    def period(self) -> int:
+        """The period of the recurrent part: the least common multiple over its classes.
+
+        1 for absorbing chains; transient states do not matter.
+        """
+        blocks = (self.possible[np.ix_(found, found)] for found in self.recurrent_classes)
+        return int(np.lcm.reduce([structure.class_period(block) for block in blocks]))
+
+    @property
+    def is_aperiodic(self) -> bool:
+        """Whether `period` is 1."""
+        return self.period == 1
+
+    @property
+    def absorbing_states(self) -> tuple[Label, ...]:
+        """The labels of the states that are never left."""
+        stays = self.possible.sum(axis=1) == 1
+        return tuple(self.states[x] for x in np.flatnonzero(stays & self.possible.diagonal()))
+
+    @cached_property
+    def _recurrent(self) -> IntArray:
+        classes = self.recurrent_classes
+        if len(classes) > 1:
+            groups = " and ".join(
+                "{" + show_labels(tuple(self.states[x] for x in found)) + "}"
+                for found in classes[:2]
+            )
+            raise InvalidInputError(
+                f"This chain has {len(classes)} recurrent classes (it never leaves {groups}), so "
+                "its stationary distribution is not unique; give initial= a distribution or 'any'."
+            )
+        return classes[0]
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """The distribution π = πP; 0 on transient states. O(k³), by GTH elimination.
+
+        A periodic chain has one too, although its marginals need not approach it.
+
+        Theorem: docs/theory/stationary-distribution.md
+
+        Raises:
+            InvalidInputError: if there are several recurrent classes, hence many such π.
+        """
+        found = self._recurrent
+        result = np.zeros(self.size)
+        block = self.transition[np.ix_(found, found)]
+        result[found] = _stationary.irreducible_stationary(block)
+        return frozen(result)
+
+    @cached_property
+    def second_singular_value(self) -> float:
+        """An upper bound on σ₂ of D^½·P·D^−½, D = diag(π); 1.0 for reducible chains. O(k³).
+
+        ‖P^n f‖ ≤ σ₂^n·‖f‖ in L²(π) for every f of mean 0, reversible or not.
+
+        Theorem: docs/theory/stationary-distribution.md
+        """
+        if not self.is_irreducible:
+            return 1.0
+        return _stationary.second_singular_value(self.transition, self.stationary)
+
+    @property
+    def eigengap(self) -> float:
+        """The eigen-gap of P·P*, rounded down; 0.0 for reducible and for periodic chains.
+
+        Exactly one eigenvalue 1 is dropped, so a repeated eigenvalue 1 gives 0.
+
+        Theorem: docs/theory/stationary-distribution.md
+        """
+        return _stationary.gap_of_square(self.second_singular_value)
+
+    @property
+    def reversible_eigengap(self) -> float:
+        """2·(1 − |λ|), |λ| the second largest modulus of an eigenvalue of P, rounded down.
+
+        Theorem: docs/theory/stationary-distribution.md
+
+        Raises:
+            UnsupportedError: if the chain is not reversible; `eigengap` holds for every chain.
+        """
+        if not self.is_reversible:
+            raise UnsupportedError(
+                "This chain is not reversible, so the eigenvalues of P alone do not bound how "
+                "fast it forgets; use eigengap, the gap of P·P*."
+            )
+        return _stationary.rounded_down(2 * (1 - self.second_singular_value))
+
+    @cached_property
+    def is_reversible(self) -> bool:
+        """Whether π(x)·P(x, y) = π(y)·P(y, x) up to a relative 1e-9; False if reducible."""
+        return self.is_irreducible and _stationary.is_balanced(self.transition, self.stationary)
+
+    def reversed(self) -> MarkovChain:
+        """Return the stationary chain run backwards: P*(x, y) = π(y)·P(y, x)/π(x). O(k³).
+
+        Raises:
+            UnsupportedError: for reducible chains, where a transient state has no reversal.
+        """
+        if not self.is_irreducible:
+            raise UnsupportedError(
+                "Only an irreducible chain has a time reversal: some states here are never "
+                "reached again. Restrict the chain to one recurrent class."
+            )
+        backwards = _stationary.time_reversal(self.transition, self.stationary)
+        return MarkovChain(backwards, states=self.states, fingerprints=self.fingerprints)
+
+    def marginal(self, t: int) -> FloatArray:
+        """Return the distribution of X_t, t = 1 being the start. O(k²·t), at most O(k³ log t).
+
+        Raises:
+            UnsupportedError: for initial="any".
+        """
+        steps = integer(t, "t", 1) - 1
+        if isinstance(self.initial, str) and self.initial == "stationary":
+            return self.stationary
+        return frozen(evolution.evolve(self.start, self.transition, steps))
+
+    def support(self, t: int) -> BoolArray:
+        """Return which states X_t can take, by boolean powers; for "any", from some start.
+
+        Cost: O(k²·t), at most O(k³ log t).
+        """
+        steps = integer(t, "t", 1) - 1
+        if not isinstance(self.initial, str):
+            return frozen(structure.reach_in_steps(self.initial > 0, self.possible, steps))
+        if self.initial == "any":
+            everywhere = np.ones(self.size, dtype=np.bool_)
+            return frozen(structure.reach_in_steps(everywhere, self.possible, steps))
+        recurrent = np.zeros(self.size, dtype=np.bool_)
+        recurrent[self._recurrent] = True
+        return frozen(recurrent)
+
+    def transition_power_support(self, d: int) -> BoolArray:
+        """Return which states can follow which after exactly `d` steps. O(k³ log d)."""
+        return frozen(structure.boolean_power(self.possible, integer(d, "d", 0)))
+
+    def encode(self, sequence: Any) -> IntArray:
+        """Return the sequence as state indices 0..k−1; NumPy, pandas and Polars are read too.
+
+        Raises:
+            InvalidInputError: for empty data, and naming the first position (1-based) that holds
+                a missing value or an unknown state.
+
+        >>> MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"]).encode(["walk", "rest"])
+        array([1, 0])
+        """
+        return encode(sequence, self.states)
+
+    def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
+        """Simulate `length` steps and return their labels; for simulation, never for noise.
+
+        About 0.3 s per million steps. The array has the labels' own type, or object if mixed.
+
+        Raises:
+            UnsupportedError: for initial="any".
+
+        >>> MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1, 0]).sample(4, seed=0)
+        array([0, 1, 0, 1])
+        """
+        steps = integer(length, "length", 1)
+        codes = evolution.simulate(self.start, self.transition, steps, seed)
+        return label_array(self.states)[codes]
+
+    def to_json(self) -> str:
+        """Write the chain as a document of schema `quiltwork/belief/markov-chain`."""
+        initial = self.initial if isinstance(self.initial, str) else self.initial.tolist()
+        body = {
+            "transition": self.transition.tolist(),
+            "initial": initial,
+            "states": labels_to_json(self.states),
+            "fingerprints": sorted(self.fingerprints),
+        }
+        return files.dump(self.schema, 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> MarkovChain:
+        """Read what `to_json` wrote, bit for bit."""
+        document = files.load(text, cls.schema, (1,))
+        return cls(
+            field(document, "transition"),
+            field(document, "initial"),
+            labels_from_json(field(document, "states")),
+            fingerprints=fingerprints_from_json(document),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs: states, matrix and start; fingerprints do not count."""
+        return isinstance(other, MarkovChain) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        initial = self.initial if isinstance(self.initial, str) else self.initial.tobytes()
+        return self.states, initial, self.transition.tobytes()
+
+    def __repr__(self) -> str:
+        """Name the states and the start, not the matrix."""
+        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
+        noun = "state" if self.size == 1 else "states"
+        return f"MarkovChain({self.size} {noun}: {show_labels(self.states)}; initial={initial})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the four fields only."""
+        return self.transition, self.initial, self.states, self.fingerprints
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the four fields, arrays read-only again."""
+        names = ("transition", "initial", "states", "fingerprints")
+        for name, value in zip(names, state, strict=True):
+            kept = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+
+
+def _read_initial(initial: Any, size: int) -> Initial:
+    if isinstance(initial, str):
+        if initial == "stationary":
+            return "stationary"
+        if initial == "any":
+            return "any"
+        raise InvalidInputError(
+            f"initial must be a distribution, 'stationary' or 'any', not {initial!r}."
+        )
+    return read_distribution(initial, size, "initial")

@@ -1,0 +1,131 @@
+"""`Clusters`: rows that may depend on each other in any way within a cluster, not across."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from quiltwork import files
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
+from quiltwork.beliefs.matrices import IntArray, frozen
+from quiltwork.beliefs.sequences import first_positions, read_labels
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import InvalidInputError
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Clusters(Belief):
+    """Arbitrary dependence within a cluster, independence across clusters.
+
+    Row i belongs to the cluster named `labels[i]`: a household, a hospital, a person with several
+    rows. Clusters are numbered in order of first appearance. O(n) in time and memory.
+
+    Args:
+        labels: one label per row; any sequence, array or series.
+
+    Raises:
+        InvalidInputError: for no rows, a missing label (its position is named) or a bad one.
+
+    >>> homes = Clusters(["a", "b", "a"])
+    >>> homes.largest, homes.sizes, homes.members
+    (2, array([2, 1]), (array([1, 3]), array([2])))
+    """
+
+    names: tuple[Label, ...]
+    codes: IntArray
+    length: int
+    states = None
+    fingerprints = frozenset[str]()
+    schema = "belief/clusters"
+
+    def __init__(self, labels: Any) -> None:
+        codes, found = read_labels(labels)
+        if None in found:
+            position = int(np.argmax(codes == found.index(None))) + 1
+            raise InvalidInputError(
+                f"Row {position} has no cluster (None); give every row a label, its own one if it "
+                "depends on no other row."
+            )
+        order = np.argsort(first_positions(codes, len(found)))
+        rank = np.empty(len(found), dtype=np.int64)
+        rank[order] = np.arange(len(found))
+        self.__setstate__((tuple(found[i] for i in order), rank[codes]))
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The label of each row."""
+        return tuple(self.names[code] for code in self.codes.tolist())
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """The number of rows of each cluster."""
+        return frozen(np.bincount(self.codes, minlength=len(self.names)).astype(np.int64))
+
+    @property
+    def largest(self) -> int:
+        """The number of rows of the largest cluster."""
+        return int(self.sizes.max())
+
+    @cached_property
+    def grouped_rows(self) -> IntArray:
+        """All row numbers (1-based), cluster after cluster, ascending within each. O(n log n)."""
+        return frozen(np.argsort(self.codes, kind="stable").astype(np.int64) + 1)
+
+    @cached_property
+    def members(self) -> tuple[IntArray, ...]:
+        """The row numbers (1-based) of each cluster; views into `grouped_rows`."""
+        stops = np.cumsum(self.sizes).tolist()
+        starts = [0, *stops[:-1]]
+        rows = self.grouped_rows
+        return tuple(rows[a:b] for a, b in zip(starts, stops, strict=True))
+
+    def to_json(self) -> str:
+        """Write the clusters as a document of schema `quiltwork/belief/clusters`."""
+        body = {"names": labels_to_json(self.names), "rows": self.codes.tolist()}
+        return files.dump(self.schema, 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Clusters:
+        """Read what `to_json` wrote."""
+        document = files.load(text, cls.schema, (1,))
+        names, rows = labels_from_json(field(document, "names")), field(document, "rows")
+        try:
+            return cls([names[row] for row in rows])
+        except (TypeError, IndexError):
+            raise InvalidInputError(
+                f"rows must be a list of cluster numbers 0..{len(names) - 1}; the document may "
+                "have been edited."
+            ) from None
+
+    def __eq__(self, other: object) -> bool:
+        """Compare row by row: the same labels."""
+        return (
+            isinstance(other, Clusters)
+            and self.names == other.names
+            and np.array_equal(self.codes, other.codes)
+        )
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash((self.names, self.codes.tobytes()))
+
+    def __repr__(self) -> str:
+        """Give the numbers only."""
+        rows = "row" if self.length == 1 else "rows"
+        noun = "cluster" if len(self.names) == 1 else "clusters"
+        return f"Clusters({self.length} {rows} in {len(self.names)} {noun}; largest={self.largest})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the two fields only."""
+        return self.names, self.codes
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the two fields, the array read-only again."""
+        names, codes = state
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "codes", frozen(codes))
+        object.__setattr__(self, "length", len(codes))

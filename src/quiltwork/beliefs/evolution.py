@@ -1,0 +1,58 @@
+"""Chains in time: marginals by matrix–vector steps or squaring, and simulation."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import FloatArray, IntArray
+
+
+def evolve(start: FloatArray, transition: FloatArray, steps: int) -> FloatArray:
+    """Return start·P^steps. O(k²·steps) at first, then O(k³ log steps) by squaring.
+
+    Stops as soon as a step changes nothing. Only non-negative numbers are added and multiplied,
+    so small entries keep their relative accuracy until they underflow.
+    """
+    current = np.array(start)
+    walked = min(steps, 16 * len(start) * max(1, steps.bit_length()))
+    for _ in range(walked):
+        following = current @ transition
+        following /= following.sum()
+        if np.array_equal(following, current):
+            return current
+        current = following
+    return _evolve_by_squaring(current, transition, steps - walked)
+
+
+def _evolve_by_squaring(current: FloatArray, transition: FloatArray, steps: int) -> FloatArray:
+    power = transition
+    while steps:
+        if steps & 1:
+            current = current @ power
+            current /= current.sum()
+        steps >>= 1
+        if steps:
+            power = power @ power
+            power /= power.sum(axis=1, keepdims=True)
+    return current
+
+
+def simulate(start: FloatArray, transition: FloatArray, length: int, seed: int | None) -> IntArray:
+    """Draw a path of state indices by inversion, one bisection per step. O(T log k)."""
+    uniforms = np.random.default_rng(seed).random(length).tolist()
+    rows = [_thresholds(row) for row in transition]
+    state = bisect_right(_thresholds(start), uniforms[0])
+    path = [state]
+    for uniform in uniforms[1:]:
+        state = bisect_right(rows[state], uniform)
+        path.append(state)
+    return np.array(path, dtype=np.int64)
+
+
+def _thresholds(distribution: FloatArray) -> list[float]:
+    """Return cumulative sums, infinite from the last possible state on: no zero is ever drawn."""
+    sums = np.cumsum(distribution)
+    sums[np.flatnonzero(distribution)[-1] :] = np.inf
+    return [float(total) for total in sums]

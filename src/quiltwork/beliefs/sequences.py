@@ -1,0 +1,234 @@
+"""Reading sequences of labels: lists, NumPy arrays, pandas and Polars series, one or many.
+
+Every reader goes through `factorize`, which turns a sequence into integer codes and its distinct
+values, so that labels are looked at once per distinct value and not once per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs.matrices import IntArray
+from quiltwork.beliefs.states import Label, read_label, show_labels
+from quiltwork.errors import InvalidInputError
+
+_CHUNK = 1 << 20
+
+
+def split_sequences(data: Any) -> tuple[Any, ...]:
+    """Return the sequences in `data`: one sequence or many.
+
+    Many are a dict (its values), or a list or tuple whose every item is itself a list, an array
+    or a series. A list of tuples or of text is one sequence, because tuples and text are labels.
+
+    Raises:
+        InvalidInputError: for text, empty collections, tables, and lists that mix labels with
+            sequences.
+
+    >>> len(split_sequences([["a", "b"], ["b", "b", "a"]])), len(split_sequences(["a", "b"]))
+    (2, 1)
+    """
+    if isinstance(data, Mapping):
+        return _not_empty(tuple(data.values()))
+    if not isinstance(data, (list, tuple)):
+        return (data,)
+    nested = [_is_container(item) for item in data]
+    if not any(nested):
+        return (data,)
+    if not all(nested):
+        position = nested.index(False) + 1
+        raise InvalidInputError(
+            f"Item {position} is a single label ({data[position - 1]!r}) in a list that also holds "
+            "whole sequences; give either one sequence of labels or a list of sequences."
+        )
+    return _not_empty(tuple(data))
+
+
+def _not_empty(sequences: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not sequences:
+        raise InvalidInputError("There is no sequence in the data; give at least one.")
+    return sequences
+
+
+def _is_container(item: Any) -> bool:
+    if isinstance(item, (str, bytes, tuple)):
+        return False
+    return isinstance(item, Sequence) or np.ndim(item) > 0 or hasattr(item, "to_numpy")
+
+
+def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
+    """Return (codes, distinct): the sequence is `[distinct[c] for c in codes]`.
+
+    O(T) for lists, text and integers; O(T log T) for floats.
+
+    Raises:
+        InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
+    """
+    values = _values(sequence)
+    if len(values) == 0:
+        raise InvalidInputError("The sequence is empty; give at least one time point.")
+    if isinstance(values, list):
+        return _factorize_objects(values)
+    if values.dtype.kind in "bi" or values.dtype in (np.uint8, np.uint16, np.uint32):
+        return _factorize_integers(values.astype(np.int64, copy=False), values.dtype)
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes.reshape(-1).astype(np.int64, copy=False), distinct.tolist()
+
+
+def _values(sequence: Any) -> list[Any] | NDArray[Any]:
+    if isinstance(sequence, (str, bytes)) or (
+        not isinstance(sequence, Sequence)
+        and np.ndim(sequence) == 0
+        and not hasattr(sequence, "to_numpy")
+    ):
+        raise InvalidInputError(
+            f"A sequence of states is a list, array or series of labels, not {_short(sequence)}; "
+            "write list('aab') for one label per character."
+        )
+    if isinstance(sequence, range):
+        return np.arange(sequence.start, sequence.stop, sequence.step)
+    if hasattr(sequence, "to_pylist") or type(sequence).__module__.startswith("polars"):
+        return _from_columnar(sequence)
+    if hasattr(sequence, "to_numpy"):
+        sequence = sequence.to_numpy()
+    if not isinstance(sequence, np.ndarray):
+        return list(sequence)
+    if sequence.ndim != 1:
+        raise InvalidInputError(
+            f"A sequence has one dimension, this array has {sequence.ndim}; if its rows are "
+            "separate sequences, give list(array)."
+        )
+    if sequence.dtype.kind in "OU" or isinstance(sequence, np.ma.MaskedArray):
+        return list(sequence.tolist())
+    if sequence.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"Labels of type {sequence.dtype} are not supported; convert them to text or numbers."
+        )
+    return sequence
+
+
+def _from_columnar(series: Any) -> list[Any] | NDArray[Any]:
+    """Read Polars and Arrow columns; a column with gaps goes through Python to keep its None."""
+    if hasattr(series, "to_pylist"):
+        return list(series.to_pylist())
+    if getattr(series, "dtype", None) is not None and series.null_count() == 0:
+        values = series.to_numpy()
+        if values.dtype.kind in "biuf":
+            return np.asarray(values)
+    return list(series.to_list())
+
+
+def _factorize_objects(values: list[Any]) -> tuple[IntArray, list[Any]]:
+    index: dict[Any, int] = {}
+    try:
+        codes = [index.setdefault(value, len(index)) for value in values]
+    except TypeError:
+        position, value = next((i, v) for i, v in enumerate(values, 1) if not _is_hashable(v))
+        raise InvalidInputError(
+            f"Position {position} holds {_short(value)}, which cannot be a label; a label is a "
+            "str, int, float, bool, None or a tuple of them."
+        ) from None
+    return np.array(codes, dtype=np.int64), list(index)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _factorize_integers(values: IntArray, original: np.dtype[Any]) -> tuple[IntArray, list[Any]]:
+    low, high = int(values.min()), int(values.max())
+    if high - low > max(1 << 16, 2 * len(values)):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes.reshape(-1).astype(np.int64, copy=False), distinct.tolist()
+    shifted = values - low
+    present = np.zeros(high - low + 1, dtype=np.bool_)
+    present[shifted] = True
+    found = (np.flatnonzero(present) + low).astype(original)
+    return (np.cumsum(present, dtype=np.int64) - 1)[shifted], found.tolist()
+
+
+def first_positions(codes: IntArray, count: int) -> IntArray:
+    """Return where each of the codes 0..count−1 first appears (0-based). O(T) at worst."""
+    first = np.full(count, -1, dtype=np.int64)
+    for begin in range(0, len(codes), _CHUNK):
+        chunk = codes[begin : begin + _CHUNK][::-1]
+        seen = np.full(count, -1, dtype=np.int64)
+        seen[chunk] = np.arange(begin + len(chunk) - 1, begin - 1, -1)
+        first = np.where(first < 0, seen, first)
+        if (first >= 0).all():
+            break
+    return first
+
+
+def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
+    """Return codes and distinct labels, refusing what cannot be a label by its position."""
+    codes, distinct = factorize(sequence)
+    labels: list[Label] = []
+    for code, value in enumerate(distinct):
+        if isinstance(value, (str, bool, int)) or value is None:
+            labels.append(value)
+            continue
+        position = int(np.argmax(codes == code)) + 1
+        if _is_missing(value):
+            raise InvalidInputError(_missing(position, value))
+        labels.append(read_label(value, f"Position {position}"))
+    return codes, tuple(labels)
+
+
+def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
+    """Return the sequence as indices into `states`.
+
+    Raises:
+        InvalidInputError: naming the first position with a missing value or an unknown state.
+    """
+    codes, distinct = factorize(sequence)
+    index = {label: i for i, label in enumerate(states)}
+    translation = np.array([index.get(value, -1) for value in distinct], dtype=np.int64)
+    if (translation < 0).any():
+        position = int(np.argmax(translation[codes] < 0))
+        value = distinct[codes[position]]
+        if _is_missing(value):
+            raise InvalidInputError(_missing(position + 1, value))
+        raise InvalidInputError(
+            f"Position {position + 1} holds {value!r}, which is not a state of the belief; its "
+            f"states are {show_labels(states)}."
+        )
+    return translation[codes]
+
+
+def label_array(states: tuple[Label, ...]) -> NDArray[Any]:
+    """Return the labels as an array of their own type, or of objects if they are of several."""
+    kinds = {type(label) for label in states}
+    if len(kinds) == 1 and kinds <= {str, int, float, bool}:
+        array = np.array(states)
+        if array.tolist() == list(states) and array.dtype.kind != "O":
+            return array
+    array = np.empty(len(states), dtype=object)
+    array[:] = states
+    return array
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def _missing(position: int, value: Any) -> str:
+    return (
+        f"Position {position} holds a missing value ({value!r}); fill it, drop it, or make missing "
+        "values a state of their own before going on."
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,124 @@
+"""Finite sets of beliefs: any argument `beliefs` takes one belief or a list of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from quiltwork import files
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.box import ChainBox
+from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.clusters import Clusters
+from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.states import show_labels
+from quiltwork.errors import InvalidInputError
+
+_SET = "belief/set"
+_KINDS: dict[str, Any] = {kind.schema: kind for kind in (MarkovChain, ChainBox, Clusters)}
+
+
+def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
+    """Return one belief or a list of beliefs as a tuple of at least one.
+
+    Raises:
+        InvalidInputError: for an empty list, something that is no belief, and beliefs on
+            different states or of different lengths.
+
+    >>> as_beliefs(Clusters(["a", "a"]))
+    (Clusters(2 rows in 1 cluster; largest=2),)
+    """
+    members = (beliefs,) if isinstance(beliefs, Belief) else _listed(beliefs)
+    for position, belief in enumerate(members, start=1):
+        if not isinstance(belief, Belief):
+            raise InvalidInputError(
+                f"Belief {position} is {type(belief).__name__}; give a MarkovChain, ChainBox, "
+                "Clusters, Network or a list of them."
+            )
+    _check_same_states(members)
+    _check_same_length(members)
+    return members
+
+
+def _listed(beliefs: Any) -> tuple[Any, ...]:
+    if not isinstance(beliefs, (list, tuple)):
+        raise InvalidInputError(
+            f"beliefs is {type(beliefs).__name__}; give a MarkovChain, ChainBox, Clusters, "
+            "Network or a list of them."
+        )
+    if not beliefs:
+        raise InvalidInputError(
+            "The list of beliefs is empty, and a guarantee under no belief says nothing; give at "
+            "least one."
+        )
+    return tuple(beliefs)
+
+
+def _check_same_states(members: tuple[Belief, ...]) -> None:
+    known = [(i, b.states) for i, b in enumerate(members, start=1) if b.states is not None]
+    for position, states in known[1:]:
+        first, expected = known[0]
+        if states != expected:
+            raise InvalidInputError(
+                f"Belief {position} has the states {show_labels(states)}, belief {first} has "
+                f"{show_labels(expected)}; give all beliefs the same states in the same order."
+            )
+
+
+def _check_same_length(members: tuple[Belief, ...]) -> None:
+    known = [(i, b.length) for i, b in enumerate(members, start=1) if b.length is not None]
+    for position, length in known[1:]:
+        first, expected = known[0]
+        if length != expected:
+            raise InvalidInputError(
+                f"Belief {position} is about {length} rows, belief {first} about {expected}; "
+                "give beliefs about the same rows."
+            )
+
+
+def beliefs_to_json(beliefs: Belief | Sequence[Belief]) -> str:
+    """Write one belief as its own document, several as one of schema `quiltwork/belief/set`."""
+    members = as_beliefs(beliefs)
+    if len(members) == 1:
+        return members[0].to_json()
+    return files.dump(_SET, 1, {"beliefs": [json.loads(belief.to_json()) for belief in members]})
+
+
+def beliefs_from_json(text: str | bytes) -> tuple[Belief, ...]:
+    """Read what `beliefs_to_json` wrote; a single belief comes as a tuple of one."""
+    if _schema(text) != _SET:
+        return (belief_from_json(text),)
+    members = field(files.load(text, _SET, (1,)), "beliefs")
+    if not isinstance(members, list):
+        raise InvalidInputError("The field 'beliefs' must be a list of documents.")
+    return as_beliefs([belief_from_json(json.dumps(member)) for member in members])
+
+
+def belief_from_json(text: str | bytes) -> Belief:
+    """Read one belief of any kind back from its JSON, bit for bit.
+
+    Raises:
+        InvalidInputError: if the text is no JSON or no single belief.
+    """
+    schema = _schema(text)
+    if schema == _SET:
+        raise InvalidInputError(
+            "This document holds several beliefs; read it with beliefs_from_json."
+        )
+    if schema not in _KINDS:
+        raise InvalidInputError(
+            f"A document of schema {schema!r} is not a belief; known are "
+            f"{', '.join(sorted(_KINDS))}."
+        )
+    belief: Belief = _KINDS[schema].from_json(text)
+    return belief
+
+
+def _schema(text: str | bytes) -> str:
+    try:
+        document = json.loads(text)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    found = document.get("schema") if isinstance(document, dict) else None
+    return str(found).removeprefix("quiltwork/")

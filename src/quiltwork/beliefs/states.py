@@ -1,0 +1,107 @@
+"""State labels: what may name a state, and how labels become the integers 0..k−1.
+
+Labels are compared as Python compares them, so 1, 1.0 and True are one label: data read as 1.0
+match a state given as 1, and a list of states with two of them is refused as a duplicate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError
+
+Label: TypeAlias = "str | int | float | bool | tuple[Label, ...] | None"
+
+
+def read_label(value: Any, where: str) -> Label:
+    """Return `value` as a plain Python label; NumPy scalars lose their wrapping.
+
+    Raises:
+        InvalidInputError: for NaN, text that is no valid Unicode, and any other type.
+
+    >>> read_label(np.int64(3), "State 1")
+    3
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise InvalidInputError(
+                f"{where} is NaN, which equals nothing, not even itself; use None or a word such "
+                "as 'missing' for a state of missing values."
+            )
+        return value + 0.0
+    if isinstance(value, str):
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise InvalidInputError(f"{where} is {value!r}, which is not valid Unicode text.")
+        return str(value)
+    if isinstance(value, tuple):
+        return tuple(read_label(part, where) for part in value)
+    raise InvalidInputError(
+        f"{where} is {value!r} of type {type(value).__name__}; a label is a str, int, float, "
+        "bool, None or a tuple of them."
+    )
+
+
+def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
+    """Return `size` distinct labels; None stands for 0..size−1.
+
+    Raises:
+        InvalidInputError: for a wrong number of labels, a bad label or two equal ones.
+    """
+    if states is None:
+        return tuple(range(size))
+    if isinstance(states, (str, bytes)) or not isinstance(states, Iterable):
+        raise InvalidInputError(
+            f"states must be a list with one label per state, not {states!r}; "
+            "write ['rest', 'walk'] for two states."
+        )
+    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(states, start=1))
+    if len(labels) != size:
+        raise InvalidInputError(
+            f"There are {len(labels)} states for {size} rows of the transition matrix; "
+            "give one label per row."
+        )
+    check_distinct(labels)
+    return labels
+
+
+def check_distinct(labels: tuple[Label, ...]) -> None:
+    """Refuse two equal labels, naming both."""
+    seen: dict[Label, int] = {}
+    for i, label in enumerate(labels):
+        if label in seen:
+            first = labels[seen[label]]
+            hint = "" if repr(first) == repr(label) else " (Python holds 1, 1.0 and True equal)"
+            raise InvalidInputError(
+                f"States {seen[label] + 1} and {i + 1} are the same label: {first!r} and "
+                f"{label!r}{hint}; give every state its own."
+            )
+        seen[label] = i
+
+
+def sorted_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Sort labels of any types in one fixed order: None, numbers, text, tuples."""
+    return tuple(sorted(labels, key=_order))
+
+
+def _order(label: Label) -> tuple[Any, ...]:
+    if label is None:
+        return (0,)
+    if isinstance(label, str):
+        return (2, label)
+    if isinstance(label, tuple):
+        return (3, *map(_order, label))
+    return (1, label)
+
+
+def show_labels(labels: tuple[Label, ...], most: int = 4) -> str:
+    """Write the first few labels for a message."""
+    shown = ", ".join(map(repr, labels[:most]))
+    return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"
