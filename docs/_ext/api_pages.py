@@ -1,0 +1,204 @@
+"""Reference pages from the code itself: the directives `api` and `commands`.
+
+Docstrings are Markdown, as they are written; `>>>` paragraphs become code, sections such as
+"Raises:" become lists, and "Theorem: docs/theory/page.md" becomes a link.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+THEORY = Path(__file__).resolve().parent.parent / "theory"
+SECTIONS = ("Args", "Returns", "Raises", "Yields", "Attributes", "Note", "Example", "Examples")
+
+
+def markdown(docstring: str) -> list[str]:
+    """A docstring as Markdown lines."""
+    lines: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
+        first, _, rest = paragraph.partition("\n")
+        if first.lstrip().startswith(">>>"):
+            lines += ["```pycon", *inspect.cleandoc(paragraph).splitlines(), "```"]
+        elif first.rstrip(":") in SECTIONS and first.endswith(":"):
+            lines += [f"**{first[:-1]}**", "", *entries(rest)]
+        else:
+            lines += [theorem_link(line) for line in paragraph.splitlines()]
+        lines.append("")
+    return lines
+
+
+def entries(text: str) -> Iterator[str]:
+    """The entries of a section as a list; a deeper line goes on with the entry before it."""
+    for line in inspect.cleandoc(text).splitlines():
+        name, colon, meaning = line.partition(":")
+        if line.startswith(" "):
+            yield f"  {line.strip()}"
+        elif colon and re.fullmatch(r"[*\w., ()]+", name):
+            yield f"- `{name}`:{meaning}"
+        else:
+            yield f"- {line}"
+
+
+def theorem_link(line: str) -> str:
+    found = re.match(r"(\s*Theorem: )(?:docs/theory/)?([\w-]+)(?:\.md)?(.*)", line)
+    if found is None or not (THEORY / f"{found[2]}.md").exists():
+        return line
+    return f"{found[1]}[{found[2].replace('-', ' ')}](/theory/{found[2]}.md){found[3]}"
+
+
+def signature(value: object) -> str:
+    """The signature, with defaults that cannot be read back left out."""
+    try:
+        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return ""
+    kept = [p for p in parameters if p.name not in ("self", "cls")]
+    shown = [
+        p.replace(
+            annotation=p.empty, default=p.empty if p.default is p.empty else Default(p.default)
+        )
+        for p in kept
+    ]
+    return str(inspect.Signature(shown))
+
+
+class Default:
+    """Shows a default value, or … for one without a literal."""
+
+    def __init__(self, value: object) -> None:
+        self.text = "..." if repr(value).startswith("<") else repr(value)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def public_members(value: type | ModuleType) -> dict[str, object]:
+    """What a class or module offers, in the order it is written."""
+    if isinstance(value, ModuleType):
+        names = getattr(value, "__all__", None) or [
+            name
+            for name, member in vars(value).items()
+            if getattr(member, "__module__", "").startswith(value.__name__)
+        ]
+        return {n: getattr(value, n) for n in names if not n.startswith("_")}
+    return {
+        name: inspect.getattr_static(value, name)
+        for cls in reversed(value.__mro__)
+        if cls.__module__.startswith("quiltwork")
+        for name, member in vars(cls).items()
+        if not name.startswith("_") and documented_member(member)
+    }
+
+
+def documented_member(member: object) -> bool:
+    is_method = inspect.isfunction(member) or isinstance(
+        member, property | classmethod | staticmethod
+    )
+    return bool(is_method or hasattr(member, "func")) and bool(inspect.getdoc(member))
+
+
+def describe(path: str, value: object, depth: int = 0) -> list[str]:
+    """The Markdown of one name and, for a class or module, of what it offers."""
+    if isinstance(value, ModuleType):
+        lines = markdown(value.__doc__ or "")
+        for name, member in public_members(value).items():
+            lines += describe(f"{path}.{name}", member, depth)
+        return lines
+    fence = ":" * (8 - depth)
+    if inspect.isclass(value):
+        is_error = issubclass(value, Exception)
+        kind, arguments = ("exception", "") if is_error else ("class", signature(value))
+    elif isinstance(value, property) or hasattr(value, "func"):
+        kind, arguments = ("property" if depth else "attribute"), ""
+    elif depth:
+        kind, arguments = "method", signature(getattr(value, "__func__", value))
+    elif callable(value):
+        kind, arguments = "function", signature(value)
+    else:
+        kind, arguments = "data", ""
+    lines = [f"{fence}{{py:{kind}}} {path}{arguments}"]
+    if isinstance(value, classmethod | staticmethod):
+        lines += [f":{type(value).__name__}:"]
+    lines += ["", *markdown(docstring(value))]
+    if inspect.isclass(value) and kind == "class":
+        for name, member in public_members(value).items():
+            lines += describe(f"{path}.{name}", member, depth + 1)
+    return [*lines, fence, ""]
+
+
+def docstring(value: object) -> str:
+    own = inspect.getdoc(getattr(value, "__func__", value)) or ""
+    return "" if own.startswith(f"{getattr(value, '__name__', '')}(") else own
+
+
+def resolve(path: str) -> object:
+    """The object behind a dotted name such as `quiltwork.queries`."""
+    parts = path.split(".")
+    value: Any = importlib.import_module(parts[0])
+    for depth, part in enumerate(parts[1:], start=2):
+        try:
+            value = getattr(value, part)
+        except AttributeError:
+            value = importlib.import_module(".".join(parts[:depth]))
+    return value
+
+
+class Api(SphinxDirective):
+    """`api`: one dotted name per line."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        paths = [line.strip() for line in self.content if line.strip()]
+        lines = [line for path in paths for line in describe(path, resolve(path))]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def commands(group: click.Group, prefix: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, groups included."""
+    context = click.Context(group, info_name=prefix)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None:
+            yield f"{prefix} {name}", command
+            if isinstance(command, click.Group):
+                yield from commands(command, f"{prefix} {name}")
+
+
+class Commands(SphinxDirective):
+    """`commands`: the help of every command of the command line."""
+
+    def run(self) -> list[nodes.Node]:
+        from quiltwork.cli.app import app
+
+        lines: list[str] = []
+        for path, command in [("quiltwork", app), *commands(app, "quiltwork")]:
+            context = click.Context(
+                command, info_name=path, terminal_width=90, max_content_width=90
+            )
+            lines += [
+                f"**{path}**",
+                "",
+                "```text",
+                *command.get_help(context).splitlines(),
+                "```",
+                "",
+            ]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("api", Api)
+    app.add_directive("commands", Commands)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

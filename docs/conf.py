@@ -1,0 +1,27 @@
+"""The documentation site: Markdown pages, formulae as MathML, nothing loaded from elsewhere."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+from quiltwork import __version__  # noqa: E402
+
+project = "quiltwork"
+author = "The quiltwork developers"
+project_copyright = author
+version = release = __version__
+
+extensions = ["myst_parser", "api_pages", "mathml"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build", "_ext", "_generated"]
+
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"quiltwork {__version__}"
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False

@@ -1,0 +1,142 @@
+"""The rooms of docs/architecture.md: imports point downwards, no circles, no overgrown module."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "quiltwork"
+LINE_LIMIT = 450
+FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
+ROOMLESS = {"__init__", "__main__", "_version"}
+
+
+def layers() -> list[list[str]]:
+    """The rooms of each layer, topmost first, as the table of the architecture page gives them."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| *(\w+) *\| *(`.+?) *\|", text, flags=re.MULTILINE)
+    return [re.findall(r"`(\w+)`", rooms) for _, rooms in rows]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Every module of the package that a file imports, also inside functions and for types."""
+    package = ["quiltwork", *path.relative_to(PACKAGE).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            if module == FACADE:
+                yield from (f"{FACADE}.{alias.name}" for alias in node.names)
+            else:
+                yield module
+
+
+def rooms_entered(path: Path) -> set[str]:
+    rooms = set()
+    for module in imported_modules(path):
+        top, _, rest = module.partition(".")
+        if top == FACADE:
+            name = rest.split(".")[0]
+            is_room = (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
+            rooms.add(name if name and is_room else FACADE)
+    return rooms - ROOMLESS - {room_of(path)}
+
+
+def sources() -> list[Path]:
+    return [p for p in sorted(PACKAGE.rglob("*.py")) if room_of(p) not in ROOMLESS]
+
+
+LAYER = {room: depth for depth, rooms in enumerate(layers()) for room in rooms}
+
+
+def test_the_architecture_page_lists_four_layers():
+    assert [rooms[0] for rooms in layers()] == ["cli", "release", "influence", "errors"]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_downwards(path):
+    room = room_of(path)
+    assert room in LAYER, f"name the room {room!r} in the table of docs/architecture.md"
+    for entered in rooms_entered(path):
+        if entered == FACADE:
+            assert LAYER[room] == 0, f"{path.name} uses the facade; import from the room instead"
+        else:
+            assert entered in LAYER, f"name the room {entered!r} in docs/architecture.md"
+            assert LAYER[entered] >= LAYER[room], f"{room} may not import {entered}: it is above"
+
+
+def test_no_two_rooms_need_each_other():
+    edges: dict[str, set[str]] = {}
+    for path in sources():
+        edges.setdefault(room_of(path), set()).update(rooms_entered(path) - {FACADE})
+    finished: set[str] = set()
+
+    def visit(room: str, trail: tuple[str, ...]) -> None:
+        assert room not in trail, f"a circle of imports: {' → '.join((*trail, room))}"
+        if room not in finished:
+            for entered in sorted(edges.get(room, ())):
+                visit(entered, (*trail, room))
+            finished.add(room)
+
+    for room in sorted(edges):
+        visit(room, ())
+
+
+def test_a_circle_and_an_upward_import_would_be_seen(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    for name, text in {
+        "errors.py": "",
+        "noise/grid.py": "def f():\n    from quiltwork.release import intervals\n",
+        "release/__init__.py": "from ..noise.grid import f\nimport quiltwork\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(AssertionError, match="it is above"):
+        test_imports_point_downwards(tmp_path / "noise/grid.py")
+    with pytest.raises(AssertionError, match="facade"):
+        test_imports_point_downwards(tmp_path / "release/__init__.py")
+    with pytest.raises(AssertionError, match="circle"):
+        test_no_two_rooms_need_each_other()
+
+
+def test_no_module_is_overgrown():
+    folders = ("src", "tests", "bench", "evidence", "docs")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    lengths = {path: len(path.read_bytes().splitlines()) for path in paths}
+    too_long = {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LINE_LIMIT}
+    assert not too_long, f"more than {LINE_LIMIT} lines; split them into rooms: {too_long}"
+
+
+def test_no_loose_ends_in_the_source():
+    for path in sources():
+        with tokenize.open(path) as file:
+            comments = [
+                t.string
+                for t in tokenize.generate_tokens(file.readline)
+                if t.type == tokenize.COMMENT
+            ]
+        loose = [c for c in comments if re.search(r"\b(TODO|FIXME|XXX)\b", c)]
+        assert not loose, f"{path.relative_to(ROOT)}: {loose}"
+
+
+def test_noise_never_comes_from_a_pseudorandom_generator():
+    """`default_rng(seed)` is for simulation; the global generators are for nothing."""
+    forbidden = re.compile(
+        r"np\.random\.(?!default_rng|Generator)\w+|^import random\b|\brandom\.(random|gauss)\(",
+        re.M,
+    )
+    for path in sources():
+        found = forbidden.search(path.read_text(encoding="utf-8"))
+        assert not found, f"{path.relative_to(ROOT)}: {found.group()!r}"

@@ -1,0 +1,135 @@
+"""The documentation site builds offline, without warnings, complete, and loads nothing remote."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import click
+import pytest
+
+import quiltwork
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    target = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    folders = ["-d", str(target / "doctrees"), str(DOCS), str(target / "html")]
+    done = subprocess.run([*command, *folders], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return target / "html"
+
+
+class Loads(HTMLParser):
+    """Collects every address that a page loads by itself (not the links a reader may follow)."""
+
+    def __init__(self):
+        super().__init__()
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag in LOADING and values.get("rel") not in ("canonical", "author", "license"):
+            self.addresses.append(values.get(LOADING[tag]) or "")
+
+
+def remote_loads(html: str) -> list[str]:
+    parser = Loads()
+    parser.feed(html)
+    return [address for address in parser.addresses if re.match(r"(https?:)?//", address)]
+
+
+def test_pages_load_nothing_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 5
+    for page in pages:
+        assert remote_loads(page.read_text(encoding="utf-8")) == [], page.name
+    for sheet in site.rglob("*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", text), sheet.name
+
+
+def test_a_remote_script_would_be_noticed():
+    page = '<a href="https://a.org"><script src="https://b.org/x.js"></script><link href="//c.org">'
+    assert remote_loads(page) == ["https://b.org/x.js", "//c.org"]
+
+
+def test_formulae_are_mathml(site):
+    formulae = [p for p in site.rglob("*.html") if "<math " in p.read_text(encoding="utf-8")]
+    assert formulae, "no page shows a formula"
+    assert not any("mathjax" in p.read_text(encoding="utf-8").lower() for p in formulae)
+
+
+def documented_names() -> set[str]:
+    text = "\n".join(p.read_text(encoding="utf-8") for p in (DOCS / "reference").rglob("*.md"))
+    return {
+        line.removeprefix("quiltwork.").strip()
+        for block in re.findall(r"^```\{api\}\n(.*?)^```", text, flags=re.M | re.S)
+        for line in block.splitlines()
+    }
+
+
+def public_names() -> list[str]:
+    """The names of `quiltwork` that exist; the facade may announce rooms that are still empty."""
+    return [name for name in quiltwork.__all__ if name != "__version__"]
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
+    value = getattr(quiltwork, name)
+    assert inspect.getdoc(value), f"quiltwork.{name} has no docstring"
+    assert name in documented_names(), f"add quiltwork.{name} to a page of docs/reference"
+
+
+def test_the_reference_names_only_what_exists():
+    assert documented_names() <= set(public_names())
+
+
+def theorem_pages() -> set[str]:
+    pattern = re.compile(r"Theorem: (?:docs/theory/)?([\w-]+)")
+    sources = (ROOT / "src").rglob("*.py")
+    return {page for path in sources for page in pattern.findall(path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("page", sorted(theorem_pages()))
+def test_every_theorem_named_in_a_docstring_has_its_page(page):
+    assert (DOCS / "theory" / f"{page}.md").exists()
+
+
+def commands(group: click.Group, prefix: tuple[str, ...] = ()):
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*prefix, name))
+        else:
+            yield (*prefix, name), command
+
+
+def test_every_command_has_an_example_in_its_help():
+    from quiltwork.cli.app import app
+
+    found = list(commands(app))
+    assert found
+    for path, command in found:
+        help_text = command.get_help(click.Context(command, info_name=path[-1]))
+        example = f"quiltwork {' '.join(path)}"
+        assert re.search(rf"Example.*{example}", help_text, re.S), f"no example: {example}"
+        assert "--json" in help_text, f"no --json: {example}"
+
+
+def test_every_command_is_in_the_reference(site):
+    from quiltwork.cli.app import app
+
+    page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
+    for path, _ in commands(app):
+        assert f"quiltwork {' '.join(path)}" in page

@@ -1,0 +1,49 @@
+"""`import quiltwork` brings in nothing beyond NumPy.
+
+Seconds are not asserted here; `make bench ONLY=cold_start` measures the ratio to `import numpy`.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+LOADED = """import sys, json
+before = set(sys.modules)
+{code}
+print(json.dumps(sorted(set(sys.modules) - before)))"""
+
+
+def loaded_by(code: str) -> list[str]:
+    """The modules a statement adds to a fresh process."""
+    command = [sys.executable, "-c", LOADED.format(code=code)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def third_party(modules: list[str]) -> set[str]:
+    tops = {module.split(".")[0] for module in modules}
+    return {top for top in tops if top not in sys.stdlib_module_names} - {"quiltwork"}
+
+
+def test_importing_loads_no_third_party_package_beyond_numpy():
+    assert third_party(loaded_by("import quiltwork")) <= {"numpy"}
+
+
+def test_importing_enters_no_room():
+    own = {m for m in loaded_by("import quiltwork") if m.startswith("quiltwork")}
+    assert own == {"quiltwork", "quiltwork._version", "quiltwork.errors"}
+
+
+def test_importing_loads_no_more_of_the_standard_library_than_numpy_does():
+    numpy = set(loaded_by("import numpy"))
+    own = {m for m in loaded_by("import quiltwork") if not m.startswith("quiltwork")}
+    assert own - numpy <= {"__future__"}
+
+
+@pytest.mark.parametrize("room", ["noise", "counts"])
+def test_the_rooms_of_the_histogram_path_do_not_load_scipy(room):
+    assert third_party(loaded_by(f"import quiltwork.{room}")) <= {"numpy"}
