@@ -1,1 +1,6 @@
-"""To be described."""
+"""Counts for everyone: the geometric mechanism and each consumer's optimum."""
+
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.tables import CountTable, release_table
+
+__all__ = ["CountTable", "GeometricMechanism", "release_table"]

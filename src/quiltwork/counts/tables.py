@@ -1,0 +1,307 @@
+"""Tables of counts: one geometric draw per cell, intervals, totals and free consistency.
+
+The cells are disjoint: every person is counted in one of them at most. Replacing one person's row
+then moves two cells by 1, adding or removing a row moves one; the table says which it protects
+against. Cost: one draw per cell.
+
+Theorem: geometric-mechanism
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from quiltwork import files
+from quiltwork.counts.consistency import project
+from quiltwork.counts.debit import debit
+from quiltwork.counts.levels import read_level
+from quiltwork.counts.people import substitution_level
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import Number, float_up, integer, to_fraction
+from quiltwork.noise import TwoSidedGeometric
+
+Adjacency: TypeAlias = Literal["replace", "add-remove"]
+Cell: TypeAlias = Hashable
+Level: TypeAlias = Number | Mapping[Any, Number]
+
+_MEANING = {
+    "replace": "replacing one person's row (two cells move by 1)",
+    "add-remove": "adding or removing one person's row (one cell moves by 1)",
+}
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """A released table.
+
+    Attributes:
+        cells: the labels, in the order given.
+        values: consistent counts: integers ≥ 0 that add up to `total` if that is public.
+        noisy: the counts as drawn, unbounded; intervals start from these.
+        alphas: each cell's noise ratio.
+        epsilon: what the whole table costs, rounded up.
+        dp_epsilon: the same for substituting one person; smaller under beliefs.
+        adjacency: "replace" or "add-remove".
+        total: the public total that the values add up to, if there is one.
+        dimensions: the names of the columns that make up a label.
+    """
+
+    cells: tuple[Cell, ...]
+    values: tuple[int, ...]
+    noisy: tuple[int, ...]
+    alphas: tuple[Fraction, ...]
+    epsilon: float
+    dp_epsilon: Fraction
+    adjacency: Adjacency
+    total: int | None = None
+    dimensions: tuple[str, ...] = ()
+
+    def __getitem__(self, cell: Cell) -> int:
+        """Return the consistent count of one cell."""
+        return self.values[self._index(cell)]
+
+    def interval(self, cell: Cell, confidence: Number = 0.95) -> tuple[int, int]:
+        """Return lo..hi that contains this cell's true count with at least this confidence."""
+        return self._around(self._index(cell), confidence, 1)
+
+    def intervals(
+        self, confidence: Number = 0.95, simultaneous: bool = False
+    ) -> dict[Cell, tuple[int, int]]:
+        """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
+        together = len(self.cells) if simultaneous else 1
+        return {
+            cell: self._around(index, confidence, together) for index, cell in enumerate(self.cells)
+        }
+
+    def margin(self, dimension: str) -> dict[Any, int]:
+        """Add the values up over every other column: the totals by one column."""
+        if dimension not in self.dimensions:
+            raise InvalidInputError(
+                f"The table has no column {dimension!r}; it has {', '.join(self.dimensions)}."
+            )
+        place = self.dimensions.index(dimension)
+        sums: dict[Any, int] = {}
+        for cell, value in zip(self.cells, self.values, strict=True):
+            label = cell[place] if isinstance(cell, tuple) else cell
+            sums[label] = sums.get(label, 0) + value
+        return sums
+
+    def sum_interval(
+        self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
+    ) -> tuple[int, int]:
+        """Return lo..hi that contains the sum of some cells with at least this confidence."""
+        indices = [self._index(cell) for cell in (self.cells if cells is None else cells)]
+        centre = sum(self.noisy[index] for index in indices)
+        reach = sum_quantile([self.alphas[index] for index in indices], confidence)
+        return self._clip(centre - reach, centre + reach)
+
+    def explain(self) -> str:
+        """Say in two sentences what the table protects."""
+        total = "" if self.total is None else f" The total {self.total} is public."
+        return (
+            f"epsilon = {self.epsilon:.6g} for {_MEANING[self.adjacency]}. "
+            f"Each person counts in at most one of {len(self.cells)} cells.{total}"
+        )
+
+    def to_json(self) -> str:
+        """Return the table as a document of schema `quiltwork/count-table`."""
+        body = {
+            "cells": [list(cell) if isinstance(cell, tuple) else cell for cell in self.cells],
+            "values": list(self.values),
+            "noisy": list(self.noisy),
+            "alphas": [str(alpha) for alpha in self.alphas],
+            "epsilon": self.epsilon,
+            "dp_epsilon": str(self.dp_epsilon),
+            "adjacency": self.adjacency,
+            "total": self.total,
+            "dimensions": list(self.dimensions),
+        }
+        return files.dump("count-table", 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CountTable:
+        """Read a table back from `to_json`."""
+        body = files.load(text, "count-table", (1,))
+        return cls(
+            cells=tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
+            values=tuple(body["values"]),
+            noisy=tuple(body["noisy"]),
+            alphas=tuple(Fraction(alpha) for alpha in body["alphas"]),
+            epsilon=body["epsilon"],
+            dp_epsilon=Fraction(body["dp_epsilon"]),
+            adjacency=body["adjacency"],
+            total=body["total"],
+            dimensions=tuple(body["dimensions"]),
+        )
+
+    def _index(self, cell: Cell) -> int:
+        try:
+            return self.cells.index(cell)
+        except ValueError:
+            raise InvalidInputError(f"The table has no cell {cell!r}.") from None
+
+    def _around(self, index: int, confidence: Number, together: int) -> tuple[int, int]:
+        law = TwoSidedGeometric.from_alpha(self.alphas[index])
+        reach = law.simultaneous_quantile(confidence, together)
+        return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
+
+    def _clip(self, low: int, high: int) -> tuple[int, int]:
+        top = high if self.total is None else min(high, self.total)
+        return max(0, min(low, top)), max(0, top)
+
+
+def release_table(
+    counts: Mapping[Any, int],
+    epsilon: Level | None = None,
+    alpha: Level | None = None,
+    adjacency: Adjacency = "replace",
+    total: int | None = None,
+    dimensions: Sequence[str] = (),
+    beliefs: Any = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    key: str | None = None,
+) -> CountTable:
+    """Release disjoint counts together.
+
+    `epsilon=` is the level of the whole table; as a mapping, the level of each cell's own count.
+    `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
+    people if that is public and every person is in some cell. With a ledger, the table's
+    `dp_epsilon` is debited before anything is drawn.
+
+    Raises:
+        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, or `total` is not
+            their sum.
+        NotPrivateError: at α = 0.
+
+    >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
+    >>> sum(table.values)
+    1000
+    >>> table.adjacency
+    'replace'
+
+    Theorem: geometric-mechanism
+    """
+    exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
+    _check(exact, adjacency, total)
+    asked, cost, alphas = _levels(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
+    laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in alphas]
+    debit(ledger, dataset, key, cost, "geometric table")
+    noisy = _draw(list(exact.values()), laws)
+    values = project(noisy, [law.variance for law in laws], total)
+    return CountTable(
+        tuple(exact),
+        values,
+        noisy,
+        alphas,
+        float_up(asked),
+        cost,
+        adjacency,
+        total,
+        tuple(dimensions),
+    )
+
+
+def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
+    """Return c with P(|sum of independent noises| ≤ c) ≥ confidence, by Chernoff's bound.
+
+    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
+    bound holds for every t, so a coarse search over t is safe.
+    """
+    level = to_fraction(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    if len(alphas) == 1:
+        return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
+    ratios = [float(alpha) for alpha in alphas if alpha]
+    largest = -math.log(max(ratios)) if ratios else 1.0
+    miss = math.log(float(1 - level) / 2)
+    best = math.inf
+    for step in range(1, 100):
+        t = largest * step / 100
+        growth = sum(
+            2 * math.log1p(-a) - math.log1p(-a * math.exp(t)) - math.log1p(-a * math.exp(-t))
+            for a in ratios
+        )
+        best = min(best, (growth - miss) / t)
+    return math.ceil(best * (1 + 1e-9))
+
+
+def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
+    if not exact:
+        raise InvalidInputError("The table has no cells; give at least one count.")
+    if adjacency not in _MEANING:
+        raise InvalidInputError(f"adjacency must be 'replace' or 'add-remove', not {adjacency!r}.")
+    if total is None:
+        return
+    if adjacency == "add-remove":
+        raise InvalidInputError(
+            "Under add-remove the number of people is itself protected: leave total out, or "
+            "protect against replace."
+        )
+    if integer(total, "total", 0) != sum(exact.values()):
+        raise InvalidInputError(
+            f"total = {total} is not the sum of the cells; leave it out unless every person is in "
+            "exactly one cell."
+        )
+
+
+def _levels(
+    cells: tuple[Cell, ...],
+    epsilon: Level | None,
+    alpha: Level | None,
+    adjacency: Adjacency,
+    beliefs: Any,
+    total: int | None,
+) -> tuple[Fraction, Fraction, tuple[Fraction, ...]]:
+    """Return (ε asked for, dp_epsilon of the table, α of each cell)."""
+    moved = min(len(cells), 2 if adjacency == "replace" else 1)
+    each: list[tuple[Fraction, Fraction | None]]
+    if epsilon is not None and alpha is None and not isinstance(epsilon, Mapping):
+        _, asked = read_level(None, epsilon)
+        assert asked is not None  # noqa: S101  (an epsilon given is an epsilon read)
+        level = asked
+        if beliefs is not None:
+            level = _under_beliefs(beliefs, total, adjacency, asked)
+        ratio, _ = read_level(None, level / moved)
+        return asked, level, (ratio,) * len(cells)
+    if beliefs is not None:
+        raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
+    each = [read_level(_of(alpha, cell), _of(epsilon, cell)) for cell in cells]
+    if any(cost is None for _, cost in each):
+        raise NotPrivateError(
+            "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
+        )
+    costs = sorted((cost for _, cost in each if cost is not None), reverse=True)
+    cost = sum(costs[:moved], Fraction(0))
+    return cost, cost, tuple(ratio for ratio, _ in each)
+
+
+def _of(level: Level | None, cell: Cell) -> Number | None:
+    if not isinstance(level, Mapping):
+        return level
+    if cell not in level:
+        raise InvalidInputError(f"Cell {cell!r} has no level; give one for every cell.")
+    return level[cell]
+
+
+def _under_beliefs(
+    beliefs: Any, total: int | None, adjacency: Adjacency, epsilon: Fraction
+) -> Fraction:
+    if adjacency != "replace" or total is None:
+        raise InvalidInputError(
+            "With beliefs, the people are known and their rows are not: protect against replace "
+            "and give total=…, the number of people."
+        )
+    return substitution_level(beliefs, total, epsilon)
+
+
+def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:
+    """Add one draw to each count; cells with one law are drawn in one call."""
+    supply = {law: iter(law.draw(times).tolist()) for law, times in Counter(laws).items()}
+    return tuple(count + next(supply[law]) for count, law in zip(counts, laws, strict=True))
