@@ -14,6 +14,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -38,7 +39,9 @@ class Example:
 def examples(page: str) -> list[Example]:
     """The blocks of a page that can be run, in order."""
     return [
-        Example(found["language"], found["body"], page.count("\n", 0, found.start("body")) + 1)
+        Example(
+            found["language"], dedent(found["body"]), page.count("\n", 0, found.start("body")) + 1
+        )
         for found in FENCE.finditer(page)
         if found["language"] in RUNNABLE
     ]
