@@ -52,8 +52,8 @@ clean: ## remove the virtual environment and everything generated
 
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade)
-INSTALL = $(BIN)/python -m pip install --quiet --require-hashes
-INSTALL_PACKAGE = $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+INSTALL = $(BIN)/python -m pip install -qq --require-hashes
+INSTALL_PACKAGE = $(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "quiltwork needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
@@ -73,4 +73,4 @@ $(VENV)/.dev: $(REQ)/dev.txt $(VENV)/.core
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet uv
+	@$(BIN)/python -m pip install -qq uv
