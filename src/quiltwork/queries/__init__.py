@@ -1,1 +1,134 @@
-"""To be described."""
+"""What may be asked of a sequence of states: `qw.queries.histogram()` and its siblings.
+
+Each function returns a frozen query that knows how to answer in integers and how far that answer
+moves when time points change (`docs/theory/query-sensitivity.md`). `query.on(start, stop)` asks
+the same about a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number
+from quiltwork.queries.base import Query
+from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
+from quiltwork.queries.custom import Custom, Function
+from quiltwork.queries.document import from_document, to_document
+from quiltwork.queries.lipschitz import Violation, check_lipschitz
+from quiltwork.queries.numbers import Mean, Sum
+
+__all__ = [
+    "Count",
+    "Custom",
+    "Frequencies",
+    "Histogram",
+    "Mean",
+    "MostCommon",
+    "Query",
+    "Sum",
+    "Transitions",
+    "Violation",
+    "check_lipschitz",
+    "count",
+    "custom",
+    "frequencies",
+    "from_document",
+    "histogram",
+    "mean",
+    "most_common",
+    "sum",
+    "to_document",
+    "transitions",
+]
+
+
+def count(state: Any) -> Count:
+    """How many time points are in `state`.
+
+    >>> int(count("walk").change(4, 6, 100))
+    3
+    """
+    return Count(state=state)
+
+
+def histogram(states: Iterable[Any] | None = None) -> Histogram:
+    """How many time points are in each state.
+
+    Args:
+        states: the cells, where the belief does not name them (`Clusters`); must be public.
+
+    >>> int(histogram().change(4, 6, 100))
+    6
+    """
+    return Histogram(states=_labels(states))
+
+
+def frequencies(states: Iterable[Any] | None = None) -> Frequencies:
+    """The share of time points in each state; arguments as for `histogram`."""
+    return Frequencies(states=_labels(states))
+
+
+def transitions(states: Iterable[Any] | None = None) -> Transitions:
+    """How often each state follows each; arguments as for `histogram`.
+
+    n neighbouring points touch n+1 pairs, which change by 2 each.
+
+    >>> [int(transitions().change(4, 3 + n, 100)) for n in (1, 2, 3)]
+    [4, 6, 8]
+    """
+    return Transitions(states=_labels(states))
+
+
+def most_common(states: Iterable[Any] | None = None) -> MostCommon:
+    """The state with the most time points; arguments as for `histogram`."""
+    return MostCommon(states=_labels(states))
+
+
+def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
+    """The mean of numeric states between the public bounds lo and hi.
+
+    Args:
+        lo: the smallest value a time point may have.
+        hi: the largest.
+        clip: move values outside to the nearer bound; otherwise they are refused.
+    """
+    return Mean(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
+
+
+def sum(lo: Number, hi: Number, clip: bool = False) -> Sum:
+    """The sum of numeric states between the public bounds lo and hi, as for `mean`."""
+    return Sum(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
+
+
+def custom(
+    function: Function,
+    lipschitz: Number,
+    cells: Iterable[Any] | None = None,
+    name: str | None = None,
+) -> Custom:
+    """Any function of the array of labels, with a declared Lipschitz constant.
+
+    Args:
+        function: takes the window's labels as a NumPy array and returns a finite number, or as
+            many as there are cells; must answer every sequence.
+        lipschitz: the most, in L1, that the answer moves when one time point changes. The
+            guarantee rests on it; try `check_lipschitz`.
+        cells: names of the numbers, if there are several.
+        name: how the query is called in documents; by default the function's own name.
+
+    >>> switches = custom(lambda x: (x[1:] != x[:-1]).sum(), lipschitz=2, name="switches")
+    >>> switches.step
+    Fraction(1, 32768)
+    """
+    called = name if name is not None else str(getattr(function, "__name__", "custom"))
+    return Custom(function=function, lipschitz=lipschitz, labels=_labels(cells), name=called)  # type: ignore[arg-type]
+
+
+def _labels(labels: Iterable[Any] | None) -> tuple[Any, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+        raise InvalidInputError(f"Give a list of labels, not {labels!r}.")
+    return tuple(labels)

@@ -1,0 +1,150 @@
+"""What every query answers: integers, and how far they can move.
+
+A query maps a sequence of states to integers; integer noise is added to them, and what a person
+reads is computed from the noisy integers and public numbers alone. Privacy rests on one function,
+`change`: the largest L1 distance between the answers of two sequences that differ only in a run of
+time points. Everything here is pure; nothing knows about beliefs or noise.
+
+Theorem: query-sensitivity
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+
+IntArray: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[Any]
+"""Integers of type int64, or Python's own where int64 could overflow."""
+States: TypeAlias = tuple[Label, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query(ABC):
+    """One question about a sequence of states, on the window start..stop (1-based, inclusive).
+
+    `stop` None is the end of the sequence. `change`, `evaluate` and `present` are what a release
+    uses; the other methods describe the answer.
+    """
+
+    kind: ClassVar[str]
+    mechanism: ClassVar[str] = "two-sided geometric"
+
+    start: int = 1
+    stop: int | None = None
+
+    def __post_init__(self) -> None:
+        first = integer(self.start, "The first time point of a window", 1)
+        if self.stop is not None:
+            integer(self.stop, "The last time point of a window", first)
+
+    def on(self, start: int, stop: int | None = None) -> Self:
+        """Return the same query on the window start..stop, which replaces an earlier window.
+
+        Raises:
+            InvalidInputError: if start < 1 or stop < start.
+
+        >>> from quiltwork import queries
+        >>> queries.histogram().on(3, 9).window(20)
+        (3, 9)
+        """
+        return replace(self, start=start, stop=stop)
+
+    def window(self, length: int) -> tuple[int, int]:
+        """Return the first and the last time point asked about in a sequence of this length.
+
+        Raises:
+            InvalidInputError: if the window does not fit.
+        """
+        stop = length if self.stop is None else self.stop
+        if not 1 <= self.start <= stop <= length:
+            shown = "the end" if self.stop is None else stop
+            raise InvalidInputError(
+                f"The window from {self.start} to {shown} does not fit a sequence of length "
+                f"{length}; windows are 1-based and inclusive."
+            )
+        return self.start, stop
+
+    def change(self, start: ArrayLike, stop: ArrayLike, length: int | None) -> IntArray:
+        """Return how far the integers move in L1, at most, when the points start..stop change.
+
+        Vectorized; a run with stop < start is empty and moves nothing. The maximum is over all
+        pairs of sequences that agree outside the run, possible under a belief or not. For a
+        union of runs that do not touch, add their changes. `length` None: no end is known, which
+        gives the same or more.
+
+        Theorem: query-sensitivity
+        """
+        first, last = np.asarray(start, dtype=np.int64), np.asarray(stop, dtype=np.int64)
+        low = np.maximum(first, self.start)
+        ends = [end for end in (self.stop, length) if end is not None]
+        high = np.minimum(last, min(ends)) if ends else last
+        return np.where(last >= first, self._change_of_run(low, high, min(ends, default=None)), 0)
+
+    def _change_of_run(self, low: IntArray, high: IntArray, end: int | None) -> IntArray:
+        """`change` for runs already cut to the window, whose last point is `end`."""
+        return self._change_of_points(np.maximum(high - low + 1, 0))
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        """`change` where it depends only on how many points of the window are in the run."""
+        raise NotImplementedError
+
+    def part(self, codes: IntArray) -> IntArray:
+        """Cut an encoded sequence to the window."""
+        start, stop = self.window(len(codes))
+        return codes[start - 1 : stop]
+
+    @abstractmethod
+    def check(self, states: States) -> None:
+        """Refuse states that the query cannot be asked about."""
+
+    @abstractmethod
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """Answer for one sequence encoded as 0..k−1, as integers in the order of `cells`."""
+
+    @abstractmethod
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """Name the integers of the answer, one label each."""
+
+    def grid(self, points: int) -> tuple[Fraction, Fraction]:
+        """Return (offset, unit): integer m reads as offset + unit·m, for `points` time points."""
+        return Fraction(0), Fraction(1)
+
+    def rounding(self, states: States, points: int, subjects: int) -> Fraction:
+        """Bound, in units of the value, what putting the answer on its grid may have cost."""
+        return Fraction(0)
+
+    def total(self, points: int, subjects: int) -> Fraction | None:
+        """Return what the true cells add up to, where that is public; else None."""
+        return None
+
+    @abstractmethod
+    def present(self, noisy: Integers, states: States, points: int) -> Any:
+        """Turn noisy integers into what a person reads; uses nothing else but public numbers."""
+
+    def refined(self, scale: Fraction, points: int) -> Self:
+        """Return the query on the grid to use with this noise; most have a grid of their own."""
+        return self
+
+    @property
+    def subdivision(self) -> int:
+        """How many integers of `evaluate` make one unit of the scale before `refined`."""
+        return 1
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """What distinguishes this query from others of its kind, as JSON values."""
+
+
+def as_integers(values: Integers) -> IntArray:
+    """Pack integers as int64; released ones always fit."""
+    return np.array([int(value) for value in values], dtype=np.int64)

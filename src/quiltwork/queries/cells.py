@@ -1,0 +1,196 @@
+"""Queries that count: one state, all states, pairs of neighbouring states, the commonest state.
+
+One changed point moves a count by at most 1, a histogram by 2 (one cell down, another up) and
+transition counts by 2 for every pair of the window that touches the changed points. Cost: one
+pass over the data.
+
+Theorem: query-sensitivity
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.beliefs.states import Label, check_distinct, read_label, show_labels
+from quiltwork.errors import InvalidInputError
+from quiltwork.queries.base import IntArray, Integers, Query, States, as_integers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Query):
+    """How many time points are in one state."""
+
+    kind: ClassVar[str] = "count"
+    state: Label
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "state", read_label(self.state, "The state to count"))
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        return points
+
+    def check(self, states: States) -> None:
+        """Refuse a state that the belief does not know."""
+        if self.state not in states:
+            raise InvalidInputError(
+                f"The state to count, {self.state!r}, is none of the belief's: "
+                f"{show_labels(states)}."
+            )
+
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """Count the points whose code is that of the state."""
+        if self.state not in states:
+            return np.zeros(1, dtype=np.int64)
+        matches = np.count_nonzero(self.part(codes) == states.index(self.state))
+        return np.array([matches], dtype=np.int64)
+
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """The one state."""
+        return (self.state,)
+
+    def present(self, noisy: Integers, states: States, points: int) -> int:
+        """One integer."""
+        return int(noisy[0])
+
+    def parameters(self) -> dict[str, Any]:
+        """The state."""
+        return {"state": labels_to_json([self.state])[0]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OverStates(Query):
+    """A query with one or more cells per state.
+
+    `states` names them where the belief does not (rows in `Clusters` can be anything): the cells
+    of a release must not depend on which states the data happen to contain.
+    """
+
+    states: States | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.states is None:
+            return
+        labels = tuple(read_label(v, f"State {i}") for i, v in enumerate(self.states, start=1))
+        check_distinct(labels)
+        if not labels:
+            raise InvalidInputError("states is empty; name the states to count, or leave it out.")
+        object.__setattr__(self, "states", labels)
+
+    def check(self, states: States) -> None:
+        """Refuse states other than those declared in the query."""
+        if self.states is not None and self.states != states:
+            raise InvalidInputError(
+                f"The query names the states {show_labels(self.states)}, the belief "
+                f"{show_labels(states)}; leave them out of the query."
+            )
+
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """The states."""
+        return states
+
+    def parameters(self) -> dict[str, Any]:
+        """The declared states, if any."""
+        return {} if self.states is None else {"states": labels_to_json(self.states)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram(_OverStates):
+    """How many time points are in each state."""
+
+    kind: ClassVar[str] = "histogram"
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        return 2 * points
+
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """Count every code."""
+        return np.bincount(self.part(codes), minlength=len(states)).astype(np.int64, copy=False)
+
+    def present(self, noisy: Integers, states: States, points: int) -> Any:
+        """One integer per state."""
+        return as_integers(noisy)
+
+    def total(self, points: int, subjects: int) -> Fraction | None:
+        """Every point is in one cell."""
+        return Fraction(points)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frequencies(Histogram):
+    """The share of time points in each state: the histogram divided by the public length."""
+
+    kind: ClassVar[str] = "frequencies"
+
+    def grid(self, points: int) -> tuple[Fraction, Fraction]:
+        """Multiples of 1/points."""
+        return Fraction(0), Fraction(1, points)
+
+    def present(self, noisy: Integers, states: States, points: int) -> Any:
+        """One share per state."""
+        return np.array([float(Fraction(int(m), points)) for m in noisy])
+
+    def total(self, points: int, subjects: int) -> Fraction | None:
+        """Shares add up to 1."""
+        return Fraction(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transitions(_OverStates):
+    """How often each state follows each, as a matrix: row = from, column = to."""
+
+    kind: ClassVar[str] = "transitions"
+
+    def _change_of_run(self, low: IntArray, high: IntArray, end: int | None) -> IntArray:
+        first_pair = np.maximum(low - 1, self.start)
+        last_pair = high if end is None else np.minimum(high, end - 1)
+        touched = np.maximum(last_pair - first_pair + 1, 0)
+        return np.where(high >= low, 2 * touched, 0)
+
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """Count every pair of neighbours with both ends in the window."""
+        part, size = self.part(codes), len(states)
+        pairs = part[:-1] * size + part[1:]
+        return np.bincount(pairs, minlength=size * size).astype(np.int64, copy=False)
+
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """All (from, to) pairs, row by row."""
+        return tuple(product(states, repeat=2))
+
+    def present(self, noisy: Integers, states: States, points: int) -> IntArray:
+        """A square matrix."""
+        return as_integers(noisy).reshape(len(states), len(states))
+
+    def total(self, points: int, subjects: int) -> Fraction | None:
+        """Every point but the last of a subject begins one pair."""
+        return Fraction(points - subjects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MostCommon(_OverStates):
+    """The state with the most time points, chosen by the exponential mechanism.
+
+    P(s) ∝ e^(count(s)/scale): n changed points move log P(s) by at most 2n/scale, so `change`
+    is 2n and calibration is that of a histogram.
+    """
+
+    kind: ClassVar[str] = "most_common"
+    mechanism: ClassVar[str] = "exponential"
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        return 2 * points
+
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """The counts that the mechanism weighs."""
+        return np.bincount(self.part(codes), minlength=len(states)).astype(np.int64, copy=False)
+
+    def present(self, noisy: Integers, states: States, points: int) -> Label:
+        """The state whose index was drawn."""
+        return states[int(noisy[0])]

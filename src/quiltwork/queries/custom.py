@@ -1,0 +1,164 @@
+"""Any function of the sequence whose Lipschitz constant the user declares.
+
+The declaration is the guarantee: if changing one time point can move the answer by more than
+`lipschitz` in L1, the release is not private. `check_lipschitz` searches for such a change. The
+answer is rounded to a public grid of at least 2^16 steps per `lipschitz`, and every coordinate's
+rounding is charged one step.
+
+Theorem: public-grid-queries
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.beliefs.sequences import label_array
+from quiltwork.beliefs.states import Label, read_label
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import positive_fraction
+from quiltwork.noise.grid import Grid
+from quiltwork.queries.base import IntArray, Integers, Query, States
+
+_STEPS_BITS = 16
+_LARGEST = 1 << 62
+
+Function = Callable[[NDArray[Any]], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Custom(Query):
+    """`function` of the window's labels: one number, or one per label in `labels`.
+
+    The function must answer every sequence with finite numbers. Answers beyond 2^62 steps are
+    moved to that bound, which can only bring two answers closer.
+    """
+
+    kind: ClassVar[str] = "custom"
+
+    function: Function | None = field(compare=False)
+    lipschitz: Fraction
+    labels: tuple[Label, ...] | None = None
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "lipschitz", positive_fraction(self.lipschitz, "lipschitz"))
+        if self.function is not None and not callable(self.function):
+            raise InvalidInputError(
+                f"A custom query needs a function of the sequence, not {self.function!r}."
+            )
+        if not isinstance(self.name, str):
+            raise InvalidInputError(f"A query's name is text, not {self.name!r}.")
+        if self.labels is not None:
+            labels = tuple(read_label(v, f"Cell {i}") for i, v in enumerate(self.labels, start=1))
+            if not labels:
+                raise InvalidInputError("cells is empty; name the answer's coordinates.")
+            object.__setattr__(self, "labels", labels)
+
+    @property
+    def step(self) -> Fraction:
+        """The grid's step: the largest power of two of which 2^16 fit into `lipschitz`."""
+        return Grid.for_scale(self.lipschitz, _STEPS_BITS).step
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers the function returns."""
+        return 1 if self.labels is None else len(self.labels)
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        per_point = math.ceil(self.lipschitz / self.step)
+        return np.where(points > 0, points * per_point + self.coordinates, 0)
+
+    def check(self, states: States) -> None:
+        """Refuse a query read from a file, which has lost its function."""
+        self._callable()
+
+    def _callable(self) -> Function:
+        if self.function is None:
+            raise UnsupportedError(
+                f"The custom query {self.name!r} was read from a file and has no function; "
+                "build it again with queries.custom."
+            )
+        return self.function
+
+    def rehearse(self, length: int, states: States) -> None:
+        """Call the function on a public sequence of this length, so that mistakes show early.
+
+        Raises:
+            InvalidInputError: if it fails there or answers something else than finite numbers.
+        """
+        try:
+            self._answer(np.zeros(length, dtype=np.int64), states)
+        except Exception as error:
+            raise InvalidInputError(
+                f"The custom query {self.name!r} fails on {length} times {states[0]!r}: {error}"
+            ) from error
+
+    def evaluate(self, codes: IntArray, states: States) -> Integers:
+        """Round the function's answer to the grid.
+
+        Raises:
+            InvalidInputError: with a fixed sentence and no cause attached, since an error that
+                showed more would be a release of its own.
+        """
+        with suppress(Exception):
+            return self._answer(codes, states)
+        raise InvalidInputError(
+            f"The custom query {self.name!r} did not answer with finite numbers. What was granted "
+            "stays spent, since the failure itself may depend on the data; make it answer every "
+            "sequence of the belief's states."
+        )
+
+    def _answer(self, codes: IntArray, states: States) -> Integers:
+        numbers = real_numbers(self._callable()(label_array(states)[self.part(codes)]))
+        if len(numbers) != self.coordinates:
+            raise InvalidInputError(
+                f"it returns {len(numbers)} numbers where {self.coordinates} are declared; name "
+                "one cell per number with cells=[…]."
+            )
+        grid = Grid(self.step)
+        steps = [max(-_LARGEST, min(_LARGEST, grid.round(number))) for number in numbers]
+        return np.array(steps, dtype=object)
+
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """The declared cells, or the query's name."""
+        return (self.name,) if self.labels is None else self.labels
+
+    def grid(self, points: int) -> tuple[Fraction, Fraction]:
+        """Multiples of the step."""
+        return Fraction(0), self.step
+
+    def rounding(self, states: States, points: int, subjects: int) -> Fraction:
+        """Half a step for every subject's answer."""
+        return self.step / 2 * subjects
+
+    def present(self, noisy: Integers, states: States, points: int) -> Any:
+        """One number, or one per declared cell."""
+        values = [float(self.step * int(m)) for m in noisy]
+        return values[0] if self.labels is None else np.array(values)
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the function, which is code and stays out of files."""
+        cells = {} if self.labels is None else {"cells": labels_to_json(self.labels)}
+        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells}
+
+
+def real_numbers(answer: Any) -> list[Fraction]:
+    """Read a function's answer exactly: one number or a flat collection of them."""
+    flat = np.asarray(answer, dtype=object).ravel()
+    return [_exactly(x.item() if isinstance(x, np.generic) else x) for x in flat]
+
+
+def _exactly(number: Any) -> Fraction:
+    if not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
+        raise InvalidInputError(f"it returns {number!r} where a finite number is needed.")
+    return Fraction(number)

@@ -1,0 +1,99 @@
+"""Queries as JSON values inside other documents, and back.
+
+`{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
+labels are written as in beliefs. A custom query keeps its name and constant, not its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from quiltwork.beliefs.documents import labels_from_json
+from quiltwork.errors import InvalidInputError
+from quiltwork.queries.base import Query
+from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
+from quiltwork.queries.custom import Custom
+from quiltwork.queries.numbers import Mean, Sum
+
+
+def to_document(query: Query) -> dict[str, Any]:
+    """Write a query as JSON values.
+
+    >>> from quiltwork import queries
+    >>> to_document(queries.count("walk").on(3, 9))
+    {'kind': 'count', 'state': 'walk', 'window': [3, 9]}
+    """
+    whole = query.start == 1 and query.stop is None
+    window = {} if whole else {"window": [query.start, query.stop]}
+    return {"kind": query.kind, **query.parameters(), **window}
+
+
+def from_document(document: Mapping[str, Any]) -> Query:
+    """Read a query back.
+
+    Raises:
+        InvalidInputError: if the kind is unknown or a field is missing or wrong.
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidInputError(f"A query is written as a JSON object, not {document!r}.")
+    kind = document.get("kind")
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise InvalidInputError(f"{kind!r} is no kind of query; known are {', '.join(_READERS)}.")
+    fields = {name: v for name, v in document.items() if name not in ("kind", "window")}
+    window = document.get("window", [1, None])
+    if not isinstance(window, list) or len(window) != 2:
+        raise InvalidInputError(f"A window is written as [start, stop], not {window!r}.")
+    try:
+        query = _READERS[kind](fields)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"The query of kind {kind!r} is incomplete: {error}.") from None
+    return query.on(window[0], window[1])
+
+
+def _count(fields: dict[str, Any]) -> Query:
+    (state,) = labels_from_json([fields.pop("state")])
+    return Count(state=state, **fields)
+
+
+def _over_states(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
+    def read(fields: dict[str, Any]) -> Query:
+        states = fields.pop("states", None)
+        return kind(states=None if states is None else labels_from_json(states), **fields)
+
+    return read
+
+
+def _between_bounds(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
+    def read(fields: dict[str, Any]) -> Query:
+        return kind(lo=_exact(fields.pop("lo")), hi=_exact(fields.pop("hi")), **fields)
+
+    return read
+
+
+def _custom(fields: dict[str, Any]) -> Query:
+    name, lipschitz = fields.pop("name"), _exact(fields.pop("lipschitz"))
+    cells = fields.pop("cells", None)
+    labels = None if cells is None else labels_from_json(cells)
+    return Custom(function=None, lipschitz=lipschitz, labels=labels, name=name, **fields)
+
+
+def _exact(text: Any) -> Fraction:
+    if not isinstance(text, str):
+        raise InvalidInputError(f"Exact numbers are written as text such as '1/2', not {text!r}.")
+    return Fraction(text)
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Query]] = {
+    "count": _count,
+    "histogram": _over_states(Histogram),
+    "frequencies": _over_states(Frequencies),
+    "transitions": _over_states(Transitions),
+    "most_common": _over_states(MostCommon),
+    "sum": _between_bounds(Sum),
+    "mean": _between_bounds(Mean),
+    "custom": _custom,
+}

@@ -1,0 +1,151 @@
+"""A randomized search for inputs that break a declared Lipschitz constant.
+
+Finding none proves nothing; finding one disproves the declaration, and with it the privacy of
+every release made under it. The search uses simulated sequences only, never data. Cost: about
+`trials` × (number of states) calls of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from quiltwork.beliefs.sequences import label_array
+from quiltwork.beliefs.states import Label, check_distinct, read_label
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+from quiltwork.queries.base import IntArray, States
+from quiltwork.queries.custom import Custom, real_numbers
+
+_STATES_TRIED = 8
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Two sequences that differ in one point and whose answers differ by more than declared.
+
+    `change` is None where the function failed on `after` or answered no finite number.
+    """
+
+    before: tuple[Label, ...]
+    after: tuple[Label, ...]
+    position: int
+    change: Fraction | None
+    declared: Fraction
+
+    def explain(self) -> str:
+        """Say in a sentence what is wrong.
+
+        >>> Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)).explain()
+        'Changing point 2 from 0 to 1 moves the answer by 3.0, more than the declared 1.0.'
+        """
+        old, new = self.before[self.position - 1], self.after[self.position - 1]
+        if self.change is None:
+            return f"With point {self.position} at {new!r} the answer is no finite number."
+        return (
+            f"Changing point {self.position} from {old!r} to {new!r} moves the answer by "
+            f"{float(self.change)!r}, more than the declared {float(self.declared)!r}."
+        )
+
+
+def check_lipschitz(
+    query: Custom, states: Sequence[Any], length: int, trials: int = 1000, seed: int = 0
+) -> Violation | None:
+    """Search for a single changed point that moves the answer by more than declared.
+
+    Half of the trials start from fresh sequences (skewed, constant or in long runs), half from
+    the neighbourhood of the largest change seen so far. Differences up to one step of the
+    query's grid are not counted: releases are charged for them.
+
+    Raises:
+        InvalidInputError: if the query is not custom, or the window does not fit `length`.
+
+    >>> from quiltwork import queries
+    >>> longest = queries.custom(lambda x: np.abs(np.diff(x)).sum(), lipschitz=1)
+    >>> violation = check_lipschitz(longest, [0, 1], length=6)
+    >>> violation.change
+    Fraction(2, 1)
+    """
+    if not isinstance(query, Custom):
+        raise InvalidInputError(
+            f"Only custom queries declare a Lipschitz constant, not {type(query).__name__}."
+        )
+    query.check(())
+    labels = tuple(read_label(v, f"State {i}") for i, v in enumerate(states, start=1))
+    check_distinct(labels)
+    if len(labels) < 2:
+        raise InvalidInputError("Give at least two states; with one, no point can change.")
+    start, stop = query.window(integer(length, "length", 1))
+    random = np.random.default_rng(seed)
+    largest, best = Fraction(-1), _fresh(random, len(labels), length)
+    for trial in range(integer(trials, "trials", 1)):
+        base = _fresh(random, len(labels), length) if trial % 2 else _nearby(random, best, labels)
+        position = int(random.integers(start, stop + 1))
+        found = _largest_change(query, base, position, labels, random)
+        if isinstance(found, Violation):
+            return found
+        if found >= largest:
+            largest, best = found, base
+    return None
+
+
+def _fresh(random: np.random.Generator, size: int, length: int) -> IntArray:
+    """A sequence from a random family: independent with skewed shares, or in runs."""
+    weights = random.dirichlet(np.full(size, random.choice([0.1, 1.0, 10.0])))
+    values = random.choice(size, size=length, p=weights)
+    keep = random.random(length) < random.choice([0.0, 0.5, 0.95, 1.0])
+    keep[0] = False
+    return values[np.maximum.accumulate(np.where(keep, 0, np.arange(length)))].astype(np.int64)
+
+
+def _nearby(random: np.random.Generator, base: IntArray, states: States) -> IntArray:
+    """The same sequence with one point redrawn."""
+    changed = base.copy()
+    changed[random.integers(len(base))] = random.integers(len(states))
+    return changed
+
+
+def _largest_change(
+    query: Custom, base: IntArray, position: int, states: States, random: np.random.Generator
+) -> Violation | Fraction:
+    """Try (up to eight) other states at one position; a violation ends the search."""
+    answer, largest = _answer(query, base, states), Fraction(0)
+    if answer is None:
+        return _violation(query, base, base, position, states, None)
+    others = [code for code in range(len(states)) if code != base[position - 1]]
+    for code in random.permutation(others)[:_STATES_TRIED]:
+        after = base.copy()
+        after[position - 1] = code
+        changed = _answer(query, after, states)
+        if changed is None:
+            return _violation(query, base, after, position, states, None)
+        change = sum((abs(a - b) for a, b in zip(answer, changed, strict=True)), Fraction(0))
+        if change > query.lipschitz + query.step:
+            return _violation(query, base, after, position, states, change)
+        largest = max(largest, change)
+    return largest
+
+
+def _answer(query: Custom, codes: IntArray, states: States) -> list[Fraction] | None:
+    assert query.function is not None  # noqa: S101  (checked by the caller)
+    try:
+        numbers = real_numbers(query.function(label_array(states)[query.part(codes)]))
+    except Exception:
+        return None
+    return numbers if len(numbers) == query.coordinates else None
+
+
+def _violation(
+    query: Custom,
+    before: IntArray,
+    after: IntArray,
+    position: int,
+    states: States,
+    change: Fraction | None,
+) -> Violation:
+    old, new = (tuple(states[code] for code in codes) for codes in (before, after))
+    return Violation(old, new, position, change, query.lipschitz)

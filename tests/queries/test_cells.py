@@ -1,0 +1,135 @@
+"""Counting queries answer right, and change by exactly as much as they say."""
+
+import numpy as np
+import pytest
+
+from quiltwork import InvalidInputError, queries
+
+COUNTING = [
+    queries.count(0),
+    queries.histogram(),
+    queries.frequencies(),
+    queries.transitions(),
+]
+
+
+@pytest.mark.parametrize("query", COUNTING, ids=lambda q: q.kind)
+@pytest.mark.parametrize(("size", "length"), [(2, 5), (3, 4)])
+def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest_changes, all_runs):
+    for window in all_runs(length):
+        windowed = query.on(*window)
+        for (start, stop), expected in largest_changes(windowed, range(size), length).items():
+            assert windowed.change(start, stop, length) == expected, (window, start, stop)
+
+
+def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
+    """And by nearly that much where one state is far behind, so the 2 is needed."""
+    states, length = (0, 1), 40
+    scale = 3.0
+
+    def log_probabilities(counts):
+        weights = np.array(counts) / scale
+        return weights - np.logaddexp.reduce(weights)
+
+    for points in (1, 2, 5):
+        bound = queries.most_common().change(10, 9 + points, length) / scale
+        moves = [
+            np.abs(log_probabilities([c, length - c]) - log_probabilities([d, length - d])).max()
+            for c in range(length + 1)
+            for d in range(length + 1)
+            if abs(c - d) <= points
+        ]
+        assert 0.99 * bound <= max(moves) <= bound
+    assert tuple(queries.most_common().evaluate(np.array([0, 1, 1]), states)) == (1, 2)
+
+
+def test_transition_changes_are_those_of_the_group_form():
+    pairs = queries.transitions()
+    assert pairs.change(50, 50, 100) == 4
+    assert [int(pairs.change(50, 49 + n, 100)) for n in range(1, 6)] == [4, 6, 8, 10, 12]
+    assert pairs.change(1, 100, 100) == 2 * 99
+    assert pairs.change(1, 1, 100) == 2
+    assert pairs.change(1, 1, 1) == 0
+    assert pairs.on(10, 20).change(9, 9, 100) == 0
+    assert pairs.on(10, 20).change(10, 10, 100) == 2
+    assert pairs.on(10, 10).change(10, 10, 100) == 0
+
+
+@pytest.mark.parametrize("query", [*COUNTING, queries.most_common()], ids=lambda q: q.kind)
+def test_change_is_vectorized_and_empty_runs_change_nothing(query):
+    start, stop = np.array([1, 3, 5, 7]), np.array([2, 9, 4, 7])
+    together = query.on(2, 8).change(start, stop, 10)
+    apart = [int(query.on(2, 8).change(a, b, 10)) for a, b in zip(start, stop, strict=True)]
+    assert together.tolist() == apart
+    assert apart[2] == 0
+
+
+@pytest.mark.parametrize("query", [*COUNTING, queries.most_common()], ids=lambda q: q.kind)
+def test_change_without_a_known_length_is_never_less(query, all_runs):
+    for start, stop in all_runs(6):
+        for chosen in (query, query.on(2, 4), query.on(3)):
+            assert chosen.change(start, stop, None) >= chosen.change(start, stop, 6)
+
+
+def test_answers_on_a_small_sequence():
+    codes, states = np.array([0, 1, 1, 2, 0]), ("a", "b", "c")
+    assert queries.count("b").evaluate(codes, states).tolist() == [2]
+    assert queries.histogram().evaluate(codes, states).tolist() == [2, 2, 1]
+    assert queries.histogram().on(2, 3).evaluate(codes, states).tolist() == [0, 2, 0]
+    matrix = queries.transitions().evaluate(codes, states).reshape(3, 3)
+    assert matrix.tolist() == [[0, 1, 0], [0, 1, 1], [1, 0, 0]]
+    assert queries.transitions().on(4, 5).evaluate(codes, states).sum() == 1
+    assert queries.transitions().cells(states)[:4] == (
+        ("a", "a"),
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "a"),
+    )
+
+
+def test_presented_values_divide_by_public_numbers_only():
+    states = ("a", "b")
+    noisy = np.array([-1, 4])
+    assert queries.histogram().present(noisy, states, 10).tolist() == [-1, 4]
+    assert queries.frequencies().present(noisy, states, 10).tolist() == [-0.1, 0.4]
+    assert queries.frequencies().present(noisy, states, 1).dtype == np.float64
+    assert queries.count("a").present(noisy[:1], states, 10) == -1
+    assert queries.most_common().present(np.array([1]), states, 10) == "b"
+
+
+def test_public_totals():
+    assert queries.histogram().total(30, 3) == 30
+    assert queries.frequencies().total(30, 3) == 1
+    assert queries.transitions().total(30, 3) == 27
+    assert queries.count("a").total(30, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: queries.count(float("nan")), "NaN"),
+        (lambda: queries.count(["walk"]), "label"),
+        (lambda: queries.histogram(states=["a", "a"]), "same label"),
+        (lambda: queries.histogram(states=[]), "empty"),
+        (lambda: queries.histogram(states="ab"), "list of labels"),
+        (lambda: queries.histogram(states=3), "list of labels"),
+        (lambda: queries.count("run").check(("rest", "walk")), "'run'"),
+        (lambda: queries.histogram(states=["a"]).check(("b",)), "leave them out"),
+        (lambda: queries.histogram().on(0, 3), "at least 1"),
+        (lambda: queries.histogram().on(3, 2), "at least 3"),
+        (lambda: queries.histogram().on(1.5, 2), "integer"),
+        (lambda: queries.histogram().on(True, 2), "integer"),
+        (lambda: queries.histogram().on(3, 9).window(8), "does not fit"),
+        (lambda: queries.histogram().on(9).window(8), "does not fit"),
+    ],
+)
+def test_bad_queries_are_refused_with_a_sentence(build, words):
+    with pytest.raises(InvalidInputError, match=words):
+        build()
+
+
+def test_a_query_is_a_value():
+    assert queries.count("a").on(2, 3) == queries.count("a").on(2, 3)
+    assert queries.count("a") != queries.count("b")
+    assert hash(queries.histogram()) == hash(queries.histogram())
+    assert queries.histogram().on(3, 9).on(1, 2).window(9) == (1, 2)
