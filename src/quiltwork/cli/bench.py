@@ -16,14 +16,16 @@ from quiltwork.cli.output import as_json, emit
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 
-@command(example="""
+@command(
+    example="""
     quiltwork bench --list
     quiltwork bench noise
-    """)
+    """
+)
 @click.argument("names", nargs=-1)
 @click.option("--list", "listing", is_flag=True, help="Name the benchmarks and stop.")
 def bench(names: tuple[str, ...], listing: bool) -> None:
-    """Time quiltwork against its peers, in a checkout of the repository.
+    """Time quiltwork against its peers, in a checkout.
 
     Runs every benchmark, or those named. Each times its candidate and its peers in the same run
     and writes a table under bench/results.
@@ -68,7 +70,7 @@ def _checkout() -> Path:
 
 def _results(root: Path, since: float) -> list[dict[str, object]]:
     """Read the tables written since a moment."""
-    found = []
+    found: list[dict[str, object]] = []
     for path in sorted((root / "bench" / "results").glob("*.csv")):
         if path.stat().st_mtime >= since - 1:
             with path.open(newline="", encoding="utf-8") as file:

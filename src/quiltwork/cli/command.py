@@ -15,6 +15,7 @@ None; to end with exit code 1 after a result, it calls `click.get_current_contex
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from inspect import cleandoc
 from typing import Any, TypeVar
 
@@ -56,6 +57,17 @@ class HelpGroup(click.Group):
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
+
+
+def exact_number(text: str) -> Fraction:
+    """Read an option's number exactly, for `type=`: `0.1` is 1/10, and `1/3` is allowed.
+
+    Whether the number is in range is for the room it goes to.
+    """
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{text!r} is not a number such as 1, 0.5 or 1/3") from None
 
 
 def common_options(function: Function) -> Function:

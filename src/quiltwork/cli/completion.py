@@ -24,7 +24,7 @@ INSTALL = {
 )
 @click.argument("shell", type=click.Choice(list(INSTALL)))
 def completion(shell: str) -> None:
-    """Print the completion script for a shell, with how to install it."""
+    """Print the script that completes commands in a shell."""
     from click.shell_completion import get_completion_class
 
     from quiltwork.cli.app import app

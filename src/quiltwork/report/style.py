@@ -48,11 +48,11 @@ caption{text-align:left;color:var(--muted);padding-bottom:.5rem}
 th,td{padding:.4rem .8rem .4rem 0;text-align:left;border-bottom:1px solid var(--rule);
   vertical-align:top}
 th{font-weight:600;border-bottom-color:var(--muted)}
-.number{text-align:right;white-space:nowrap}
+.number{text-align:right;white-space:nowrap;padding-right:1.8rem}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.1rem 0}
-.facts div{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem;flex:1 1 9rem}
+.facts div{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem;flex:1 1 11rem}
 .facts dt{font-size:.85rem;color:var(--muted)}
-.facts dd{margin:0;font-size:1.2rem;font-weight:600}
+.facts dd{margin:0;font-size:1.05rem;font-weight:600;line-height:1.35}
 .note{border-left:3px solid var(--c2);background:var(--panel);padding:.7rem 1rem;margin:1.1rem 0;
   border-radius:0 .5rem .5rem 0}
 figure{margin:1.4rem 0}

@@ -1,1 +1,26 @@
-"""To be described."""
+"""The registry of experiments: what the papers print, computed again by this package.
+
+An experiment is a function under `experiments/` with the decorator `experiment`; it returns a
+frozen `Result`: values beside the published ones, figures and tables. `quiltwork reproduce` runs
+them, keeps what is finished, and writes figures, CSV and one HTML page, or the pieces that the
+documentation includes.
+"""
+
+from quiltwork.reproduce.registry import Experiment, Progress, experiment, experiments, select
+from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.run import Outcome, finished, run
+
+__all__ = [
+    "Experiment",
+    "Figure",
+    "Outcome",
+    "Progress",
+    "Result",
+    "Row",
+    "Sheet",
+    "experiment",
+    "experiments",
+    "finished",
+    "run",
+    "select",
+]

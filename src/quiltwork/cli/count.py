@@ -1,0 +1,221 @@
+"""`quiltwork count`: private counts from a CSV file, or from a number."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, text_table
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
+
+if TYPE_CHECKING:
+    from quiltwork.cli.tabulate import Condition
+    from quiltwork.counts import CountTable
+
+
+@command(
+    example="""
+    quiltwork count people.csv --by sex --categories f,m --epsilon 1
+    quiltwork count people.csv --by sex --by town --epsilon 1 \\
+        --categories sex=f,m --categories town=@towns.txt
+    quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
+    quiltwork count --value 42 --n 100 --epsilon 1
+    """
+)
+@click.argument("file", required=False)
+@click.option("--by", multiple=True, metavar="COLUMN", help="Count by this column; repeatable.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Count only rows with column=value, column!=value, or column>=number (also >, <, <=); "
+    "repeated conditions must all hold.",
+)
+@click.option(
+    "--categories",
+    multiple=True,
+    metavar="LIST",
+    help="The public categories of a --by column: a,b,c or @FILE with one per line; with several "
+    "columns, COLUMN=a,b,c.",
+)
+@click.option(
+    "--categories-from-data",
+    is_flag=True,
+    help="Take the categories that occur in the file. Not private: that a rare category occurs "
+    "at all is then published.",
+)
+@click.option("--value", type=int, help="Release this count instead of counting a file.")
+@click.option("--n", type=int, help="With --value: the number of people, which is public.")
+@click.option(
+    "--epsilon",
+    type=exact_number,
+    metavar="NUMBER",
+    help="The privacy level, for example 1 or 0.1.",
+)
+@click.option(
+    "--alpha",
+    type=exact_number,
+    metavar="NUMBER",
+    help="With --value: the level as alpha = e^-epsilon instead.",
+)
+@click.option(
+    "--adjacency",
+    type=click.Choice(["add-remove", "replace"]),
+    default="add-remove",
+    show_default=True,
+    help="What one person may do: be in the file or not, or have another row. The second costs "
+    "a table twice the noise.",
+)
+@click.option(
+    "--total",
+    type=int,
+    help="The number of rows, if it is public and every row is in a cell: the released counts "
+    "then add up to it. Needs --adjacency replace.",
+)
+@click.option(
+    "--confidence",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.95",
+    show_default=True,
+    help="Of the intervals.",
+)
+def count(
+    file: str | None,
+    by: tuple[str, ...],
+    where: tuple[str, ...],
+    categories: tuple[str, ...],
+    categories_from_data: bool,
+    value: int | None,
+    n: int | None,
+    epsilon: Fraction | None,
+    alpha: Fraction | None,
+    adjacency: Literal["add-remove", "replace"],
+    total: int | None,
+    confidence: Fraction,
+) -> None:
+    """Release private counts with their intervals.
+
+    FILE is CSV with a header, one row per person (.gz is read too, - is standard input). Every
+    count gets exact two-sided geometric noise. The whole table costs epsilon for one person added
+    or removed, since a person is in one cell at most. Rows with a category that was not declared
+    are not counted.
+    """
+    if value is not None:
+        if file or by or where:
+            raise click.UsageError("--value releases a number: leave out FILE, --by and --where")
+        _release_number(value, n, epsilon, alpha, confidence)
+        return
+    if file is None:
+        raise click.UsageError("Give a CSV file, or a number with --value and --n")
+    if epsilon is None:
+        raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
+    if n is not None or alpha is not None:
+        raise click.UsageError("--n and --alpha go with --value")
+    from quiltwork.cli.tabulate import read_condition
+    from quiltwork.counts import release_table
+
+    conditions = [read_condition(text) for text in where]
+    counts = _cells(file, by, conditions, categories, categories_from_data)
+    table = release_table(counts, epsilon=epsilon, adjacency=adjacency, total=total, dimensions=by)
+    _show_table(table, where, confidence)
+
+
+def _cells(
+    file: str,
+    by: tuple[str, ...],
+    conditions: list[Condition],
+    categories: tuple[str, ...],
+    from_data: bool,
+) -> dict[object, int]:
+    """Count the declared cells; labels are text for one column, tuples for more."""
+    from quiltwork.cli import tabulate
+
+    if from_data and categories:
+        raise click.UsageError("Give --categories or --categories-from-data, not both")
+    if (from_data or categories) and not by:
+        raise click.UsageError("Categories belong to a column: name it with --by")
+    # Declared before the file is opened: nothing about the rows can influence the cells.
+    declared = None if from_data else tabulate.read_categories(categories, by)
+    tallied = tabulate.tally(file, by, conditions)
+    if declared is None:
+        declared = tabulate.observed_categories(tallied, len(by))
+        if not all(declared):
+            raise InvalidInputError("No row matches, so there are no categories to take from it.")
+        warnings.warn(
+            "The categories were taken from the data: that a rare category occurs at all is "
+            "published without protection. Declare the public list with --categories.",
+            QuiltworkWarning,
+            stacklevel=1,
+        )
+    labels = tabulate.cells_of(declared)
+    return {label[0] if len(label) == 1 else label: tallied[label] for label in labels}
+
+
+def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> None:
+    each = table.intervals(confidence)
+    together = table.intervals(confidence, simultaneous=True)
+    body = {
+        "table": json.loads(table.to_json()),
+        "where": list(where),
+        "confidence": str(confidence),
+        "intervals": [list(each[cell]) for cell in table.cells],
+        "simultaneous": [list(together[cell]) for cell in table.cells],
+        "protects": table.explain(),
+    }
+    emit(files.dump("counts", 1, body), _table_lines(table, where, confidence))
+
+
+def _table_lines(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> Iterator[str]:
+    each = table.intervals(confidence)
+    together = table.intervals(confidence, simultaneous=True)
+    header = [*(table.dimensions or ["rows"]), "count", f"{float(100 * confidence):g} % interval"]
+    rows = []
+    for cell, value in zip(table.cells, table.values, strict=True):
+        label = cell if isinstance(cell, tuple) else (cell,)
+        shown = [*(label or (" and ".join(where) or "all",)), value, _span(each[cell])]
+        rows.append([*shown, _span(together[cell])] if len(table.cells) > 1 else shown)
+    yield from text_table([*header, "all at once"] if len(table.cells) > 1 else header, rows)
+    yield ""
+    yield table.explain()
+
+
+def _span(interval: tuple[int, int]) -> str:
+    return f"[{interval[0]}, {interval[1]}]"
+
+
+def _release_number(
+    value: int,
+    n: int | None,
+    epsilon: Fraction | None,
+    alpha: Fraction | None,
+    confidence: Fraction,
+) -> None:
+    from quiltwork.counts import GeometricMechanism
+
+    if n is None:
+        raise click.UsageError("With --value, give the public number of people with --n")
+    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
+    released = mechanism.release(value)
+    low, high = mechanism.interval(released, confidence)
+    body = {
+        "value": released,
+        "n": n,
+        "epsilon": str(mechanism.epsilon),
+        "alpha": str(mechanism.alpha),
+        "confidence": str(confidence),
+        "interval": [low, high],
+    }
+    level = float(mechanism.epsilon or 0)
+    lines = [
+        f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
+        f"epsilon = {level:.6g} for one person added, removed or replaced (the count moves by 1).",
+    ]
+    emit(files.dump("count", 1, body), lines)

@@ -1,0 +1,51 @@
+"""`quiltwork demo`: the main job on embedded data, ending with a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command
+from quiltwork.cli.output import emit, progress
+
+
+@command(
+    example="""
+    quiltwork demo
+    quiltwork demo --output /tmp/tour --open
+    """
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo-report"),
+    show_default=True,
+    help="Folder for the page.",
+)
+@click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
+def demo(output: Path, show: bool) -> None:
+    """Show what quiltwork does on simulated data, in a few seconds.
+
+    Writes one self-contained HTML page and prints where it is. The people are simulated, the
+    noise is real: every run gives other answers.
+    """
+    from quiltwork.demo import CHAPTERS, chapters, report
+
+    told = []
+    with progress(len(CHAPTERS), "Releasing") as bar:
+        for chapter in chapters():
+            told.append(chapter)
+            bar.update(1)
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / "index.html"
+    path.write_text(report(told), encoding="utf-8")
+    body = {
+        "chapters": [{"name": c.name, "title": c.title, **c.data} for c in told],
+        "report": str(path),
+    }
+    lines = [line for c in told for line in (c.title, "", *c.lines, "")]
+    emit(files.dump("demo", 1, body), [*lines, f"Report: {path}"])
+    if show:
+        click.launch(str(path))

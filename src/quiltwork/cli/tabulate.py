@@ -1,0 +1,218 @@
+"""From a CSV file to counts of declared cells, with the standard library only.
+
+Which categories occur is itself private, so cells come from a public list and never from the
+rows. Conditions are data (`column=value`), never code. Cost: one pass over the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import operator
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import product
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, cast
+
+from quiltwork.errors import InvalidInputError
+
+MOST_CELLS = 1_000_000
+
+_CONDITION = re.compile(r"(?P<column>[^=!<>]+)(?P<sign>!=|<=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
+_ORDER: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`column sign value`; signs of order compare numbers, and hold for no other text."""
+
+    column: str
+    sign: str
+    value: str
+
+    def test(self) -> Callable[[str], bool]:
+        """Return the test of one cell."""
+        if self.sign == "=":
+            return self.value.__eq__
+        if self.sign == "!=":
+            return self.value.__ne__
+        compare, bound = _ORDER[self.sign], float(self.value)
+        return lambda cell: compare(_number(cell), bound)
+
+
+def read_condition(text: str) -> Condition:
+    """Read `column=value`, `column!=value` or a comparison of numbers such as `age>=65`.
+
+    Raises:
+        InvalidInputError: if it is none of these.
+
+    >>> read_condition("age>=65")
+    Condition(column='age', sign='>=', value='65')
+    """
+    found = _CONDITION.fullmatch(text)
+    if not found:
+        raise InvalidInputError(
+            f"Cannot read the condition {text!r}; write column=value, column!=value, or a "
+            "comparison with a number such as 'age>=65'."
+        )
+    condition = Condition(found["column"].strip(), found["sign"], found["value"].strip())
+    if condition.sign in _ORDER and math.isnan(_number(condition.value)):
+        raise InvalidInputError(
+            f"The condition {text!r} compares with {condition.value!r}, which is no number."
+        )
+    return condition
+
+
+def read_categories(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Read the public categories of each column, in the order of `columns`.
+
+    A text is `a,b,c`, or `@FILE` with one category per line; with several columns it starts with
+    `COLUMN=`.
+
+    Raises:
+        InvalidInputError: if a column has no categories, or has some twice.
+    """
+    declared: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        column, values = _addressed(text, columns)
+        if column in declared:
+            raise InvalidInputError(f"Categories of {column!r} are given twice; keep one list.")
+        declared[column] = _listed(values, column)
+    missing = [column for column in columns if column not in declared]
+    if missing:
+        raise InvalidInputError(
+            f"No categories for column {missing[0]!r}. Which categories occur is itself private: "
+            f"declare the public list with --categories {missing[0]}=a,b,c (or =@FILE), or accept "
+            "that rare ones show with --categories-from-data."
+        )
+    cells = math.prod(len(values) for values in declared.values())
+    if cells > MOST_CELLS:
+        raise InvalidInputError(
+            f"The columns have {cells:,} cells together, more than {MOST_CELLS:,}; count by fewer "
+            "columns or fewer categories."
+        )
+    return [declared[column] for column in columns]
+
+
+def observed_categories(tallied: Iterable[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
+    """Return the categories that occur, sorted: not private, hence never the default."""
+    values = list(zip(*tallied, strict=True)) or [()] * columns
+    return [tuple(sorted(set(column))) for column in values]
+
+
+def cells_of(categories: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return every combination of categories; a single empty one without columns."""
+    return list(product(*categories))
+
+
+def tally(
+    path: str, by: Sequence[str], conditions: Sequence[Condition]
+) -> Counter[tuple[str, ...]]:
+    """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
+
+    Reads `-` as standard input and `.gz` as compressed.
+
+    Raises:
+        InvalidInputError: if a column is missing, a row is too short or the text is not UTF-8.
+    """
+    with _opened(path) as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            header = next(reader, [])
+            wanted = [_position(header, column, path) for column in by]
+            tests = [(_position(header, c.column, path), c.test()) for c in conditions]
+            return _tallied(reader, wanted, tests)
+        except IndexError:
+            raise InvalidInputError(
+                f"Line {reader.line_num} of {path!r} has fewer columns than the header."
+            ) from None
+        except UnicodeDecodeError:
+            raise InvalidInputError(
+                f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
+            ) from None
+        except csv.Error as error:
+            raise InvalidInputError(
+                f"Line {reader.line_num} of {path!r} is not CSV: {error}."
+            ) from None
+
+
+def _tallied(
+    reader: Iterator[list[str]], wanted: list[int], tests: list[tuple[int, Callable[[str], bool]]]
+) -> Counter[tuple[str, ...]]:
+    rows: Iterable[list[str]] = filter(None, reader)
+    if tests:
+        rows = (row for row in rows if all(test(row[place]) for place, test in tests))
+    if not wanted:
+        return Counter({(): sum(1 for _ in rows)})
+    tallied = Counter(map(itemgetter(*wanted), rows))
+    if len(wanted) > 1:
+        return cast("Counter[tuple[str, ...]]", tallied)
+    return Counter({(cast(str, value),): count for value, count in tallied.items()})
+
+
+def _opened(path: str) -> AbstractContextManager[IO[str]]:
+    if path == "-":
+        return nullcontext(sys.stdin)
+    if path.endswith(".gz"):
+        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def _position(header: list[str], column: str, path: str) -> int:
+    if header.count(column) == 1:
+        return header.index(column)
+    problem = "appears more than once" if column in header else "is not there"
+    raise InvalidInputError(
+        f"Column {column!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
+    )
+
+
+def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:
+    column, sign, values = text.partition("=")
+    if sign and column in columns:
+        return column, values
+    if len(columns) == 1:
+        return columns[0], text
+    raise InvalidInputError(
+        f"Cannot tell which column the categories {text!r} belong to; write COLUMN=a,b,c with "
+        f"one of: {', '.join(columns)}."
+    )
+
+
+def _listed(values: str, column: str) -> tuple[str, ...]:
+    if values.startswith("@"):
+        try:
+            listed = Path(values[1:]).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(
+                f"Cannot read categories from {values[1:]!r}: {error}"
+            ) from None
+        found = [line for line in listed if line]
+    else:
+        found = next(csv.reader([values]), [])
+    if not found or len(set(found)) < len(found):
+        raise InvalidInputError(
+            f"The categories of {column!r} are {'given twice' if found else 'empty'}: {values!r}; "
+            "list each of them once."
+        )
+    return tuple(found)
+
+
+def _number(cell: str) -> float:
+    """Read a number; NaN, for which no comparison holds, stands for everything else."""
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,41 @@
+"""The list of chapters, and the page they end in."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from quiltwork.demo.chapter import Chapter
+from quiltwork.report import note, page, section
+
+CHAPTERS = ("quiltwork.demo.counts:chapter",)
+
+
+def chapters() -> Iterator[Chapter]:
+    """Run the chapters one after the other, in the order of the table."""
+    for place in CHAPTERS:
+        module, attribute = place.split(":")
+        yield cast(Chapter, getattr(importlib.import_module(module), attribute)())
+
+
+def report(told: Sequence[Chapter]) -> str:
+    """Write the page of a demonstration."""
+    limits = section(
+        "What this does not protect",
+        note(
+            "Limits.",
+            "The true values on this page are shown because the people are simulated; with real "
+            "data they never leave the machine. A guarantee holds for the rows, the query and the "
+            "ε named with it; every further release about the same people adds to what is known.",
+        ),
+        anchor="limits",
+    )
+    sections = [section(one.title, *one.parts, anchor=one.name) for one in told]
+    return page(
+        "quiltwork: a demonstration",
+        "Private releases from data where people and moments are tied to each other, on data "
+        "that was made up for this page.",
+        [*sections, limits],
+        "Made with: quiltwork demo.",
+    )

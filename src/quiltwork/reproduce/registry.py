@@ -1,0 +1,82 @@
+"""The table of experiments. A new one is a decorated function, and its module one line here.
+
+    @experiment(
+        "geometric-figure-2",
+        title="Figure 2 in exact fractions",
+        item="geometric-mechanism, Figure 2",
+        quick={"draws": 10_000},
+        full={"draws": 1_000_000},
+    )
+    def figure_2(progress: Progress, draws: int) -> Result: …
+
+`progress(done, total)` may be called as often as one likes. Modules import what they need inside
+the functions, so that listing experiments stays instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.reproduce.result import Result
+
+MODULES = (
+    "quiltwork.reproduce.experiments.noise",
+    "quiltwork.reproduce.experiments.geometric",
+)
+
+Progress: TypeAlias = Callable[[int, int], None]
+Size: TypeAlias = Literal["quick", "full"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One item of a paper, or one claim of ours, as something to run."""
+
+    name: str
+    title: str
+    item: str
+    quick: Mapping[str, int]
+    full: Mapping[str, int]
+    function: Callable[..., Result]
+
+    def parameters(self, size: Size) -> Mapping[str, int]:
+        """Return the arguments of a size."""
+        return self.full if size == "full" else self.quick
+
+
+def experiment(
+    name: str, *, title: str, item: str, quick: Mapping[str, int], full: Mapping[str, int]
+) -> Callable[[Callable[..., Result]], Experiment]:
+    """Turn a function of (progress, **size) into an experiment.
+
+    `item` is the paper's file name and the item in it, or "quiltwork" for a claim of ours.
+    """
+
+    def decorate(function: Callable[..., Result]) -> Experiment:
+        return Experiment(name, title, item, dict(quick), dict(full), function)
+
+    return decorate
+
+
+def experiments() -> dict[str, Experiment]:
+    """Return every experiment by name, in the order of the table."""
+    modules = [importlib.import_module(module) for module in MODULES]
+    found = [value for m in modules for value in vars(m).values() if isinstance(value, Experiment)]
+    return {one.name: one for one in found}
+
+
+def select(names: Sequence[str]) -> list[Experiment]:
+    """Return the named experiments, or all of them.
+
+    Raises:
+        InvalidInputError: if a name is unknown.
+    """
+    known = experiments()
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(f"No experiment {name!r}; there are: {', '.join(known)}.")
+    return [known[name] for name in names] if names else list(known.values())

@@ -1,0 +1,97 @@
+"""Run experiments once: a finished one is kept with a fingerprint of the code and its size."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from quiltwork import files
+from quiltwork.errors import InvalidInputError
+from quiltwork.reproduce.registry import Experiment, Progress, Size
+from quiltwork.reproduce.result import Result, result_from_dict, result_to_dict
+
+PRESENTATION = ("cli", "report", "demo", "reproduce")
+"""Rooms that show results without changing them; they do not make a stored result stale."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result with what it came from; `kept` if it was finished earlier."""
+
+    experiment: Experiment
+    size: Size
+    result: Result
+    seconds: float
+    kept: bool
+
+
+def run(
+    experiment: Experiment, size: Size, folder: Path, progress: Progress, *, fresh: bool = False
+) -> Outcome:
+    """Run an experiment and store its result, or return the stored one if nothing changed."""
+    if not fresh and (stored := finished(experiment, size, folder)):
+        return stored
+    started = time.perf_counter()
+    result = experiment.function(progress, **experiment.parameters(size))
+    seconds = round(time.perf_counter() - started, 3)
+    body = {
+        "name": experiment.name,
+        "item": experiment.item,
+        "size": size,
+        "parameters": dict(experiment.parameters(size)),
+        "fingerprint": fingerprint(experiment, size),
+        "seconds": seconds,
+        "result": result_to_dict(result),
+    }
+    path = _path(experiment, size, folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A run that is interrupted here leaves the old file or the new one, never half of one.
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(files.dump("reproduction", 1, body), encoding="utf-8")
+    os.replace(unfinished, path)
+    return Outcome(experiment, size, result, seconds, kept=False)
+
+
+def finished(experiment: Experiment, size: Size, folder: Path) -> Outcome | None:
+    """Return the stored result of the same code and size; None if there is none."""
+    try:
+        text = _path(experiment, size, folder).read_text(encoding="utf-8")
+        document = files.load(text, "reproduction", (1,))
+        if document.get("fingerprint") != fingerprint(experiment, size):
+            return None
+        result = result_from_dict(document["result"])
+    except (FileNotFoundError, InvalidInputError, KeyError):
+        return None
+    return Outcome(experiment, size, result, document["seconds"], kept=True)
+
+
+def fingerprint(experiment: Experiment, size: Size) -> str:
+    """Digest the mathematics, the experiment's own module and its size."""
+    own = sys.modules[experiment.function.__module__].__file__
+    digest = hashlib.sha256(_mathematics())
+    digest.update(Path(str(own)).read_bytes())
+    digest.update(repr(sorted(experiment.parameters(size).items())).encode())
+    return digest.hexdigest()
+
+
+@cache
+def _mathematics() -> bytes:
+    """Digest every source file outside the rooms that only show results."""
+    import quiltwork
+
+    root = Path(quiltwork.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in PRESENTATION:
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _path(experiment: Experiment, size: Size, folder: Path) -> Path:
+    return folder / "results" / f"{experiment.name}.{size}.json"

@@ -1,0 +1,148 @@
+"""Results as files: figures, CSV, one HTML page, and pieces that the documentation includes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from pathlib import Path
+
+from quiltwork.report import (
+    Html,
+    code,
+    figure,
+    joined,
+    link,
+    page,
+    paragraph,
+    section,
+    standalone_svg,
+    table,
+)
+from quiltwork.report.plots import available, png
+from quiltwork.reproduce.result import Row, Value
+from quiltwork.reproduce.run import Outcome
+
+HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
+
+
+def write_all(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
+    """Write figures, CSV and `index.html`; return the paths, the page first."""
+    written = [path for one in outcomes for path in _write_pieces(one, folder)]
+    index = folder / "index.html"
+    index.write_text(_index(outcomes), encoding="utf-8")
+    return [index, *written]
+
+
+def write_docs(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
+    """Write `<name>.md` with its figures and CSV, for the documentation to include."""
+    written = []
+    for one in outcomes:
+        pieces = _write_pieces(one, folder)
+        path = folder / f"{one.experiment.name}.md"
+        path.write_text(_markdown(one), encoding="utf-8")
+        written += [path, *pieces]
+    return written
+
+
+def _write_pieces(outcome: Outcome, folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = outcome.experiment.name
+    written = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
+    for sheet in outcome.result.sheets:
+        written[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
+    for drawing in outcome.result.figures:
+        path = folder / f"{stem}-{drawing.name}.svg"
+        written[path] = standalone_svg(drawing.chart).encode()
+        if available():
+            written[path.with_suffix(".png")] = png(drawing.chart)
+    for path, content in written.items():
+        path.write_bytes(content)
+    return list(written)
+
+
+def _cells(row: Row) -> tuple[Value, ...]:
+    published = "" if row.published is None else row.published
+    return (row.quantity, published, row.ours, row.comparison(), row.unit, row.note)
+
+
+def _shown(row: Row) -> tuple[str, ...]:
+    """Return the cells as text for people; `_cells` keeps every digit for CSV."""
+    shown = (row.published_text(), row.ours_text(), row.comparison())
+    return (row.quantity, *shown, row.unit, row.note)
+
+
+def _used_columns(rows: Sequence[tuple[str, ...]]) -> list[int]:
+    """Leave out columns that no row fills, such as notes."""
+    return [i for i in range(len(HEADER)) if any(row[i] for row in rows)]
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
+    buffer = StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _index(outcomes: Sequence[Outcome]) -> str:
+    sizes = {one.size for one in outcomes}
+    lead = (
+        "Published values beside the ones computed by this package. Where they differ, the note "
+        "says why."
+    )
+    footer = f"Sizes: {', '.join(sorted(sizes)) or 'none'}."
+    return page("Reproduction", lead, [_section(one) for one in outcomes], footer)
+
+
+def _section(outcome: Outcome) -> Html:
+    stem = outcome.experiment.name
+    parameters = ", ".join(
+        f"{name} = {value:,}" for name, value in outcome.experiment.parameters(outcome.size).items()
+    )
+    shown = [_shown(row) for row in outcome.result.rows]
+    used = _used_columns(shown)
+    downloads = [f"{stem}.csv", *(f"{stem}-{sheet.name}.csv" for sheet in outcome.result.sheets)]
+    return section(
+        outcome.experiment.title,
+        paragraph(outcome.result.summary),
+        table(
+            f"{outcome.experiment.item} ({outcome.size}"
+            f"{': ' + parameters if parameters else ''}; {outcome.seconds:.3g} s)",
+            [HEADER[i] for i in used],
+            [[row[i] for i in used] for row in shown],
+        ),
+        *(figure(drawing.chart) for drawing in outcome.result.figures),
+        paragraph(joined([Html("Files:"), *(link(name, name) for name in downloads)])),
+        paragraph("To compute it again:"),
+        code(f"quiltwork reproduce {stem}{_flag(outcome)} --fresh"),
+        anchor=stem,
+    )
+
+
+def _flag(outcome: Outcome) -> str:
+    return " --full" if outcome.size == "full" else ""
+
+
+def _markdown(outcome: Outcome) -> str:
+    stem = outcome.experiment.name
+    rows = [_shown(row) for row in outcome.result.rows]
+    used = _used_columns(rows)
+    lines = [
+        f"<!-- Written by: quiltwork reproduce {stem}{_flag(outcome)} --docs; do not edit. -->",
+        "",
+        outcome.result.summary,
+        "",
+        _markdown_row([HEADER[i] for i in used]),
+        _markdown_row(["---"] * len(used)),
+        *(_markdown_row([row[i] for i in used]) for row in rows),
+        "",
+    ]
+    for drawing in outcome.result.figures:
+        lines += [f"![{drawing.chart.title}]({stem}-{drawing.name}.svg)", ""]
+    lines += [f"Again: `quiltwork reproduce {stem}{_flag(outcome)}`", ""]
+    return "\n".join(lines)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
