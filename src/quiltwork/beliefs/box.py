@@ -13,17 +13,20 @@ from numpy.typing import ArrayLike
 from quiltwork import files
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.confidence import box_bounds, read_confidence, read_count_bounds
 from quiltwork.beliefs.documents import (
     field,
     fingerprints_from_json,
     labels_from_json,
     labels_to_json,
 )
+from quiltwork.beliefs.fitting import tally
 from quiltwork.beliefs.intervals import clip_to_row_sums
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen, read_matrix
 from quiltwork.beliefs.sequences import encode
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number
 
 _ROUNDING = 1e-12
 
@@ -73,6 +76,65 @@ class ChainBox(Belief):
         labels = read_states(states, len(low))
         low, high = clip_to_row_sums(low, np.minimum(high, 1.0))
         self.__setstate__((low, high, labels, frozenset(fingerprints)))
+
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        confidence: Number = 0.95,
+        states: Iterable[Any] | None = None,
+    ) -> ChainBox:
+        """Return a box that holds the chain behind the data with at least this confidence.
+
+        All k² bounds hold at once, for every chain on `states` and whatever its start; a state
+        that was never left has bounds 0 and 1. Never fit on the data to be released: the box
+        remembers fingerprints of its sequences so that such a release warns. O(T + k²).
+
+        Theorem: docs/theory/confidence-box.md
+
+        Args:
+            sequences: one sequence or many from the same chain, as in `MarkovChain.fit`.
+            confidence: the probability, over the data, that the box contains the chain.
+            states: the states. If not given, the labels found: then the claim is about chains
+                that have no other state.
+
+        Raises:
+            InvalidInputError: for data that cannot be read, or a confidence outside (0, 1).
+
+        >>> box = ChainBox.fit([0, 1, 1, 0] * 250, confidence=0.95)
+        >>> box.contains(MarkovChain([[0.5, 0.5], [0.5, 0.5]]))
+        True
+        """
+        error = read_confidence(confidence)
+        counted = tally(sequences, states)
+        lower, upper = box_bounds(counted.transitions, counted.transitions, error)
+        return cls(lower, upper, counted.states, fingerprints=counted.fingerprints)
+
+    @classmethod
+    def from_counts(
+        cls,
+        lowest: ArrayLike,
+        highest: ArrayLike,
+        confidence: Number = 0.95,
+        states: Iterable[Any] | None = None,
+    ) -> ChainBox:
+        """Return a confidence box when each transition count is known only within bounds.
+
+        For privately released counts: if all true counts lie between `lowest` and `highest` with
+        probability 1 − β, the box holds the chain with probability confidence − β. O(k²).
+
+        Theorem: docs/theory/confidence-box.md
+
+        Raises:
+            InvalidInputError: if the bounds are no square matrices or leave no count.
+
+        >>> wide = ChainBox.from_counts([[80, 0], [0, 40]], [[120, 30], [30, 60]])
+        >>> wide.contains(MarkovChain([[0.9, 0.1], [0.2, 0.8]]))
+        True
+        """
+        error = read_confidence(confidence)
+        fewest, most = read_count_bounds(lowest, highest)
+        return cls(*box_bounds(fewest, most, error), states)
 
     @property
     def size(self) -> int:

@@ -25,6 +25,8 @@ from quiltwork.beliefs.documents import (
     labels_from_json,
     labels_to_json,
 )
+from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
+from quiltwork.beliefs.longrun import LongRun
 from quiltwork.beliefs.matrices import (
     BoolArray,
     FloatArray,
@@ -36,13 +38,13 @@ from quiltwork.beliefs.matrices import (
 from quiltwork.beliefs.sequences import encode, label_array
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer
+from quiltwork.exact import Number, integer
 
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class MarkovChain(Belief):
+class MarkovChain(LongRun, Belief):
     """A chain with a known transition matrix, started from `initial`.
 
     Args:
@@ -87,12 +89,43 @@ class MarkovChain(Belief):
             )
         )
         if isinstance(self.initial, str) and self.initial == "stationary":
-            _ = self._recurrent
+            _ = self.recurrent_class
 
-    @property
-    def size(self) -> int:
-        """The number of states k."""
-        return len(self.transition)
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+    ) -> MarkovChain:
+        """Fit a chain to one sequence or many by maximum likelihood, smoothed. O(T + k²).
+
+        Never fit on the data to be released: the noise scale would then depend on it. The chain
+        remembers fingerprints of its sequences so that such a release warns.
+
+        Args:
+            sequences: one sequence of labels, or a dict or list of sequences (a list whose items
+                are all lists, arrays or series; tuples and text are labels). Transitions are
+                counted within sequences only.
+            smoothing: added to every transition count. A state that is never left gets a uniform
+                row; with smoothing 0 it is refused.
+            states: the states; if not given, the labels found, sorted.
+            initial: as in the constructor, or "empirical" for the smoothed frequencies of the
+                sequences' first states.
+
+        Raises:
+            InvalidInputError: naming the sequence and position that cannot be read.
+
+        >>> MarkovChain.fit([0, 1, 1, 0, 0, 1], smoothing=0.5).transition
+        array([[0.375, 0.625],
+               [0.5  , 0.5  ]])
+        """
+        counted = tally(sequences, states)
+        rows = smoothed_rows(counted, smoothing)
+        if isinstance(initial, str) and initial == "empirical":
+            initial = smoothed_start(counted, smoothing)
+        return cls(rows, initial, counted.states, fingerprints=counted.fingerprints)
 
     @property
     def start(self) -> FloatArray:
@@ -109,115 +142,6 @@ class MarkovChain(Belief):
                 "to use; give initial= an array or 'stationary'."
             )
         return self.initial
-
-    @cached_property
-    def possible(self) -> BoolArray:
-        """Which transitions have positive probability."""
-        return frozen(self.transition > 0)
-
-    @cached_property
-    def recurrent_classes(self) -> tuple[IntArray, ...]:
-        """The closed communicating classes, as sorted state indices. O(k³ log k)."""
-        return tuple(frozen(found) for found in structure.recurrent_classes(self.possible))
-
-    @cached_property
-    def is_irreducible(self) -> bool:
-        """Whether every state can be reached from every other."""
-        return len(self.recurrent_classes[0]) == self.size
-
-    @cached_property
-    def period(self) -> int:
-        """The period of the recurrent part: the least common multiple over its classes.
-
-        1 for absorbing chains; transient states do not matter.
-        """
-        blocks = (self.possible[np.ix_(found, found)] for found in self.recurrent_classes)
-        return int(np.lcm.reduce([structure.class_period(block) for block in blocks]))
-
-    @property
-    def is_aperiodic(self) -> bool:
-        """Whether `period` is 1."""
-        return self.period == 1
-
-    @property
-    def absorbing_states(self) -> tuple[Label, ...]:
-        """The labels of the states that are never left."""
-        stays = self.possible.sum(axis=1) == 1
-        return tuple(self.states[x] for x in np.flatnonzero(stays & self.possible.diagonal()))
-
-    @cached_property
-    def _recurrent(self) -> IntArray:
-        classes = self.recurrent_classes
-        if len(classes) > 1:
-            groups = " and ".join(
-                "{" + show_labels(tuple(self.states[x] for x in found)) + "}"
-                for found in classes[:2]
-            )
-            raise InvalidInputError(
-                f"This chain has {len(classes)} recurrent classes (it never leaves {groups}), so "
-                "its stationary distribution is not unique; give initial= a distribution or 'any'."
-            )
-        return classes[0]
-
-    @cached_property
-    def stationary(self) -> FloatArray:
-        """The distribution π = πP; 0 on transient states. O(k³), by GTH elimination.
-
-        A periodic chain has one too, although its marginals need not approach it.
-
-        Theorem: docs/theory/stationary-distribution.md
-
-        Raises:
-            InvalidInputError: if there are several recurrent classes, hence many such π.
-        """
-        found = self._recurrent
-        result = np.zeros(self.size)
-        block = self.transition[np.ix_(found, found)]
-        result[found] = _stationary.irreducible_stationary(block)
-        return frozen(result)
-
-    @cached_property
-    def second_singular_value(self) -> float:
-        """An upper bound on σ₂ of D^½·P·D^−½, D = diag(π); 1.0 for reducible chains. O(k³).
-
-        ‖P^n f‖ ≤ σ₂^n·‖f‖ in L²(π) for every f of mean 0, reversible or not.
-
-        Theorem: docs/theory/stationary-distribution.md
-        """
-        if not self.is_irreducible:
-            return 1.0
-        return _stationary.second_singular_value(self.transition, self.stationary)
-
-    @property
-    def eigengap(self) -> float:
-        """The eigen-gap of P·P*, rounded down; 0.0 for reducible and for periodic chains.
-
-        Exactly one eigenvalue 1 is dropped, so a repeated eigenvalue 1 gives 0.
-
-        Theorem: docs/theory/stationary-distribution.md
-        """
-        return _stationary.gap_of_square(self.second_singular_value)
-
-    @property
-    def reversible_eigengap(self) -> float:
-        """2·(1 − |λ|), |λ| the second largest modulus of an eigenvalue of P, rounded down.
-
-        Theorem: docs/theory/stationary-distribution.md
-
-        Raises:
-            UnsupportedError: if the chain is not reversible; `eigengap` holds for every chain.
-        """
-        if not self.is_reversible:
-            raise UnsupportedError(
-                "This chain is not reversible, so the eigenvalues of P alone do not bound how "
-                "fast it forgets; use eigengap, the gap of P·P*."
-            )
-        return _stationary.rounded_down(2 * (1 - self.second_singular_value))
-
-    @cached_property
-    def is_reversible(self) -> bool:
-        """Whether π(x)·P(x, y) = π(y)·P(y, x) up to a relative 1e-9; False if reducible."""
-        return self.is_irreducible and _stationary.is_balanced(self.transition, self.stationary)
 
     def reversed(self) -> MarkovChain:
         """Return the stationary chain run backwards: P*(x, y) = π(y)·P(y, x)/π(x). O(k³).
@@ -256,7 +180,7 @@ class MarkovChain(Belief):
             everywhere = np.ones(self.size, dtype=np.bool_)
             return frozen(structure.reach_in_steps(everywhere, self.possible, steps))
         recurrent = np.zeros(self.size, dtype=np.bool_)
-        recurrent[self._recurrent] = True
+        recurrent[self.recurrent_class] = True
         return frozen(recurrent)
 
     def transition_power_support(self, d: int) -> BoolArray:

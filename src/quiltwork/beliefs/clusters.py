@@ -12,7 +12,7 @@ from quiltwork import files
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import IntArray, frozen
-from quiltwork.beliefs.sequences import first_positions, read_labels
+from quiltwork.beliefs.sequences import first_positions, position_of, read_labels
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 
@@ -45,7 +45,7 @@ class Clusters(Belief):
     def __init__(self, labels: Any) -> None:
         codes, found = read_labels(labels)
         if None in found:
-            position = int(np.argmax(codes == found.index(None))) + 1
+            position = position_of(codes, found.index(None))
             raise InvalidInputError(
                 f"Row {position} has no cluster (None); give every row a label, its own one if it "
                 "depends on no other row."

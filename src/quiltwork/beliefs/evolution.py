@@ -16,7 +16,7 @@ def evolve(start: FloatArray, transition: FloatArray, steps: int) -> FloatArray:
     so small entries keep their relative accuracy until they underflow.
     """
     current = np.array(start)
-    walked = min(steps, 16 * len(start) * max(1, steps.bit_length()))
+    walked = min(steps, (16 + len(start) // 2) * steps.bit_length())
     for _ in range(walked):
         following = current @ transition
         following /= following.sum()

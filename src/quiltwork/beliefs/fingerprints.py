@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.sequences import first_positions, read_labels
 from quiltwork.beliefs.states import Label
 
@@ -28,7 +29,11 @@ def fingerprint(sequence: Any) -> str:
     >>> fingerprint([0, 1, 1]) == fingerprint(np.array([0.0, 1.0, 1.0]))
     True
     """
-    codes, labels = read_labels(sequence)
+    return content_hash(*read_labels(sequence))
+
+
+def content_hash(codes: IntArray, labels: tuple[Label, ...]) -> str:
+    """Return the fingerprint of the sequence `[labels[c] for c in codes]`. O(T)."""
     order = np.argsort(first_positions(codes, len(labels)))
     rank = np.empty(len(labels), dtype=_narrowest(len(labels)))
     rank[order] = np.arange(len(labels))

@@ -63,7 +63,7 @@ def _is_container(item: Any) -> bool:
 def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
     """Return (codes, distinct): the sequence is `[distinct[c] for c in codes]`.
 
-    O(T) for lists, text and integers; O(T log T) for floats.
+    The codes may be the sequence itself: read them, never write to them. O(T) for lists, text and integers; O(T log T) for floats.
 
     Raises:
         InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
@@ -148,9 +148,11 @@ def _factorize_integers(values: IntArray, original: np.dtype[Any]) -> tuple[IntA
     if high - low > max(1 << 16, 2 * len(values)):
         distinct, codes = np.unique(values, return_inverse=True)
         return codes.reshape(-1).astype(np.int64, copy=False), distinct.tolist()
-    shifted = values - low
+    shifted = values - low if low else values
     present = np.zeros(high - low + 1, dtype=np.bool_)
     present[shifted] = True
+    if present.all():
+        return shifted, np.arange(low, high + 1).astype(original).tolist()
     found = (np.flatnonzero(present) + low).astype(original)
     return (np.cumsum(present, dtype=np.int64) - 1)[shifted], found.tolist()
 
@@ -176,11 +178,16 @@ def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
         if isinstance(value, (str, bool, int)) or value is None:
             labels.append(value)
             continue
-        position = int(np.argmax(codes == code)) + 1
+        position = position_of(codes, code)
         if _is_missing(value):
             raise InvalidInputError(_missing(position, value))
         labels.append(read_label(value, f"Position {position}"))
     return codes, tuple(labels)
+
+
+def position_of(codes: IntArray, code: int) -> int:
+    """Return the first position (1-based) that holds `code`."""
+    return int(np.argmax(codes == code)) + 1
 
 
 def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
@@ -201,6 +208,8 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
             f"Position {position + 1} holds {value!r}, which is not a state of the belief; its "
             f"states are {show_labels(states)}."
         )
+    if np.array_equal(translation, np.arange(len(translation))):
+        return codes.copy()
     return translation[codes]
 
 
