@@ -63,7 +63,8 @@ def _is_container(item: Any) -> bool:
 def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
     """Return (codes, distinct): the sequence is `[distinct[c] for c in codes]`.
 
-    The codes may be the sequence itself: read them, never write to them. O(T) for lists, text and integers; O(T log T) for floats.
+    The codes may be the sequence itself: read them, never write to them. O(T) for lists,
+    text and integers; O(T log T) for floats.
 
     Raises:
         InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.

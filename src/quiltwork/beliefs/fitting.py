@@ -1,0 +1,125 @@
+"""Counting transitions in one or many sequences, and the smoothed maximum-likelihood matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quiltwork.beliefs.fingerprints import content_hash
+from quiltwork.beliefs.matrices import FloatArray, IntArray
+from quiltwork.beliefs.sequences import position_of, read_labels, split_sequences
+from quiltwork.beliefs.states import Label, read_states, show_labels, sorted_labels
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import to_fraction
+
+_LARGEST_SMOOTHING = 10**9
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """What fitting needs of the data: transitions, first states, and the data's fingerprints."""
+
+    transitions: IntArray
+    starts: IntArray
+    states: tuple[Label, ...]
+    fingerprints: frozenset[str]
+
+
+def tally(sequences: Any, states: Iterable[Any] | None) -> Tally:
+    """Count transitions within each sequence; none across sequences. O(total length + k²).
+
+    Without `states` they are the labels found, sorted; None in the data is then refused, since it
+    may be a gap.
+
+    Raises:
+        InvalidInputError: naming the sequence and position that cannot be read.
+    """
+    pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
+    labels = _found(pieces) if states is None else _given(states)
+    index = {label: i for i, label in enumerate(labels)}
+    size = len(labels)
+    transitions = np.zeros(size * size, dtype=np.int64)
+    starts = np.zeros(size, dtype=np.int64)
+    for where, codes, distinct in pieces:
+        translation = np.array([index.get(label, -1) for label in distinct], dtype=np.int64)
+        if (translation < 0).any():
+            unknown = int(np.argmax(translation < 0))
+            raise InvalidInputError(
+                f"{where}Position {position_of(codes, unknown)} holds {distinct[unknown]!r}, which "
+                f"is not among the states {show_labels(labels)}; add it to states or drop it."
+            )
+        path = translation[codes]
+        transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
+        starts[path[0]] += 1
+    prints = frozenset(content_hash(codes, distinct) for _, codes, distinct in pieces)
+    return Tally(transitions.reshape(size, size), starts, labels, prints)
+
+
+def _numbered(sequences: Any) -> list[tuple[str, Any]]:
+    found = split_sequences(sequences)
+    if len(found) == 1:
+        return [("", found[0])]
+    return [(f"Sequence {i}: ", piece) for i, piece in enumerate(found, start=1)]
+
+
+def _read(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
+    try:
+        return where, *read_labels(piece)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{where}{error}") from None
+
+
+def _found(pieces: list[tuple[str, IntArray, tuple[Label, ...]]]) -> tuple[Label, ...]:
+    for where, codes, distinct in pieces:
+        if None in distinct:
+            position = position_of(codes, distinct.index(None))
+            raise InvalidInputError(
+                f"{where}Position {position} holds None; if missing values are a state of their "
+                "own, list None in states, otherwise fill or drop them."
+            )
+    return sorted_labels({label for _, _, distinct in pieces for label in distinct})
+
+
+def _given(states: Iterable[Any]) -> tuple[Label, ...]:
+    if isinstance(states, (str, bytes)) or not isinstance(states, Iterable):
+        return read_states(states, 0)
+    listed = tuple(states)
+    if not listed:
+        raise InvalidInputError("states is empty; list the states, or leave it out.")
+    return read_states(listed, len(listed))
+
+
+def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
+    """Return (count + smoothing)/(row total + k·smoothing); a row never left becomes uniform.
+
+    Raises:
+        InvalidInputError: if smoothing is negative, or 0 while some state is never left.
+    """
+    amount = _read_smoothing(smoothing)
+    weights = counted.transitions + amount
+    totals = weights.sum(axis=1, keepdims=True)
+    for row in np.flatnonzero(totals == 0)[:1]:
+        raise InvalidInputError(
+            f"State {counted.states[row]!r} is never left in the data, so without smoothing "
+            "nothing is known about what follows it; use smoothing > 0, or ChainBox.fit, which "
+            "keeps such a row open."
+        )
+    return np.asarray(weights / totals)
+
+
+def smoothed_start(counted: Tally, smoothing: object) -> FloatArray:
+    """Return the smoothed frequencies of the first states."""
+    weights = counted.starts + _read_smoothing(smoothing)
+    return np.asarray(weights / weights.sum())
+
+
+def _read_smoothing(smoothing: object) -> float:
+    amount = to_fraction(smoothing, "smoothing")
+    if not 0 <= amount <= _LARGEST_SMOOTHING:
+        raise InvalidInputError(
+            f"smoothing must be from 0 to {_LARGEST_SMOOTHING}, not {smoothing!r}; 0.5 is usual."
+        )
+    return float(amount)
