@@ -1,6 +1,5 @@
 """Custom queries: rounding is charged, failures say nothing about the data."""
 
-import traceback
 from fractions import Fraction
 
 import numpy as np
@@ -75,8 +74,7 @@ def test_a_failure_on_the_data_shows_nothing_of_it(function):
     query = queries.custom(function, lipschitz=1, name="mine")
     with pytest.raises(InvalidInputError, match="'mine' did not answer") as caught:
         query.evaluate(np.array([0, 1]), ("sick", "well"))
-    shown = "".join(traceback.format_exception(caught.value))
-    assert "sick" not in shown.split("test_a_failure")[0]
+    assert "sick" not in str(caught.value)
     assert caught.value.__context__ is None
     assert caught.value.__cause__ is None
 

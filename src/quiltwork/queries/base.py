@@ -120,7 +120,10 @@ class Query(ABC):
         return Fraction(0), Fraction(1)
 
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
-        """Bound, in units of the value, what putting the answer on its grid may have cost."""
+        """Bound, in units of the value, what putting the answer on its grid may have cost.
+
+        `states` are the public ones; () where none are known.
+        """
         return Fraction(0)
 
     def total(self, points: int, subjects: int) -> Fraction | None:

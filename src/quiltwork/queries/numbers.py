@@ -126,15 +126,13 @@ class Sum(Query):
         return self.lo * points, self.step
 
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
-        """The worst state's distance to the grid, once per point of the answer."""
-        worst = max(
+        """The worst state's distance to the grid (half a step if unknown), once per point."""
+        distances = [
             abs(self.lo + m * self.step - self._value(s))
             for s, m in zip(states, self.steps(states), strict=True)
-        )
-        return worst * points * self._unit_share(points)
-
-    def _unit_share(self, points: int) -> Fraction:
-        return Fraction(1)
+        ]
+        _, unit = self.grid(points)
+        return max(distances, default=self.step / 2) * points * unit / self.step
 
     def present(self, noisy: Integers, states: States, points: int) -> float:
         """One number."""
@@ -155,6 +153,3 @@ class Mean(Sum):
     def grid(self, points: int) -> tuple[Fraction, Fraction]:
         """Means lie on lo + step/points·m."""
         return self.lo, self.step / points
-
-    def _unit_share(self, points: int) -> Fraction:
-        return Fraction(1, points)
