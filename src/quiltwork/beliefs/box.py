@@ -149,6 +149,10 @@ class ChainBox(Belief):
         Raises:
             InvalidInputError: if the chain has other states.
         """
+        if not isinstance(chain, MarkovChain):
+            raise InvalidInputError(
+                f"A box contains chains, and {type(chain).__name__} is none; give a MarkovChain."
+            )
         if chain.states != self.states:
             raise InvalidInputError(
                 f"The chain's states are {show_labels(chain.states)}, the box's are "

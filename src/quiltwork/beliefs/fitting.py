@@ -11,7 +11,7 @@ import numpy as np
 from quiltwork.beliefs.fingerprints import content_hash
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.sequences import position_of, read_labels, split_sequences
-from quiltwork.beliefs.states import Label, read_states, show_labels, sorted_labels
+from quiltwork.beliefs.states import Label, list_states, show_labels, sorted_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction
 
@@ -38,7 +38,7 @@ def tally(sequences: Any, states: Iterable[Any] | None) -> Tally:
         InvalidInputError: naming the sequence and position that cannot be read.
     """
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
-    labels = _found(pieces) if states is None else _given(states)
+    labels = _found(pieces) if states is None else list_states(states)
     index = {label: i for i, label in enumerate(labels)}
     size = len(labels)
     transitions = np.zeros(size * size, dtype=np.int64)
@@ -81,15 +81,6 @@ def _found(pieces: list[tuple[str, IntArray, tuple[Label, ...]]]) -> tuple[Label
                 "own, list None in states, otherwise fill or drop them."
             )
     return sorted_labels({label for _, _, distinct in pieces for label in distinct})
-
-
-def _given(states: Iterable[Any]) -> tuple[Label, ...]:
-    if isinstance(states, (str, bytes)) or not isinstance(states, Iterable):
-        return read_states(states, 0)
-    listed = tuple(states)
-    if not listed:
-        raise InvalidInputError("states is empty; list the states, or leave it out.")
-    return read_states(listed, len(listed))
 
 
 def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:

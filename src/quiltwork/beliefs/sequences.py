@@ -55,7 +55,7 @@ def _not_empty(sequences: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_container(item: Any) -> bool:
-    if isinstance(item, (str, bytes, tuple)):
+    if item is None or isinstance(item, (str, bytes, int, float, tuple, np.generic)):
         return False
     return isinstance(item, Sequence) or np.ndim(item) > 0 or hasattr(item, "to_numpy")
 
@@ -92,7 +92,7 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
         )
     if isinstance(sequence, range):
         return np.arange(sequence.start, sequence.stop, sequence.step)
-    if hasattr(sequence, "to_pylist") or type(sequence).__module__.startswith("polars"):
+    if hasattr(sequence, "to_pylist") or hasattr(sequence, "null_count"):
         return _from_columnar(sequence)
     if hasattr(sequence, "to_numpy"):
         sequence = sequence.to_numpy()
@@ -100,8 +100,8 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
         return list(sequence)
     if sequence.ndim != 1:
         raise InvalidInputError(
-            f"A sequence has one dimension, this array has {sequence.ndim}; if its rows are "
-            "separate sequences, give list(array)."
+            f"A sequence has one dimension, this table has {sequence.ndim}; give one column, or "
+            "list(array) if its rows are separate sequences."
         )
     if sequence.dtype.kind in "OU" or isinstance(sequence, np.ma.MaskedArray):
         return list(sequence.tolist())
@@ -116,7 +116,11 @@ def _from_columnar(series: Any) -> list[Any] | NDArray[Any]:
     """Read Polars and Arrow columns; a column with gaps goes through Python to keep its None."""
     if hasattr(series, "to_pylist"):
         return list(series.to_pylist())
-    if getattr(series, "dtype", None) is not None and series.null_count() == 0:
+    if not hasattr(series, "to_list"):
+        raise InvalidInputError(
+            f"A {type(series).__name__} has several columns; give the one that holds the states."
+        )
+    if series.null_count() == 0:
         values = series.to_numpy()
         if values.dtype.kind in "biuf":
             return np.asarray(values)
@@ -176,7 +180,7 @@ def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
     codes, distinct = factorize(sequence)
     labels: list[Label] = []
     for code, value in enumerate(distinct):
-        if isinstance(value, (str, bool, int)) or value is None:
+        if value is None or type(value) in (str, int, bool):
             labels.append(value)
             continue
         position = position_of(codes, code)

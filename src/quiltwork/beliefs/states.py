@@ -7,7 +7,7 @@ match a state given as 1, and a list of states with two of them is refused as a 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,19 +28,21 @@ def read_label(value: Any, where: str) -> Label:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return int(value)
     if isinstance(value, float):
         if math.isnan(value):
             raise InvalidInputError(
                 f"{where} is NaN, which equals nothing, not even itself; use None or a word such "
                 "as 'missing' for a state of missing values."
             )
-        return value + 0.0
+        return float(value) + 0.0
     if isinstance(value, str):
         if any("\ud800" <= character <= "\udfff" for character in value):
             raise InvalidInputError(f"{where} is {value!r}, which is not valid Unicode text.")
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, tuple):
         return tuple(read_label(part, where) for part in value)
     raise InvalidInputError(
@@ -57,22 +59,30 @@ def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
     """
     if states is None:
         return tuple(range(size))
-    if isinstance(states, (str, bytes)) or not isinstance(states, Iterable):
-        raise InvalidInputError(
-            f"states must be a list with one label per state, not {states!r}; "
-            "write ['rest', 'walk'] for two states."
-        )
-    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(states, start=1))
+    labels = list_states(states)
     if len(labels) != size:
         raise InvalidInputError(
             f"There are {len(labels)} states for {size} rows of the transition matrix; "
             "give one label per row."
         )
-    check_distinct(labels)
     return labels
 
 
-def check_distinct(labels: tuple[Label, ...]) -> None:
+def list_states(states: Iterable[Any]) -> tuple[Label, ...]:
+    """Return distinct labels, at least one, in the order given."""
+    if isinstance(states, (str, bytes, Set)) or not isinstance(states, Iterable):
+        raise InvalidInputError(
+            f"states must be a list with one label per state in a fixed order, not {states!r}; "
+            "write ['rest', 'walk'] for two states."
+        )
+    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(states, start=1))
+    if not labels:
+        raise InvalidInputError("states is empty; list the states, or leave it out.")
+    _check_distinct(labels)
+    return labels
+
+
+def _check_distinct(labels: tuple[Label, ...]) -> None:
     """Refuse two equal labels, naming both."""
     seen: dict[Label, int] = {}
     for i, label in enumerate(labels):
