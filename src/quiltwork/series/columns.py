@@ -1,0 +1,153 @@
+"""Named columns of a CSV or Parquet file, or of a pandas, Polars or Arrow table.
+
+CSV needs nothing but the standard library; Parquet needs pyarrow (`pip install quiltwork[data]`).
+Cost: one pass over the file; only the wanted columns are kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+
+Result = TypeVar("Result")
+Column: TypeAlias = "list[str] | NDArray[Any]"
+"""Text as read from CSV, or an array of whatever type a table holds."""
+
+
+def read_columns(source: Any, names: Sequence[str]) -> list[Column]:
+    """Read columns by name, in the order of `names`, all of one length.
+
+    `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.pq` are
+    Parquet) or a table with columns.
+
+    Raises:
+        InvalidInputError: if a column or file is missing, or the file is not what it seems.
+    """
+    if isinstance(source, (str, Path)):
+        path = str(source)
+        if path.endswith((".parquet", ".pq")):
+            return _from_table(_read_parquet(path, names), names, path)
+        return read_csv(path, names)
+    return _from_table(source, names, f"the {type(source).__name__}")
+
+
+def read_csv(path: str, names: Sequence[str] | None) -> list[Column]:
+    """Read columns of a CSV file as text; `None` takes the only column of a file that has one."""
+
+    def read(reader: Iterator[list[str]]) -> list[Column]:
+        header = next(reader, [])
+        if names is None and len(header) != 1:
+            raise InvalidInputError(
+                f"{path!r} has the columns {', '.join(header)}; say which one to read."
+            )
+        wanted = [column_position(header, name, path) for name in names or header]
+        rows = filter(None, reader)
+        if len(wanted) == 1:
+            return [list(map(itemgetter(wanted[0]), rows))]
+        picked = list(map(itemgetter(*wanted), rows))
+        return [list(column) for column in zip(*picked, strict=True)] or [[] for _ in wanted]
+
+    return with_csv(path, read)
+
+
+def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
+    """Call `read` with the rows of a CSV file and turn its troubles into sentences."""
+    with _opened(path) as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            return read(reader)
+        except IndexError:
+            raise InvalidInputError(
+                f"Line {reader.line_num} of {path!r} has fewer columns than the header."
+            ) from None
+        except UnicodeDecodeError:
+            raise InvalidInputError(
+                f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
+            ) from None
+        except csv.Error as error:
+            raise InvalidInputError(
+                f"Line {reader.line_num} of {path!r} is not CSV: {error}."
+            ) from None
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise InvalidInputError(f"{path!r} is not a whole gzip file: {error}.") from None
+
+
+def column_position(header: Sequence[str], name: str, path: str) -> int:
+    """Return where a column is, refusing missing and repeated names."""
+    if list(header).count(name) == 1:
+        return list(header).index(name)
+    problem = "appears more than once" if name in header else "is not there"
+    raise InvalidInputError(
+        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
+    )
+
+
+def _opened(path: str) -> AbstractContextManager[IO[str]]:
+    if path == "-":
+        return nullcontext(sys.stdin)
+    return _opened_file(path)
+
+
+@contextmanager
+def _opened_file(path: str) -> Iterator[IO[str]]:
+    opener: Any = gzip.open if path.endswith(".gz") else open
+    try:
+        file = opener(path, "rt", encoding="utf-8-sig", newline="")
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror or error}.") from None
+    with file:
+        yield file
+
+
+def _read_parquet(path: str, names: Sequence[str]) -> Any:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise UnsupportedError(
+            "Parquet needs pyarrow: install it with pip install 'quiltwork[data]'."
+        ) from None
+    try:
+        known = parquet.read_schema(path).names
+        for name in names:
+            column_position(known, name, path)
+        return parquet.read_table(path, columns=list(names))
+    except (OSError, ArrowException) as error:
+        raise InvalidInputError(f"Cannot read {path!r} as Parquet: {error}.") from None
+
+
+def _from_table(table: Any, names: Sequence[str], what: str) -> list[Column]:
+    known = list(getattr(table, "column_names", None) or getattr(table, "columns", []))
+    if not known:
+        raise InvalidInputError(
+            f"Cannot find columns in {what}; give a path or a pandas, Polars or Arrow table."
+        )
+    for name in names:
+        column_position([str(column) for column in known], name, what)
+    return [_array(table[name]) for name in names]
+
+
+def _array(column: Any) -> Column:
+    if hasattr(column, "to_pylist"):  # Arrow
+        values = column.to_numpy() if column.null_count == 0 else None
+        if values is not None and values.dtype.kind in "biufM":
+            return cast("NDArray[Any]", values)
+        return _objects(column.to_pylist())
+    values = column.to_numpy()
+    return np.asarray(values)
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,223 @@
+"""`read_series`: one call from a file or frame to the sequences that `quiltwork.release` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs.sequences import factorize, label_array
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.binning import Bins
+from quiltwork.series.columns import Column, read_columns, read_csv
+from quiltwork.series.regular import IntArray, Rule, on_grid, ordered
+from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels, seconds_of
+
+Missing: TypeAlias = Literal["error", "state", "split"]
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Sequences of states by subject, ready for `fit` and `release`.
+
+    Attributes:
+        data: subject → array of labels; with missing="split", (subject, piece) → array.
+        states: the labels in use, in the order of the bins or as given; observed ones otherwise.
+        declared: whether `states` were declared, not observed in the data.
+        points: how many time points there are in all.
+        missing: how many of them were missing, whatever became of them.
+    """
+
+    data: dict[Any, NDArray[Any]]
+    states: tuple[Label, ...]
+    declared: bool
+    points: int
+    missing: int
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The number of time points of each sequence."""
+        return tuple(len(sequence) for sequence in self.data.values())
+
+
+def read_series(
+    source: Any,
+    value: str,
+    *,
+    time: str | None = None,
+    subject: str | None = None,
+    edges: Sequence[object] | None = None,
+    labels: Sequence[str] | None = None,
+    states: Sequence[Label] | None = None,
+    every: str | None = None,
+    rule: Rule = "mean",
+    missing: Missing = "error",
+    missing_state: str = "missing",
+) -> Series:
+    """Read sequences of states from a CSV or Parquet file or a table.
+
+    Args:
+        source: path (`.csv`, `.csv.gz`, `.parquet`, `-`) or pandas, Polars or Arrow table.
+        value: the column with states, or with numbers if `edges` are given.
+        time: the column to sort by: whole seconds or ISO 8601. Without it, the file's order.
+        subject: the column that tells subjects apart; each is an independent sequence.
+        edges: public bin edges that turn numbers into states; `labels` names the bins.
+        states: the public states, so that text from CSV is read as them.
+        every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
+            `rule` (numbers), or the last one is taken (labels).
+        missing: what a missing value or an empty step becomes: "error" refuses, "state" makes it
+            a state of its own, "split" cuts the sequence there. Splitting declares that the
+            pieces of one subject are independent of each other, which is rarely true.
+
+    Raises:
+        InvalidInputError: with the row or subject and what to do.
+
+    >>> import io, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "power.csv")
+    >>> _ = path.write_text("time,kw\\n2026-01-01T00:00,0.2\\n2026-01-01T00:10,1.7\\n")
+    >>> read_series(path, "kw", time="time", edges=[0.5, 2]).data
+    {None: array(['<0.5', '0.5..2'], dtype='<U6')}
+    """
+    if missing not in get_args(Missing):
+        raise InvalidInputError(f"missing must be 'error', 'state' or 'split', not {missing!r}.")
+    if rule not in get_args(Rule):
+        raise InvalidInputError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}.")
+    if every is not None and time is None:
+        raise InvalidInputError("A regular grid (every) needs the name of the time column (time).")
+    if labels is not None and edges is None:
+        raise InvalidInputError("Labels name the bins between edges; give edges as well.")
+    names = [name for name in (value, time, subject) if name is not None]
+    columns = dict(zip(names, read_columns(source, names), strict=True))
+    if len(columns[value]) == 0:
+        raise InvalidInputError(f"Column {value!r} has no rows; there is nothing to read.")
+    known, codes, declared = _coded(columns[value], value, edges, labels, states, rule, every)
+    who, subjects = _subjects(columns[subject] if subject else None, len(columns[value]))
+    seconds = as_seconds(columns[time], time) if time else None
+    step = seconds_of(every) if every else None
+    rows = ordered(who, seconds, step)
+    if step is None:
+        numbers, owner = codes[rows.order], rows.subject
+    elif edges is None:
+        numbers, owner = on_grid(rows, codes[rows.order], "last")
+    else:
+        numbers, owner = on_grid(rows, codes[rows.order], rule)
+    if edges is not None:
+        bins = Bins.at(edges, labels)
+        gaps = np.isnan(numbers)
+        numbers = np.where(gaps, np.nan, bins.codes(np.where(gaps, 0.0, numbers)))
+    return _sequences(numbers, owner, subjects, known, declared, missing, missing_state)
+
+
+def read_states(
+    source: Any, column: str | None = None, states: Sequence[Label] | None = None
+) -> NDArray[Any]:
+    """Read one sequence of states in the order of the file; `column` may be left out if only one.
+
+    Raises:
+        InvalidInputError: if the file has several columns and none is named, or holds no rows.
+    """
+    if column is not None:
+        (sequence,) = read_series(source, column, states=states).data.values()
+        return sequence
+    (cells,) = read_csv(str(source), None)
+    if not len(cells):
+        raise InvalidInputError(f"{str(source)!r} has no rows; there is nothing to read.")
+    found = match_labels(cells, tuple(states)) if states is not None else as_labels(cells)
+    return label_array_of(found)
+
+
+def label_array_of(labels: list[Any]) -> NDArray[Any]:
+    """Return labels as an array of their own type where they share one."""
+    codes, distinct = factorize(labels)
+    return label_array(tuple(distinct))[codes]
+
+
+def _coded(
+    column: Column,
+    name: str,
+    edges: Sequence[object] | None,
+    labels: Sequence[str] | None,
+    states: Sequence[Label] | None,
+    rule: Rule,
+    every: str | None,
+) -> tuple[tuple[Label, ...], NDArray[np.float64], bool]:
+    """Return (states, numbers or state codes with NaN for missing, whether declared)."""
+    if edges is not None:
+        return Bins.at(edges, labels).labels, as_numbers(column, name), True
+    if rule != "mean" and rule != "last" and every is not None:
+        raise InvalidInputError(
+            f"The rule {rule!r} needs numbers; without edges, the last label of a step is taken."
+        )
+    cells = match_labels(column, tuple(states)) if states is not None else as_labels(column)
+    codes, distinct = factorize(cells)
+    known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
+    known += [label for label in distinct if label is not None and label not in known]
+    index = {label: float(i) for i, label in enumerate(known)}
+    table = np.array([np.nan if label is None else index[label] for label in distinct])
+    return tuple(known), table[codes], states is not None
+
+
+def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:
+    if column is None:
+        return np.zeros(rows, dtype=np.int64), [None]
+    return factorize(as_labels(column))
+
+
+def _sequences(
+    numbers: NDArray[np.float64],
+    owner: IntArray,
+    subjects: list[Any],
+    states: tuple[Label, ...],
+    declared: bool,
+    missing: Missing,
+    missing_state: str,
+) -> Series:
+    gaps = np.isnan(numbers)
+    total_missing = int(gaps.sum())
+    if total_missing and missing == "error":
+        at = int(np.argmax(gaps))
+        position = at - int(np.searchsorted(owner, owner[at])) + 1
+        whose = f" of subject {subjects[owner[at]]!r}" if subjects != [None] else ""
+        raise InvalidInputError(
+            f"Time point {position}{whose} is missing, and {total_missing - 1} more are; say what "
+            "to do: missing='state' makes it a state of its own, missing='split' cuts the "
+            "sequence there if you declare the pieces independent."
+        )
+    if missing == "state":
+        if missing_state in states:
+            raise InvalidInputError(
+                f"The state for missing values, {missing_state!r}, is a state already; name "
+                "another with missing_state."
+            )
+        numbers = np.where(gaps, len(states), numbers)
+        states = (*states, missing_state)
+    array = label_array(states)
+    data: dict[Any, NDArray[Any]] = {}
+    bounds = np.flatnonzero(np.append(True, np.diff(owner) != 0))
+    for begin, end in zip(bounds, np.append(bounds[1:], len(owner)), strict=True):
+        key = subjects[owner[begin]]
+        if missing == "split":
+            for number, piece in enumerate(_pieces(numbers[begin:end]), 1):
+                data[(key, number)] = array[piece.astype(np.int64)]
+        else:
+            data[key] = array[numbers[begin:end].astype(np.int64)]
+    if not data:
+        raise InvalidInputError("Every time point is missing; there is nothing to read.")
+    return Series(data, states, declared, len(numbers), total_missing)
+
+
+def _pieces(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    present = ~np.isnan(numbers)
+    cuts = np.flatnonzero(np.diff(present.astype(np.int8))) + 1
+    return [piece for piece in np.split(numbers, cuts) if len(piece) and not np.isnan(piece[0])]
+
+
+def _sorted(labels: list[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))

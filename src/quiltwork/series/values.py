@@ -1,0 +1,169 @@
+"""Columns as read to numbers, labels or seconds.
+
+A cell is missing if it is empty, NaN, None or one of the usual words for it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.columns import Column
+
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
+_DURATION = re.compile(r"(\d+)\s*([a-z]+)")
+
+
+def seconds_of(duration: str) -> int:
+    """Read a duration such as `10min`, `1h`, `30s` or `1d`.
+
+    >>> seconds_of("10min")
+    600
+    """
+    found = _DURATION.fullmatch(duration.strip().lower())
+    if not found or found[2] not in _UNITS or int(found[1]) == 0:
+        raise InvalidInputError(
+            f"Cannot read the duration {duration!r}; write for example 30s, 10min, 1h or 1d."
+        )
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
+    """Return numbers, with NaN where a cell is missing.
+
+    Raises:
+        InvalidInputError: naming the first row that holds neither a number nor a missing value.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return _finite(column.astype(np.float64), name)
+    try:
+        return _finite(np.array(column, dtype=np.float64), name)
+    except (TypeError, ValueError):
+        return _finite(
+            np.array([_number(cell, row, name) for row, cell in enumerate(column, 1)]), name
+        )
+
+
+def as_labels(column: Column) -> list[Any]:
+    """Return labels, with None where a cell is missing.
+
+    Text from a CSV file becomes integers if every cell is one, else floats if every cell is one,
+    else it stays text.
+    """
+    cells = column.tolist() if isinstance(column, np.ndarray) else column
+    distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
+    texts = [cell for cell in distinct.values() if cell is not None]
+    if isinstance(column, list) and texts:
+        for convert in (int, float):
+            converted = _converted(texts, convert)
+            if converted is not None:
+                distinct.update(zip(texts, converted, strict=True))
+                break
+    return [distinct[cell] for cell in cells]
+
+
+def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:
+    """Return labels spelled as in `states`: a cell `1` is the state 1 if that is one.
+
+    Cells that match none stay as they are, so that the belief can name them.
+    """
+    if not isinstance(column, list):
+        return as_labels(column)
+    known = {str(state): state for state in states}
+    numeric = {
+        float(s): s for s in states if isinstance(s, (int, float)) and not isinstance(s, bool)
+    }
+    translate: dict[str, Any] = {}
+    for cell in dict.fromkeys(column):
+        if cell in known:
+            translate[cell] = known[cell]
+        elif _is_missing(cell):
+            translate[cell] = None
+        else:
+            number = _converted([cell], float)
+            translate[cell] = numeric.get(number[0], cell) if number else cell
+    return [translate[cell] for cell in column]
+
+
+def as_seconds(column: Column, name: str) -> NDArray[np.int64]:
+    """Return whole seconds: from numbers, or from dates and times in ISO 8601.
+
+    Times with an offset are turned to UTC; times without one are taken as they are. Both kinds in
+    one column are refused.
+
+    Raises:
+        InvalidInputError: naming the first row whose time cannot be read.
+    """
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":
+        if np.isnat(column).any():
+            row = int(np.argmax(np.isnat(column))) + 1
+            raise InvalidInputError(f"Row {row} has no time in column {name!r}; fill or drop it.")
+        return column.astype("datetime64[s]").astype(np.int64)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
+        return column.astype(np.int64)
+    cells = [str(cell) for cell in column]
+    try:
+        return np.array(cells, dtype=np.int64)
+    except (ValueError, OverflowError):
+        pass
+    kinds: set[bool] = set()
+    seconds = np.array([_moment(cell, row, name, kinds) for row, cell in enumerate(cells, 1)])
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"Column {name!r} mixes times with and without an offset from UTC; make them alike."
+        )
+    return seconds
+
+
+def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        row = int(np.argmax(infinite)) + 1
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} is infinite; treat it as missing or clip it first."
+        )
+    return numbers
+
+
+def _number(cell: Any, row: int, name: str) -> float:
+    if _is_missing(cell):
+        return np.nan
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} holds {cell!r}, which is no number; without edges the "
+            "column is read as labels."
+        ) from None
+
+
+def _moment(cell: str, row: int, name: str, kinds: set[bool]) -> int:
+    try:
+        moment = datetime.fromisoformat(cell)
+    except ValueError:
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} holds {cell!r}, which is no time; use whole seconds or "
+            "ISO 8601 such as 2026-03-01T08:30."
+        ) from None
+    kinds.add(moment.tzinfo is not None)
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() // 1)
+
+
+def _converted(texts: list[str], convert: Any) -> list[Any] | None:
+    try:
+        return [convert(text) for text in texts]
+    except ValueError:
+        return None
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING_WORDS
+    return cell is None or (isinstance(cell, float) and cell != cell) or str(cell) == "<NA>"

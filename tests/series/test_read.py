@@ -1,0 +1,223 @@
+"""Series from files and frames, with pandas as the independent reader."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.series import read_series, read_states
+
+
+@pytest.fixture
+def meters():
+    """Two meters with irregular times, one gap of two steps and one missing value."""
+    return pd.DataFrame(
+        {
+            "meter": ["b", "a", "a", "b", "a", "a"],
+            "time": pd.to_datetime(
+                [
+                    "2026-01-01 00:03",
+                    "2026-01-01 00:12",
+                    "2026-01-01 00:01",
+                    "2026-01-01 00:31",
+                    "2026-01-01 00:14",
+                    "2026-01-01 00:20",
+                ]
+            ),
+            "kw": [0.1, 2.0, 0.4, 3.0, 4.0, np.nan],
+        }
+    )
+
+
+def test_sorts_by_subject_and_time_and_bins_by_public_edges(meters):
+    series = read_series(
+        meters.dropna(),
+        "kw",
+        time="time",
+        subject="meter",
+        edges=[0.5, 2.5],
+        labels=["low", "mid", "high"],
+    )
+    assert {key: list(value) for key, value in series.data.items()} == {
+        "b": ["low", "high"],
+        "a": ["low", "mid", "high"],
+    }
+    assert series.states == ("low", "mid", "high")
+    assert series.declared
+    assert series.lengths == (2, 3)
+
+
+def test_a_grid_gathers_records_and_shows_gaps(meters):
+    series = read_series(
+        meters, "kw", time="time", subject="meter", edges=[0.5, 2.5], every="10min", missing="state"
+    )
+    assert {key: list(value) for key, value in series.data.items()} == {
+        "b": ["<0.5", "missing", "missing", ">=2.5"],
+        "a": ["<0.5", ">=2.5", "missing"],
+    }
+    assert (series.points, series.missing) == (7, 3)
+
+
+def test_splitting_cuts_at_gaps(meters):
+    series = read_series(
+        meters, "kw", time="time", subject="meter", edges=[0.5, 2.5], every="10min", missing="split"
+    )
+    assert {key: list(value) for key, value in series.data.items()} == {
+        ("b", 1): ["<0.5"],
+        ("b", 2): [">=2.5"],
+        ("a", 1): ["<0.5", ">=2.5"],
+    }
+
+
+def test_a_gap_is_an_error_by_default(meters):
+    with pytest.raises(InvalidInputError, match=r"Time point 2 of subject 'b'.*2 more"):
+        read_series(meters, "kw", time="time", subject="meter", edges=[1], every="10min")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("xyz"), st.integers(0, 5000), st.floats(-5, 5)),
+        min_size=1,
+        max_size=60,
+    ),
+    st.sampled_from(["mean", "min", "max", "sum", "first", "last"]),
+)
+def test_resampling_agrees_with_pandas(records, rule):
+    frame = pd.DataFrame(records, columns=["who", "second", "value"])
+    series = read_series(
+        frame,
+        "value",
+        time="second",
+        subject="who",
+        edges=[-1, 0, 1],
+        every="10min",
+        rule=rule,
+        missing="state",
+    )
+    ordered = frame.sort_values(["who", "second"], kind="stable")
+    for who, rows in ordered.groupby("who"):
+        steps = rows.groupby(rows["second"] // 600)["value"].agg(rule)
+        steps = steps.reindex(range(steps.index.min(), steps.index.max() + 1))
+        cut = pd.cut(
+            steps, [-np.inf, -1, 0, 1, np.inf], right=False, labels=["<-1", "-1..0", "0..1", ">=1"]
+        )
+        near_edge = np.isclose(steps % 1, 0) | np.isclose(steps % 1, 1)
+        expected = cut.astype(object).where(cut.notna(), "missing").to_numpy()
+        keep = ~near_edge
+        assert series.data[who][keep].tolist() == expected[keep].tolist()
+
+
+@pytest.mark.parametrize("kind", ["csv", "gz", "parquet", "pandas", "polars", "arrow"])
+def test_every_container_reads_alike(kind, meters, tmp_path):
+    text = meters.assign(time=meters["time"].dt.strftime("%Y-%m-%dT%H:%M")).to_csv(index=False)
+    arrow = pa.Table.from_pandas(meters, preserve_index=False)
+    sources = {
+        "csv": tmp_path / "m.csv",
+        "gz": tmp_path / "m.csv.gz",
+        "parquet": tmp_path / "m.parquet",
+        "pandas": meters,
+        "polars": pl.from_arrow(arrow),
+        "arrow": arrow,
+    }
+    (tmp_path / "m.csv").write_text(text)
+    (tmp_path / "m.csv.gz").write_bytes(gzip.compress(text.encode()))
+    pq.write_table(arrow, tmp_path / "m.parquet")
+    options = {"time": "time", "subject": "meter", "edges": [0.5], "missing": "state"}
+    series = read_series(sources[kind], "kw", **options)
+    expected = read_series(meters, "kw", **options)
+    assert list(series.data) == list(expected.data)
+    for key in series.data:
+        assert series.data[key].tolist() == expected.data[key].tolist()
+
+
+def test_labels_from_csv_are_read_as_the_declared_states(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("state\n0\n1\n1\n")
+    assert read_states(path).tolist() == [0, 1, 1]
+    assert read_states(path, states=("0", "1")).tolist() == ["0", "1", "1"]
+    assert read_states(path, "state", states=(0.0, 1.0)).tolist() == [0.0, 1.0, 1.0]
+    assert read_series(path, "state").states == (0, 1)
+    assert not read_series(path, "state").declared
+
+
+def test_unicode_labels_and_names(tmp_path):
+    path = tmp_path / "schlaf.csv"
+    path.write_text("Zustand\nläuft\nruht\nläuft\n", encoding="utf-8")
+    assert read_states(path).tolist() == ["läuft", "ruht", "läuft"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ("t,v\n1,a\n1,b\n", {"time": "t"}, "Row 2 repeats a time"),
+        ("t,v\nsoon,a\n", {"time": "t"}, "is no time"),
+        ("t,v\n2026-01-01,1\n2026-01-02T00:00Z,2\n", {"time": "t"}, "mixes times"),
+        ("t,v\n1,x\n", {"edges": [1]}, "no number"),
+        ("t,v\n1,inf\n", {"edges": [1]}, "infinite"),
+        ("t,v\n1,\n", {}, "Time point 1 is missing"),
+        ("t,v\n1,\n", {"missing": "split"}, "Every time point is missing"),
+        ("t,v\n", {}, "no rows"),
+        ("t,v\n1\n", {}, "fewer columns"),
+        ("t,v\n1,2\n", {"every": "1h"}, "needs the name of the time column"),
+        ("t,v\n1,2\n", {"every": "1 fortnight", "time": "t"}, "Cannot read the duration"),
+        ("t,v\n1,2\n", {"edges": [2, 1]}, "increasing"),
+        ("t,v\n1,2\n", {"edges": [float("nan")]}, "finite"),
+        ("t,v\n1,2\n", {"edges": [1], "labels": ["a"]}, "make 2 states"),
+        ("t,v\n1,2\n", {"labels": ["a"]}, "give edges"),
+        ("t,v\n1,2\n", {"missing": "drop"}, "'error', 'state' or 'split'"),
+        ("t,v\n1,2\n", {"rule": "median"}, "rule must be"),
+        ("t,v\n1,missing\n2,\n", {"missing": "state"}, "is a state already"),
+        ("t,v\n1,a\n", {"time": "t", "every": "1h", "rule": "max"}, "needs numbers"),
+    ],
+)
+def test_bad_input_gets_a_sentence(tmp_path, rows, options, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(rows)
+    with pytest.raises(InvalidInputError, match=message):
+        read_series(path, "v", **options)
+
+
+def test_bad_files_get_a_sentence(tmp_path):
+    with pytest.raises(InvalidInputError, match="Cannot read"):
+        read_states(tmp_path / "absent.csv", "x")
+    (tmp_path / "two.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match="say which one"):
+        read_states(tmp_path / "two.csv")
+    with pytest.raises(InvalidInputError, match="'c' is not there"):
+        read_series(tmp_path / "two.csv", "c")
+    (tmp_path / "bin.csv").write_bytes(b"v\n\xff\xfe\n")
+    with pytest.raises(InvalidInputError, match="UTF-8"):
+        read_series(tmp_path / "bin.csv", "v")
+    (tmp_path / "not.parquet").write_bytes(b"no")
+    with pytest.raises(InvalidInputError, match="Parquet"):
+        read_series(tmp_path / "not.parquet", "v")
+    (tmp_path / "not.csv.gz").write_bytes(b"no")
+    with pytest.raises(InvalidInputError, match="gzip"):
+        read_series(tmp_path / "not.csv.gz", "v")
+    with pytest.raises(InvalidInputError, match="Cannot find columns"):
+        read_series(object(), "v")
+
+
+def test_real_power_readings_have_ten_gaps(shared_file):
+    series = read_series(
+        shared_file("power_household_10min.csv.gz"),
+        "active_power_kw",
+        edges=[0.3, 1, 2.5],
+        missing="state",
+    )
+    assert (series.points, series.missing) == (52_704, 10)
+
+
+def test_real_activity_has_five_people_of_a_week(shared_file):
+    series = read_series(
+        shared_file("activity_nhanes.csv.gz"), "state4", time="minute_of_record", subject="seqn"
+    )
+    assert series.states == (0, 1, 2, 3)
+    assert series.lengths == (10_080,) * 5
