@@ -43,7 +43,7 @@ def bench(names: tuple[str, ...], listing: bool) -> None:
         [sys.executable, "-m", "bench.run", *names],
         cwd=root,
         check=False,
-        stdout=sys.stderr if as_json() else None,
+        stdout=2 if as_json() else None,  # tables of text go to stderr then
     )
     body = {"benchmarks": list(names) or known, "results": _results(root, started)}
     emit(files.dump("bench", 1, body), [f"Results: {root / 'bench' / 'results'}"])

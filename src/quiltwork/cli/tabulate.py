@@ -12,6 +12,7 @@ import math
 import operator
 import re
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -125,8 +126,19 @@ def tally(
     Reads `-` as standard input and `.gz` as compressed.
 
     Raises:
-        InvalidInputError: if a column is missing, a row is too short or the text is not UTF-8.
+        InvalidInputError: if the file cannot be read, a column is missing, a row is too short or
+            the text is not UTF-8.
     """
+    try:
+        return _read(path, by, conditions)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInputError(f"Cannot read {path!r}: {reason}.") from None
+
+
+def _read(
+    path: str, by: Sequence[str], conditions: Sequence[Condition]
+) -> Counter[tuple[str, ...]]:
     with _opened(path) as file:
         reader = csv.reader(file, strict=True)
         try:

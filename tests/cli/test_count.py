@@ -1,0 +1,156 @@
+"""`quiltwork count` from the outside; at ε = 60 the noise is 0 but for one run in 10²⁵."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import pytest
+
+from quiltwork import files
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = ["sex,town,age"] + ["f,Ghent,70"] * 5 + ["m,Ghent,30"] * 3 + ["m,Bruges,80"] * 2
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_table_over_declared_categories(cli, people):
+    ran = cli("count", people, "--by", "sex", "--categories", "f,m,x", "--epsilon", "60", "--json")
+    document = files.load(ran.out, "counts", (1,))
+    assert document["table"]["cells"] == ["f", "m", "x"]
+    assert document["table"]["values"] == [5, 5, 0]
+    assert document["intervals"] == [[5, 5], [5, 5], [0, 0]]
+
+
+def test_several_columns_and_conditions(cli, people):
+    ran = cli(
+        *("count", people, "--by", "sex", "--by", "town", "--where", "age>=65"),
+        *("--categories", "town=Ghent,Bruges", "--categories", "sex=f,m"),
+        *("--epsilon", "60", "--json"),
+    )
+    table = ran.document["table"]
+    assert dict(zip(map(tuple, table["cells"]), table["values"], strict=True)) == {
+        ("f", "Ghent"): 5,
+        ("f", "Bruges"): 0,
+        ("m", "Ghent"): 0,
+        ("m", "Bruges"): 2,
+    }
+    assert ran.document["where"] == ["age>=65"]
+
+
+def test_a_single_count_without_columns(cli, people):
+    ran = cli("count", people, "--where", "town=Ghent", "--epsilon", "60")
+    assert ran.out.splitlines()[1].split() == ["town=Ghent", "8", "[8,", "8]"]
+
+
+@pytest.mark.parametrize(("adjacency", "cells"), [("add-remove", 1), ("replace", 2)])
+def test_the_noise_is_that_of_the_adjacency_it_names(cli, people, adjacency, cells):
+    """One row moves one cell, or two when it is replaced; the noise per cell must pay for that."""
+    ran = cli(
+        *("count", people, "--by", "sex", "--categories", "f,m", "--epsilon", "0.8"),
+        *("--adjacency", adjacency, "--json"),
+    )
+    exact = (Decimal("-0.8") / cells).exp(Context(prec=50))
+    for alpha in ran.document["table"]["alphas"]:
+        assert exact <= _decimal(Fraction(alpha)) <= exact * (1 + Decimal("1e-9"))
+    assert ran.document["table"]["adjacency"] == adjacency
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Context(prec=50).divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def test_the_output_names_the_adjacency_and_epsilon(cli, people):
+    out = cli("count", people, "--by", "sex", "--categories", "f,m", "--epsilon", "1/2").out
+    assert "epsilon = 0.5" in out
+    assert "adding or removing one person" in out
+    assert "95 % interval" in out
+
+
+def test_without_public_categories_it_refuses_before_opening_the_file(cli):
+    ran = cli("count", "/no/such/file.csv", "--by", "sex", "--epsilon", "1")
+    assert ran.code == 2
+    assert "itself private" in ran.err
+
+
+def test_categories_from_the_data_are_an_explicit_choice_with_a_warning(cli, people):
+    ran = cli("count", people, "--by", "town", "--categories-from-data", "--epsilon", "60")
+    assert "Warning: " in ran.err
+    assert "rare category" in ran.err
+    assert [line.split()[0] for line in ran.out.splitlines()[1:3]] == ["Bruges", "Ghent"]
+
+
+def test_a_public_total_is_kept(cli, people):
+    ran = cli(
+        *("count", people, "--by", "sex", "--categories", "f,m", "--epsilon", "0.1"),
+        *("--adjacency", "replace", "--total", "10", "--json"),
+    )
+    assert sum(ran.document["table"]["values"]) == 10
+
+
+def test_a_number(cli):
+    ran = cli("count", "--value", "42", "--n", "100", "--epsilon", "60", "--json")
+    document = files.load(ran.out, "count", (1,))
+    assert (document["value"], document["interval"]) == (42, [42, 42])
+    half = cli("count", "--value", "42", "--n", "100", "--alpha", "1/2", "--json").document
+    assert half["alpha"] == "1/2"
+    assert 0 <= half["value"] <= 100
+    assert float(Fraction(half["epsilon"])) == pytest.approx(math.log(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--value", "5"], "--n"),
+        (["--value", "5", "--n", "4", "--epsilon", "1"], "0..4"),
+        (["--value", "5", "--n", "9"], "privacy level"),
+        (["--value", "5", "--n", "9", "--alpha", "0"], "alpha = 0"),
+        (["FILE"], "--epsilon"),
+        (["FILE", "--epsilon", "0"], "greater than 0"),
+        (["FILE", "--epsilon", "nan"], "not a number"),
+        (["FILE", "--epsilon", "1", "--n", "5"], "--value"),
+        (["FILE", "--epsilon", "1", "--categories", "f"], "--by"),
+        (["FILE", "--epsilon", "1", "--value", "5"], "leave out FILE"),
+        (["FILE", "--epsilon", "1", "--confidence", "2", "--by", "sex", "--categories", "f"],
+         "confidence"),
+        (["FILE", "--by", "sex", "--categories", "f", "--categories-from-data", "--epsilon", "1"],
+         "not both"),
+        (["/no/such.csv", "--epsilon", "1"], "No such file"),
+    ],
+)  # fmt: skip
+def test_requests_that_make_no_sense_say_what_to_do(cli, people, arguments, words):
+    ran = cli("count", *(people if word == "FILE" else word for word in arguments))
+    assert ran.code == (1 if "alpha = 0" in words else 2)
+    assert ran.out == ""
+    assert words in ran.err
+
+
+def test_the_first_histogram_loads_no_scipy_and_comes_within_half_a_second(tmp_path):
+    path = tmp_path / "people.csv"
+    lines = "".join(f"{'fm'[i % 2]},{i % 90},town {i % 7}\n" for i in range(100_000))
+    path.write_text("sex,age,town\n" + lines, encoding="utf-8")
+    arguments = ["count", str(path), "--by", "sex", "--categories", "f,m", "--epsilon", "1"]
+    code = (
+        "import sys\n"
+        "from quiltwork.cli.boundary import run\n"
+        f"assert run({arguments!r}) == 0\n"
+        "assert not {'scipy', 'pandas', 'polars', 'networkx'} & set(sys.modules)\n"
+    )
+
+    def fastest(code: str) -> float:
+        seconds = []
+        for _ in range(5):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.perf_counter() - start)
+        return min(seconds)
+
+    assert fastest(code) - fastest("pass") < 0.5
