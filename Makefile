@@ -8,8 +8,9 @@ WORKERS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The first interpreter that starts and is recent enough.
+RECENT := -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
-	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint docs bench evidence lock hooks clean
@@ -56,7 +57,7 @@ INSTALL = $(BIN)/python -m pip install -qq --require-hashes
 INSTALL_PACKAGE = $(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "quiltwork needs Python 3.11 or newer; none was found. Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" $(RECENT) || { echo "quiltwork needs Python 3.11 or newer, and found none; install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "setting up $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 
