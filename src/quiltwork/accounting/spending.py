@@ -1,0 +1,220 @@
+"""`Spending`: the plain record of one release, as a ledger stores it.
+
+It says what happened, not what it costs: which time points were used and how far the released
+distribution can move, in log, when some of them change. What a list of spendings costs under a
+belief is the accountant's to say. All numbers are exact fractions.
+
+Changing the time points of a run A moves a release by at most
+
+    per_point · |A ∩ S|  +  per_pair · (pairs of neighbours within S that touch A)  +  once
+
+on the window S, and by nothing if A and S do not meet. A count or histogram pays per point,
+transition counts per pair, and a rounded answer once more for its rounding.
+
+Theorem: joint-quilt-accountant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, integer, positive_fraction, to_fraction
+from quiltwork.queries import Query, Transitions
+
+Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
+"""By which theorem a release may be combined with others.
+
+`joint-quilt`: any release with a level for substituting one time point; combines with its like.
+`general`: Theorem 3.6; comes with `epsilon` and a `divergence` from everything before it.
+`nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
+"""
+
+_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One release on the window start..stop (1-based, inclusive); see `dp` and `of_query`.
+
+    Args:
+        start: the first time point used.
+        stop: the last.
+        per_point: log-change for every changed time point of the window.
+        per_pair: log-change for every pair of neighbours in the window that a change touches.
+        once: log-change for touching the window at all.
+        composes_by: the theorem that combines it with other releases.
+        epsilon: the Pufferfish level the release alone was made for, where it was made for one;
+            needed unless it composes by joint quilts.
+        divergence: Theorem 3.6's bound E against all releases before this one.
+        quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
+        label: a name for people.
+
+    Raises:
+        InvalidInputError: if a number is not exact and non-negative, the window is empty, or what
+            the theorem in `composes_by` needs is missing.
+    """
+
+    start: int
+    stop: int
+    per_point: Fraction = Fraction(0)
+    per_pair: Fraction = Fraction(0)
+    once: Fraction = Fraction(0)
+    composes_by: Composition = "joint-quilt"
+    epsilon: Fraction | None = None
+    divergence: Fraction | None = None
+    quilts: str | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        start = integer(self.start, "The first time point of a window", 1)
+        stop = integer(self.stop, "The last time point of a window", start)
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "stop", stop)
+        for name in _EXACT:
+            object.__setattr__(self, name, _not_negative(getattr(self, name), name))
+        if self.composes_by not in get_args(Composition):
+            raise InvalidInputError(
+                f"composes_by is {self.composes_by!r}; a release composes by one of "
+                f"{', '.join(get_args(Composition))}."
+            )
+        if not isinstance(self.label, str) or not isinstance(self.quilts, str | None):
+            raise InvalidInputError("label and quilts are text; give a str.")
+        self._check_what_the_theorem_needs()
+
+    def _check_what_the_theorem_needs(self) -> None:
+        levels = self.per_point + self.per_pair + self.once
+        if self.composes_by == "joint-quilt":
+            if levels == 0:
+                raise InvalidInputError(
+                    "A release that composes by joint quilts needs its level for substituting one "
+                    "time point; give dp_epsilon, or an epsilon with composes_by='nothing'."
+                )
+        elif self.epsilon is None or levels != 0:
+            raise InvalidInputError(
+                f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
+                "nothing else; give epsilon."
+            )
+        if (self.divergence is not None) != (self.composes_by == "general"):
+            raise InvalidInputError(
+                "divergence is Theorem 3.6's E against everything released before; give it with "
+                "composes_by='general' and only there."
+            )
+
+    @classmethod
+    def dp(cls, dp_epsilon: Number, start: int, stop: int, label: str = "") -> Spending:
+        """Record any release that is dp_epsilon-DP for substituting one time point of the window.
+
+        >>> Spending.dp(0.1, 1, 10).dp_epsilon
+        Fraction(1, 10)
+        """
+        return cls(start, stop, per_point=positive_fraction(dp_epsilon, "dp_epsilon"), label=label)
+
+    @classmethod
+    def of_query(
+        cls,
+        query: Query,
+        scale: Number,
+        length: int,
+        epsilon: Number | None = None,
+        quilts: str | None = None,
+        label: str = "",
+    ) -> Spending:
+        """Record the answer to a query with integer noise of this scale, as precisely as known.
+
+        `scale` counts the integers that `query.evaluate` returns; `epsilon` is the level the
+        noise was calibrated for, if it was.
+
+        >>> from quiltwork import queries
+        >>> Spending.of_query(queries.transitions(), 8, 100).per_pair
+        Fraction(1, 4)
+        """
+        sigma = positive_fraction(scale, "scale")
+        start, stop = query.window(integer(length, "length", 1))
+        one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
+        level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
+        if isinstance(query, Transitions):
+            point, pair, once = 0, 2, 0
+        elif start == stop:
+            point, pair, once = one, 0, 0
+        else:
+            point, pair, once = two - one, 0, 2 * one - two
+        return cls(
+            start,
+            stop,
+            point / sigma,
+            pair / sigma,
+            once / sigma,
+            epsilon=level,
+            quilts=quilts,
+            label=label,
+        )
+
+    @property
+    def dp_epsilon(self) -> Fraction | None:
+        """The level for substituting one time point; None where there is none."""
+        if self.composes_by != "joint-quilt":
+            return None
+        return self.cost(min(self.start + 1, self.stop), min(self.start + 1, self.stop))
+
+    def cost(self, first: int, last: int) -> Fraction:
+        """The log-change when the time points first..last change, for a release with dp_epsilon.
+
+        >>> Spending.dp(0.1, 5, 9).cost(1, 6)
+        Fraction(1, 5)
+        """
+        low, high = max(first, self.start), min(last, self.stop)
+        if high < low:
+            return Fraction(0)
+        pairs = max(0, min(high, self.stop - 1) - max(low - 1, self.start) + 1)
+        return self.per_point * (high - low + 1) + self.per_pair * pairs + self.once
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the record as JSON values, exact numbers as text.
+
+        >>> Spending.dp(0.1, 1, 10, label="Monday").to_body()["per_point"]
+        '1/10'
+        """
+        body = asdict(self)
+        return {
+            name: str(value) if isinstance(value, Fraction) else value
+            for name, value in body.items()
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Spending:
+        """Read what `to_body` wrote.
+
+        Raises:
+            InvalidInputError: if a field is unknown, missing or damaged.
+        """
+        fields: dict[str, Any] = {
+            name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
+        }
+        try:
+            return cls(**fields)
+        except TypeError as error:
+            raise InvalidInputError(f"Not the record of a release: {error}.") from None
+
+
+def _exact(name: str, text: Any) -> Fraction | None:
+    if text is None:
+        return None
+    try:
+        return Fraction(text if isinstance(text, str) else None)  # type: ignore[arg-type]
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise InvalidInputError(
+            f"The field {name!r} must be an exact number as text, such as '1/10', not {text!r}."
+        ) from None
+
+
+def _not_negative(value: Any, name: str) -> Fraction | None:
+    if value is None and name in ("epsilon", "divergence"):
+        return None
+    fraction = to_fraction(value, name)
+    if fraction < 0:
+        raise InvalidInputError(f"{name} must not be negative, not {value!r}.")
+    return fraction
