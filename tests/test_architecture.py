@@ -140,9 +140,8 @@ def pseudorandom_uses(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
             if not node.args or ast.unparse(node.args[0]) == "None":
                 yield ast.unparse(node)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random":
-            if node.attr not in ("default_rng", "Generator"):
-                yield ast.unparse(node)
+        elif isinstance(node, ast.Attribute):
+            yield from re.findall(r"^np\.random\.(?!default_rng|Generator)\w+$", ast.unparse(node))
 
 
 def test_pseudorandom_numbers_need_a_seed_and_stay_out_of_the_noise():
