@@ -207,7 +207,7 @@ def test_bad_files_get_a_sentence(tmp_path):
 
 def test_real_power_readings_have_ten_gaps(shared_file):
     series = read_series(
-        shared_file("power_household_10min.csv.gz"),
+        shared_file("data/power_household_10min.csv.gz"),
         "active_power_kw",
         edges=[0.3, 1, 2.5],
         missing="state",
@@ -217,7 +217,7 @@ def test_real_power_readings_have_ten_gaps(shared_file):
 
 def test_real_activity_has_five_people_of_a_week(shared_file):
     series = read_series(
-        shared_file("activity_nhanes.csv.gz"), "state4", time="minute_of_record", subject="seqn"
+        shared_file("data/activity_nhanes.csv.gz"), "state4", time="minute_of_record", subject="seqn"
     )
     assert series.states == (0, 1, 2, 3)
     assert series.lengths == (10_080,) * 5

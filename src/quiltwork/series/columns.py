@@ -42,16 +42,12 @@ def read_columns(source: Any, names: Sequence[str]) -> list[Column]:
     return _from_table(source, names, f"the {type(source).__name__}")
 
 
-def read_csv(path: str, names: Sequence[str] | None) -> list[Column]:
-    """Read columns of a CSV file as text; `None` takes the only column of a file that has one."""
+def read_csv(path: str, names: Sequence[str]) -> list[Column]:
+    """Read columns of a CSV file as text."""
 
     def read(reader: Iterator[list[str]]) -> list[Column]:
         header = next(reader, [])
-        if names is None and len(header) != 1:
-            raise InvalidInputError(
-                f"{path!r} has the columns {', '.join(header)}; say which one to read."
-            )
-        wanted = [column_position(header, name, path) for name in names or header]
+        wanted = [column_position(header, name, path) for name in names]
         rows = filter(None, reader)
         if len(wanted) == 1:
             return [list(map(itemgetter(wanted[0]), rows))]
@@ -151,3 +147,19 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def only_column(source: str) -> str:
+    """Return the name of the only column of a CSV file, or ask which one.
+
+    Raises:
+        InvalidInputError: if there are several, or the file is Parquet.
+    """
+    if source.endswith((".parquet", ".pq")) or source == "-":
+        raise InvalidInputError("Say which column to read, with --value or value=….")
+    header: list[str] = with_csv(source, lambda reader: next(reader, []))
+    if len(header) != 1:
+        raise InvalidInputError(
+            f"{source!r} has the columns {', '.join(header)}; say which one to read."
+        )
+    return header[0]

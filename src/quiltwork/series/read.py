@@ -13,7 +13,7 @@ from quiltwork.beliefs.sequences import factorize, label_array
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.binning import Bins
-from quiltwork.series.columns import Column, read_columns, read_csv
+from quiltwork.series.columns import Column, only_column, read_columns
 from quiltwork.series.regular import IntArray, Rule, on_grid, ordered
 from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels, seconds_of
 
@@ -120,20 +120,9 @@ def read_states(
     Raises:
         InvalidInputError: if the file has several columns and none is named, or holds no rows.
     """
-    if column is not None:
-        (sequence,) = read_series(source, column, states=states).data.values()
-        return sequence
-    (cells,) = read_csv(str(source), None)
-    if not len(cells):
-        raise InvalidInputError(f"{str(source)!r} has no rows; there is nothing to read.")
-    found = match_labels(cells, tuple(states)) if states is not None else as_labels(cells)
-    return label_array_of(found)
-
-
-def label_array_of(labels: list[Any]) -> NDArray[Any]:
-    """Return labels as an array of their own type where they share one."""
-    codes, distinct = factorize(labels)
-    return label_array(tuple(distinct))[codes]
+    name = column if column is not None else only_column(str(source))
+    (sequence,) = read_series(source, name, states=states).data.values()
+    return sequence
 
 
 def _coded(
