@@ -13,7 +13,7 @@ from quiltwork.cli.output import emit, progress, text_table
 
 if TYPE_CHECKING:
     from quiltwork.reproduce.registry import Experiment, Progress, Size
-    from quiltwork.reproduce.run import Outcome
+    from quiltwork.reproduce.runner import Outcome
 
 
 @command(
@@ -52,7 +52,7 @@ def reproduce(
     Runs every experiment, or those named. A finished experiment is kept and not run again while
     the code and its size stay the same, so an interrupted run goes on where it stopped.
     """
-    from quiltwork.reproduce import experiments, run, select
+    from quiltwork.reproduce import all_experiments, run, select
     from quiltwork.reproduce.write import write_all, write_docs
 
     chosen = select(names)
@@ -64,7 +64,7 @@ def reproduce(
     for one in chosen:
         with progress(1000, one.name) as bar:
             outcomes[one.name] = run(one, size, output, _report(bar), fresh=fresh)
-    shown = _with_earlier(outcomes, list(experiments().values()), size, output)
+    shown = _with_earlier(outcomes, list(all_experiments().values()), size, output)
     index = write_all(shown, output)[0]
     written = [index, *(write_docs(outcomes.values(), docs) if docs else [])]
     _show_outcomes(list(outcomes.values()), written)

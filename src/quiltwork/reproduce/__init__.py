@@ -6,9 +6,15 @@ them, keeps what is finished, and writes figures, CSV and one HTML page, or the 
 documentation includes.
 """
 
-from quiltwork.reproduce.registry import Experiment, Progress, experiment, experiments, select
+from quiltwork.reproduce.registry import (
+    Experiment,
+    Progress,
+    all_experiments,
+    experiment,
+    select,
+)
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
-from quiltwork.reproduce.run import Outcome, finished, run
+from quiltwork.reproduce.runner import Outcome, finished, run
 
 __all__ = [
     "Experiment",
@@ -18,8 +24,8 @@ __all__ = [
     "Result",
     "Row",
     "Sheet",
+    "all_experiments",
     "experiment",
-    "experiments",
     "finished",
     "run",
     "select",

@@ -62,7 +62,7 @@ def experiment(
     return decorate
 
 
-def experiments() -> dict[str, Experiment]:
+def all_experiments() -> dict[str, Experiment]:
     """Return every experiment by name, in the order of the table."""
     modules = [importlib.import_module(module) for module in MODULES]
     found = [value for m in modules for value in vars(m).values() if isinstance(value, Experiment)]
@@ -75,7 +75,7 @@ def select(names: Sequence[str]) -> list[Experiment]:
     Raises:
         InvalidInputError: if a name is unknown.
     """
-    known = experiments()
+    known = all_experiments()
     for name in names:
         if name not in known:
             raise InvalidInputError(f"No experiment {name!r}; there are: {', '.join(known)}.")

@@ -21,7 +21,7 @@ from quiltwork.report import (
 )
 from quiltwork.report.plots import available, png
 from quiltwork.reproduce.result import Row, Value
-from quiltwork.reproduce.run import Outcome
+from quiltwork.reproduce.runner import Outcome
 
 HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+
+def test_the_list_names_every_experiment(cli):
+    from quiltwork.reproduce import all_experiments
+
+    ran = cli("reproduce", "--list", "--json")
+    assert [one["name"] for one in ran.document["experiments"]] == list(all_experiments())
+    plain = cli("reproduce", "--list").out
+    assert all(name in plain for name in all_experiments())
+
+
+def test_a_run_writes_its_page_and_is_resumed(cli, tmp_path):
+    arguments = ["reproduce", "geometric-figure-2", "--output", str(tmp_path), "--json"]
+    first = cli(*arguments).document["outcomes"][0]
+    second = cli(*arguments).document["outcomes"][0]
+    assert (first["kept"], second["kept"]) == (False, True)
+    assert first["result"] == second["result"]
+    assert "36 of 36" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert not cli(*arguments, "--fresh").document["outcomes"][0]["kept"]
+
+
+def test_the_page_keeps_what_earlier_runs_finished(cli, tmp_path):
+    for name in ("geometric-figure-2", "geometric-example-2-2"):
+        assert "Page: " in cli("reproduce", name, "--output", str(tmp_path)).out
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert 'id="geometric-figure-2"' in page
+    assert 'id="geometric-example-2-2"' in page
+
+
+def test_pieces_for_the_documentation(cli, tmp_path):
+    docs = tmp_path / "docs"
+    ran = cli(
+        *("reproduce", "geometric-example-2-2", "--output", str(tmp_path / "out")),
+        *("--docs", str(docs), "--full", "--json"),
+    )
+    assert str(docs / "geometric-example-2-2.md") in ran.document["files"]
+    assert "--full" in (docs / "geometric-example-2-2.md").read_text(encoding="utf-8")
+
+
+def test_an_unknown_name_is_an_input_error(cli):
+    ran = cli("reproduce", "no-such-thing", "--json")
+    assert ran.code == 2
+    assert json.loads(ran.err)["error"]["kind"] == "invalid-input"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from quiltwork.report import Estimate, IntervalChart, LineChart, MatrixChart, Series
+
+NASTY = "<script>alert('x')</script> & \"quotes\""
+
+INTERVALS = IntervalChart(
+    NASTY,
+    NASTY,
+    NASTY,
+    (Estimate(NASTY, 5.0, 1.0, 9.0, truth=6.0), Estimate("bare", 3.0)),
+)
+LINES = LineChart(
+    NASTY,
+    NASTY,
+    NASTY,
+    NASTY,
+    (Series(NASTY, ((1.0, 2.0), (10.0, 3.0))), Series("dots", ((2.0, 5.0),), marks=True)),
+    log_x=True,
+)
+MATRIX = MatrixChart(
+    NASTY, NASTY, NASTY, NASTY, ("0", NASTY), ("0", "1"), ((0.0, 1.0), (0.5, 0.5)),
+    (("0", "1"), (NASTY, "1/2")),
+)  # fmt: skip
+
+
+@pytest.fixture(params=[INTERVALS, LINES, MATRIX], ids=["intervals", "lines", "matrix"])
+def chart(request):
+    """A chart of each kind, with text that would break a careless page."""
+    return request.param
+
+
+@pytest.fixture
+def nasty():
+    return NASTY

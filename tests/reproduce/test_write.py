@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from quiltwork.report import LineChart, Series, plots
+from quiltwork.reproduce import Experiment, Figure, Outcome, Result, Row, Sheet
+from quiltwork.reproduce.write import write_all, write_docs
+
+RESULT = Result(
+    "What to see.",
+    (Row("scale <b>", 12.5, 12.0, "1", "a | b"), Row("other", "2/3")),
+    (Figure("curve", LineChart("Curve", "d", "x", "y", (Series("s", ((1.0, 2.0), (2.0, 3.0))),))),),
+    (Sheet("values", ("a", "b"), ((1, 0.1),)),),
+)
+
+
+@pytest.fixture
+def outcome():
+    one = Experiment("scales", "Scales", "paper, Table 1", {"n": 5}, {"n": 9}, lambda: RESULT)
+    return Outcome(one, "quick", RESULT, 0.1234, kept=False)
+
+
+def test_figures_tables_and_one_page(outcome, tmp_path):
+    index, *others = write_all([outcome], tmp_path)
+    names = {path.name for path in others}
+    assert {"scales.csv", "scales-values.csv", "scales-curve.svg"} <= names
+    assert ("scales-curve.png" in names) == plots.available()
+    text = index.read_text(encoding="utf-8")
+    assert "<td>scale &lt;b&gt;</td><td>12</td><td>12.5</td><td>+4.17 %</td>" in text
+    assert "paper, Table 1 (quick: n = 5; 0.123 s)" in text
+    with (tmp_path / "scales.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert rows[0]["published"] == "12.0"
+    assert rows[0]["ours"] == "12.5"
+    assert rows[1]["published"] == ""
+
+
+def test_pieces_for_the_documentation(outcome, tmp_path):
+    written = write_docs([outcome], tmp_path)
+    text = (tmp_path / "scales.md").read_text(encoding="utf-8")
+    assert (tmp_path / "scales.md") in written
+    assert "do not edit" in text.splitlines()[0]
+    assert "| scale <b> | 12 | 12.5 | +4.17 % | 1 | a \\| b |" in text
+    assert "![Curve](scales-curve.svg)" in text
+    assert (tmp_path / "scales-curve.svg").exists()
