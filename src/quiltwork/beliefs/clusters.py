@@ -93,13 +93,15 @@ class Clusters(Belief):
         """Read what `to_json` wrote."""
         document = files.load(text, cls.schema, (1,))
         names, rows = labels_from_json(field(document, "names")), field(document, "rows")
-        try:
-            return cls([names[row] for row in rows])
-        except (TypeError, IndexError):
+        numbers = range(len(names))
+        if not isinstance(rows, list) or not all(
+            type(row) is int and row in numbers for row in rows
+        ):
             raise InvalidInputError(
                 f"rows must be a list of cluster numbers 0..{len(names) - 1}; the document may "
                 "have been edited."
-            ) from None
+            )
+        return cls([names[row] for row in rows])
 
     def __eq__(self, other: object) -> bool:
         """Compare row by row: the same labels."""
