@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.exact import Number
 from quiltwork.queries.base import Query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
@@ -62,12 +62,12 @@ def histogram(states: Iterable[Any] | None = None) -> Histogram:
     >>> int(histogram().change(4, 6, 100))
     6
     """
-    return Histogram(states=_labels(states))
+    return Histogram(states=_listed(states))
 
 
 def frequencies(states: Iterable[Any] | None = None) -> Frequencies:
     """The share of time points in each state; arguments as for `histogram`."""
-    return Frequencies(states=_labels(states))
+    return Frequencies(states=_listed(states))
 
 
 def transitions(states: Iterable[Any] | None = None) -> Transitions:
@@ -78,12 +78,12 @@ def transitions(states: Iterable[Any] | None = None) -> Transitions:
     >>> [int(transitions().change(4, 3 + n, 100)) for n in (1, 2, 3)]
     [4, 6, 8]
     """
-    return Transitions(states=_labels(states))
+    return Transitions(states=_listed(states))
 
 
 def most_common(states: Iterable[Any] | None = None) -> MostCommon:
     """The state with the most time points; arguments as for `histogram`."""
-    return MostCommon(states=_labels(states))
+    return MostCommon(states=_listed(states))
 
 
 def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
@@ -123,12 +123,8 @@ def custom(
     Fraction(1, 32768)
     """
     called = name if name is not None else str(getattr(function, "__name__", "custom"))
-    return Custom(function=function, lipschitz=lipschitz, labels=_labels(cells), name=called)  # type: ignore[arg-type]
+    return Custom(function=function, lipschitz=lipschitz, labels=_listed(cells), name=called)  # type: ignore[arg-type]
 
 
-def _labels(labels: Iterable[Any] | None) -> tuple[Any, ...] | None:
-    if labels is None:
-        return None
-    if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
-        raise InvalidInputError(f"Give a list of labels, not {labels!r}.")
-    return tuple(labels)
+def _listed(labels: Iterable[Any] | None) -> tuple[Label, ...] | None:
+    return None if labels is None else list_states(labels)

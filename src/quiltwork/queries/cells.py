@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.beliefs.states import Label, check_distinct, read_label, show_labels
+from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.queries.base import IntArray, Integers, Query, States, as_integers
 
@@ -76,13 +76,8 @@ class _OverStates(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.states is None:
-            return
-        labels = tuple(read_label(v, f"State {i}") for i, v in enumerate(self.states, start=1))
-        check_distinct(labels)
-        if not labels:
-            raise InvalidInputError("states is empty; name the states to count, or leave it out.")
-        object.__setattr__(self, "states", labels)
+        if self.states is not None:
+            object.__setattr__(self, "states", list_states(self.states))
 
     def check(self, states: States) -> None:
         """Refuse states other than those declared in the query."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.states import Label, read_label
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction
 from quiltwork.noise.grid import Grid
@@ -59,10 +59,7 @@ class Custom(Query):
         if not isinstance(self.name, str):
             raise InvalidInputError(f"A query's name is text, not {self.name!r}.")
         if self.labels is not None:
-            labels = tuple(read_label(v, f"Cell {i}") for i, v in enumerate(self.labels, start=1))
-            if not labels:
-                raise InvalidInputError("cells is empty; name the answer's coordinates.")
-            object.__setattr__(self, "labels", labels)
+            object.__setattr__(self, "labels", list_states(self.labels))
 
     @property
     def step(self) -> Fraction:

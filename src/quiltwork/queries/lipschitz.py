@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.states import Label, check_distinct, read_label
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.queries.base import IntArray, States
@@ -75,8 +75,7 @@ def check_lipschitz(
             f"Only custom queries declare a Lipschitz constant, not {type(query).__name__}."
         )
     query.check(())
-    labels = tuple(read_label(v, f"State {i}") for i, v in enumerate(states, start=1))
-    check_distinct(labels)
+    labels = list_states(states)
     if len(labels) < 2:
         raise InvalidInputError("Give at least two states; with one, no point can change.")
     start, stop = query.window(integer(length, "length", 1))
