@@ -23,11 +23,10 @@ from quiltwork.errors import (
 _ROOMS = {
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
-    "quiltwork.release": ("release",),
     "quiltwork.counts": ("GeometricMechanism",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("queries",)
+_MODULES = ("queries", "release")  # the room release can be called like its main function
 
 __all__ = [
     "BudgetExceeded",

@@ -1,0 +1,87 @@
+"""Error bars from the noise's own distribution: no normal approximation, no simulation.
+
+Noise is added to integers, so an interval is noisy ± c with the least c that has the coverage
+asked for, read on the value's scale and widened by what the grid may have cost. All of it is
+public and free.
+
+Theorem: public-grid-queries
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import float_down, float_up, to_fraction
+from quiltwork.noise import TwoSidedGeometric
+
+
+class Interval(NamedTuple):
+    """The ends of an interval; arrays of the value's shape where the value is one."""
+
+    low: Any
+    high: Any
+
+
+def half_steps(law: TwoSidedGeometric, confidence: object, cells: int) -> int:
+    """Return the least c such that noise on `cells` integers stays within ±c with `confidence`."""
+    read_confidence(confidence)
+    return law.simultaneous_quantile(confidence, cells)
+
+
+def read_confidence(confidence: object) -> Fraction:
+    """Read a confidence strictly between 0 and 1."""
+    level = to_fraction(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(
+            f"confidence must lie strictly between 0 and 1, not {confidence!r}; "
+            "write 0.95 for 95 %."
+        )
+    return level
+
+
+def ends(
+    noisy: tuple[int, ...], steps: int, offset: Fraction, unit: Fraction, rounding: Fraction
+) -> tuple[Any, Any]:
+    """Return flat arrays of lower and upper ends; integers stay integers, floats round outwards."""
+    if offset == 0 and unit == 1 and rounding == 0:
+        centre = np.array(noisy, dtype=np.int64)
+        return centre - steps, centre + steps
+    low = [float_down(offset + unit * (m - steps) - rounding) for m in noisy]
+    high = [float_up(offset + unit * (m + steps) + rounding) for m in noisy]
+    return np.array(low), np.array(high)
+
+
+def expected_shortfall(scale: Fraction, states: int) -> float:
+    """Bound how far, on average, the chosen state's count lies below the largest: scale·ln k.
+
+    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at
+    least max u; and H(p) ≤ ln k.
+    """
+    return float(scale) * math.log(states)
+
+
+def shortfall(scale: Fraction, states: int, confidence: object) -> int:
+    """Return c such that the chosen state's count is within c of the largest with `confidence`.
+
+    States more than c behind have together at most x/(1+x) of the probability, where
+    x = (k−1)·e^(−(c+1)/scale).
+    """
+    level = read_confidence(confidence)
+    if states == 1 or scale == 0:
+        return 0
+    odds = (states - 1) * level / (1 - level)
+    needed = float(scale) * math.log(odds) * (1 + 1e-12) if odds > 1 else 0.0
+    return max(0, math.ceil(needed) - 1)
+
+
+def refuse_label_interval() -> UnsupportedError:
+    """A label has no interval; say what there is instead."""
+    return UnsupportedError(
+        "The most common state is a label and has no interval; shortfall(0.95) bounds how far its "
+        "count may lie below the largest."
+    )

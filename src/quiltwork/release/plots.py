@@ -1,0 +1,59 @@
+"""A release as a picture: values with their error bars. Needs matplotlib (`quiltwork[plot]`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork.errors import UnsupportedError
+from quiltwork.release.error_bars import read_confidence, refuse_label_interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quiltwork.release.record import Release
+
+_MOST_LABELS = 40
+
+
+def plot_release(release: Release, confidence: float = 0.95) -> Figure:
+    """Draw each cell's value with the interval of its noise; returns the figure.
+
+    Raises:
+        UnsupportedError: for a label, or if matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnsupportedError(
+            "Plots need matplotlib, which is not installed; install quiltwork[plot]."
+        ) from None
+    if release.mechanism == "exponential":
+        raise refuse_label_interval()
+    interval = release.interval(confidence)
+    values = np.asarray(release.value, dtype=float).ravel()
+    low, high = (np.asarray(end, dtype=float).ravel() for end in interval)
+    figure = Figure(figsize=(max(4.0, min(16.0, 0.4 * len(values) + 3)), 4), layout="constrained")
+    axes = figure.subplots()
+    places = np.arange(len(values))
+    axes.vlines(places, low, high, color="tab:blue", alpha=0.6, linewidth=3)
+    axes.plot(places, values, "o", color="tab:blue")
+    axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+    if len(values) <= _MOST_LABELS:
+        axes.set_xticks(places, [_name(cell) for cell in release.cells])
+        axes.tick_params(axis="x", rotation=45 if len(values) > 6 else 0)
+    else:
+        axes.set_xlabel("cell")
+    axes.set_ylabel(release.query.kind.replace("_", " "))
+    share = float(read_confidence(confidence)) * 100
+    axes.set_title(
+        f"ε = {release.epsilon:g}, noise scale {release.scale:.4g}, {share:g} % intervals"
+    )
+    return figure
+
+
+def _name(cell: object) -> str:
+    """Cells are data: a dollar sign in a label is not mathematics."""
+    text = " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)
+    return text.replace("$", r"\$")

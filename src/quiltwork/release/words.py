@@ -1,0 +1,66 @@
+"""A release in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quiltwork.queries.document import to_document
+
+if TYPE_CHECKING:
+    from quiltwork.release.record import Release
+
+
+def explain_release(release: Release) -> str:
+    """Say what was released, with which noise and why that much, and what it protects."""
+    lines = [_what(release), _noise(release), _reason(release), _protects(release)]
+    if release.processing:
+        lines.append(
+            f"Post-processed at no cost: {', then '.join(release.processing)}. Intervals are those "
+            "of the answer before it."
+        )
+    return "\n".join(lines)
+
+
+def _what(release: Release) -> str:
+    start, stop = release.window
+    who = "" if release.subjects == 1 else f" of each of {release.subjects} independent subjects"
+    document = to_document(release.query)
+    parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window")]
+    details = f" ({', '.join(parameters)})" if parameters else ""
+    kind = release.query.kind.replace("_", " ")
+    return f"Released: {kind}{details} over time points {start}..{stop}{who}: {release.value!r}."
+
+
+def _noise(release: Release) -> str:
+    if release.noise_scale == 0:
+        return "Noise: none; under the beliefs no protected time point has two possible states."
+    if release.mechanism == "exponential":
+        return (
+            f"Noise: exponential mechanism, P(state) ∝ exp(count / {release.scale:.6g}); with 95 % "
+            f"confidence its count is within {release.shortfall()} of the largest."
+        )
+    return (
+        f"Noise: two-sided geometric of scale {release.scale:.6g} on each cell "
+        f"({len(release.cells)} in all); expected absolute error {release.expected_error:.6g}."
+    )
+
+
+def _reason(release: Release) -> str:
+    if release.node is None or release.quilt is None:
+        return f"Calibrated by method {release.method!r}."
+    quilt = ", ".join(f"X_{node}" for node in release.quilt) or "empty"
+    return (
+        f"Calibrated by method {release.method!r}: the worst time point is X_{release.node}, its "
+        f"best quilt is {{{quilt}}} with max-influence {release.influence:.6g}."
+    )
+
+
+def _protects(release: Release) -> str:
+    which = "every time point"
+    if release.secrets is not None:
+        which = f"the time points {release.secrets[0]}..{release.secrets[1]}"
+    return (
+        f"Protects {which} with ε = {release.epsilon:g} against each of: "
+        f"{'; '.join(release.beliefs)}. Substituting one point, whatever the belief, changes "
+        f"probabilities by at most e^{release.dp_epsilon:.6g}."
+    )

@@ -1,0 +1,245 @@
+"""Releases end to end: the noise that is drawn, what is recorded, what is refused."""
+
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkWarning, queries
+from quiltwork.release import Release
+
+MATRIX = [[0.9, 0.1], [0.4, 0.6]]
+CHAIN = MarkovChain(MATRIX, initial=[0.8, 0.2], states=["rest", "walk"])
+DATA = ["rest", "walk", "walk", "rest"] * 10
+
+
+def statistic(draws, scale):
+    """Chi-square of draws against P(z) ∝ e^(−|z|/scale), over cells of expected count ≥ 20."""
+    alpha = math.exp(-1 / scale)
+    size = len(draws)
+    edge = max(1, int(scale * math.log(size / 40)))
+    values = np.arange(-edge, edge + 1)
+    mass = (1 - alpha) / (1 + alpha) * alpha ** np.abs(values)
+    beyond = alpha ** (edge + 1) / (1 + alpha)
+    expected = size * np.concatenate([[beyond], mass, [beyond]])
+    clipped = np.clip(draws, -edge - 1, edge + 1) + edge + 1
+    observed = np.bincount(clipped, minlength=2 * edge + 3)
+    return float(((observed - expected) ** 2 / expected).sum()), 2 * edge + 2
+
+
+@pytest.fixture(scope="module", name="noise")
+def noise_fixture():
+    """20,000 draws: the errors of 40 histograms with 500 cells on independent rows."""
+    states, rows = range(500), [row % 500 for row in range(1000)]
+    people = Clusters(range(1000))
+    errors = [
+        qw.release(rows, queries.histogram(states=states), people, epsilon=0.25).value - 2
+        for _ in range(40)
+    ]
+    return np.concatenate(errors)
+
+
+def test_releases_carry_the_noise_they_say(noise):
+    found, freedom = statistic(noise, 8.0)
+    assert found < freedom + 6 * math.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("wrong", [0.95, 1.05])
+def test_the_same_test_rejects_a_scale_that_is_5_percent_off(noise, wrong):
+    found, freedom = statistic(noise, 8.0 * wrong)
+    assert found > freedom + 6 * math.sqrt(2 * freedom)
+
+
+def test_intervals_of_releases_cover_the_truth_as_often_as_they_say():
+    people = Clusters(range(1000))
+    rows = [row % 500 for row in range(1000)]
+    answers = [qw.release(rows, queries.histogram(states=range(500)), people) for _ in range(10)]
+    inside = np.concatenate(
+        [(a.interval(0.9).low <= 2) & (a.interval(0.9).high >= 2) for a in answers]
+    )
+    promised = 1 - answers[0].law.tail(answers[0].law.quantile(0.9))
+    assert promised >= 0.9
+    assert abs(inside.mean() - promised) < 6 * math.sqrt(promised * (1 - promised) / len(inside))
+
+
+def test_noise_on_the_commonest_state_follows_its_law():
+    """P(first) = 1/(1 + e^(−gap/scale)) with gap 2 and scale 2: 0.731."""
+    people = Clusters(range(4))
+    query = queries.most_common(states=["a", "b"])
+    chosen = [qw.release(["a", "a", "a", "b"], query, people).value for _ in range(4000)]
+    share, truth = chosen.count("a") / 4000, 1 / (1 + math.exp(-1))
+    assert abs(share - truth) < 5 * math.sqrt(truth * (1 - truth) / 4000)
+
+
+def test_without_uncertainty_there_is_no_noise():
+    clock = MarkovChain([[0, 1], [1, 0]], initial=[1, 0], states=["tick", "tock"])
+    beat = ["tick", "tock", "tick"]
+    assert qw.release(beat, queries.histogram(), clock).value.tolist() == [2, 1]
+    assert qw.release(beat, queries.most_common(), clock).value == "tick"
+    answer = qw.release(beat, queries.count("tick"), clock)
+    assert (answer.value, answer.scale) == (2, 0.0)
+    assert answer.interval() == (2, 2)
+    assert Release.from_json(answer.to_json()) == answer
+    assert "none" in answer.explain()
+    single = MarkovChain([[1.0]], states=["only"])
+    assert qw.release(["only"] * 5, queries.frequencies(), single).value.tolist() == [1.0]
+    numbers = MarkovChain([[1.0]], states=[0.3])
+    assert qw.release([0.3] * 5, queries.mean(0, 1), numbers).value == pytest.approx(0.3)
+
+
+def test_what_is_recorded():
+    answer = qw.release(DATA, queries.histogram().on(5, 30), CHAIN, epsilon=0.1)
+    calibration = qw.calibrate(CHAIN, 40, 0.1, query=queries.histogram().on(5, 30))
+    assert answer.exact_epsilon == Fraction(1, 10)
+    assert answer.noise_scale == calibration.exact_scale
+    assert answer.scale == pytest.approx(calibration.scale)
+    assert answer.window == (5, 30)
+    assert (answer.points, answer.length, answer.subjects) == (26, 40, 1)
+    assert (answer.node, answer.quilt) == (calibration.node, calibration.quilt)
+    assert answer.dp_epsilon == pytest.approx(2 / answer.scale)
+    assert answer.mechanism == "two-sided geometric"
+    assert set(answer.as_dict()) == {"rest", "walk"}
+    shown = answer.explain()
+    assert "5..30" in shown
+    assert "X_" in shown
+
+
+@pytest.mark.parametrize(
+    ("query", "moves"),
+    [
+        (queries.count("walk"), 1),
+        (queries.frequencies(), 2),
+        (queries.transitions(), 4),
+        (queries.transitions().on(3, 4), 2),
+        (queries.most_common(), 2),
+    ],
+)
+def test_the_level_per_substituted_point_is_its_change_over_the_scale(query, moves):
+    answer = qw.release(DATA, query, CHAIN)
+    assert answer.dp_epsilon == pytest.approx(moves / float(answer.noise_scale))
+    assert Fraction(answer.dp_epsilon) >= moves / answer.noise_scale
+
+
+def test_a_mean_lies_on_its_public_grid_and_its_scale_is_in_its_units():
+    coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=[0.5, 1.0])
+    answer = qw.release([0.5, 1.0] * 50, queries.mean(0, 1), coin, epsilon=1.0)
+    step = answer.query.step
+    assert step.numerator == 1
+    assert step.denominator.bit_count() == 1
+    assert (Fraction(answer.value) * 100 / step).denominator == 1
+    assert answer.scale == pytest.approx(1 / 100)
+    total = qw.release([0.5, 1.0] * 50, queries.sum(0, 2), coin, epsilon=1.0)
+    assert total.scale == pytest.approx(2.0)
+
+
+def test_values_differ_from_the_truth_by_the_noise_only():
+    """With a huge epsilon the noise vanishes, so evaluation and presentation show."""
+    near = {"epsilon": 1e6}
+    coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=[0.25, 1.0])
+    data = [0.25, 1.0, 1.0, 1.0]
+    assert qw.release(data, queries.mean(0, 1), coin, **near).value == pytest.approx(
+        0.8125, abs=1e-4
+    )
+    assert qw.release(data, queries.sum(-1, 1), coin, **near).value == pytest.approx(3.25, abs=1e-3)
+    assert qw.release(data, queries.histogram(), coin, **near).value.tolist() == [1, 3]
+    assert qw.release(data, queries.frequencies().on(2, 4), coin, **near).value.tolist() == [0, 1]
+    assert qw.release(data, queries.transitions(), coin, **near).value.tolist() == [[0, 1], [0, 2]]
+    assert qw.release(data, queries.most_common(), coin, **near).value == 1.0
+    pooled = qw.release([data, data[:1]], queries.frequencies(), coin, **near)
+    assert pooled.value.tolist() == [0.4, 0.6]
+    assert (pooled.points, pooled.length, pooled.subjects) == (5, 4, 2)
+    switches = queries.custom(lambda x: (x[1:] != x[:-1]).sum(), lipschitz=2)
+    assert qw.release(data, switches, coin, **near).value == pytest.approx(1.0, abs=1e-3)
+
+
+def test_pooling_needs_the_noise_of_one_subject():
+    one = qw.release(DATA, queries.histogram(), CHAIN)
+    many = qw.release({"ann": DATA, "bob": DATA[:20], "cem": DATA}, queries.histogram(), CHAIN)
+    assert many.noise_scale == one.noise_scale
+    assert many.points == 100
+
+
+def test_the_record_never_holds_the_truth():
+    """The document of two neighbouring data sets differs in noisy numbers only."""
+    first, second = (
+        json.loads(qw.release(data, queries.histogram(), CHAIN).to_json())
+        for data in (DATA, [*DATA[:-1], "walk"])
+    )
+    differing = {name for name in first if first[name] != second[name]}
+    assert differing <= {"value", "noisy"}
+
+
+def test_a_belief_fitted_on_the_data_warns():
+    fitted = MarkovChain.fit(DATA, smoothing=0.5)
+    with pytest.warns(QuiltworkWarning, match="fitted on the data"):
+        qw.release(DATA, queries.histogram(), fitted)
+    with pytest.warns(QuiltworkWarning, match="fitted on the data"):
+        qw.release(
+            [DATA[:7], DATA],
+            queries.histogram(),
+            [MarkovChain(MATRIX, states=fitted.states), fitted],
+        )
+    qw.release(DATA[:-1], queries.histogram(), fitted)
+
+
+BAD_ARGUMENTS = [
+    ({"epsilon": 0}, "epsilon"),
+    ({"epsilon": -1}, "epsilon"),
+    ({"epsilon": True}, "epsilon"),
+    ({"epsilon": "1"}, "epsilon"),
+    ({"epsilon": float("nan")}, "epsilon"),
+    ({"epsilon": float("inf")}, "epsilon"),
+    ({"epsilon": None}, "epsilon"),
+    ({"query": "histogram"}, "qw.queries"),
+    ({"query": queries.histogram}, "qw.queries"),
+    ({"query": queries.count("run")}, "'run'"),
+    ({"query": queries.mean(0, 1)}, "no numeric value"),
+    ({"query": queries.histogram().on(3, 90)}, "does not fit"),
+    ({"query": queries.histogram(states=["a"])}, "leave them out"),
+    ({"beliefs": []}, "belie"),
+    ({"beliefs": "chain"}, "belie"),
+    ({"beliefs": [CHAIN, MarkovChain(MATRIX)]}, "states"),
+    ({"method": "magic"}, "magic"),
+    ({"secrets": (3, 2)}, "secrets"),
+    ({"secrets": (0, 2)}, "secrets"),
+    ({"secrets": 3}, "secrets"),
+    ({"dataset": "d"}, "nothing would be debited"),
+    ({"key": "k"}, "nothing would be debited"),
+    ({"ledger": object()}, "without dataset"),
+    ({"ledger": object(), "dataset": ""}, "dataset"),
+    ({"ledger": object(), "dataset": "d", "key": 3}, "key"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BAD_ARGUMENTS, ids=[str(c) for c, _ in BAD_ARGUMENTS])
+def test_bad_arguments_are_refused_with_a_sentence(change, words):
+    arguments = {"query": queries.histogram(), "beliefs": CHAIN, **change}
+    with pytest.raises(InvalidInputError, match=words):
+        qw.release(DATA, **arguments)
+
+
+def test_unequal_lengths_and_windows():
+    with pytest.raises(InvalidInputError, match="length 4"):
+        qw.release([DATA, DATA[:4]], queries.histogram().on(2, 6), CHAIN)
+    assert qw.release([DATA, DATA[:6]], queries.histogram().on(2, 6), CHAIN).points == 10
+
+
+def test_the_histogram_path_needs_no_scipy_and_the_room_can_be_called():
+    code = """
+import sys
+import quiltwork as qw
+import quiltwork.release
+chain = qw.MarkovChain([[.9, .1], [.4, .6]], initial=[.8, .2], states=["rest", "walk"])
+answer = qw.release(["rest", "walk"] * 50, qw.queries.histogram(), chain)
+answer.interval(), answer.to_json(), answer.explain()
+assert qw.release.preview and quiltwork.release is qw.release
+print([name for name in sys.modules if name.split(".")[0] in
+       ("scipy", "networkx", "pandas", "polars", "matplotlib")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

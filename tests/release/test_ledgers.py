@@ -1,0 +1,83 @@
+"""A ledger is debited before the data are used, and a repeated key returns the stored answer."""
+
+import pytest
+
+import quiltwork as qw
+from quiltwork import BudgetExceeded, InvalidInputError, MarkovChain, queries
+
+CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+DATA = [0, 1, 1, 0]
+
+
+class Receipt:
+    def __init__(self, ledger, key, stored):
+        self.ledger, self.key, self.stored = ledger, key, stored
+
+    def complete(self, answer):
+        self.ledger.events.append("complete")
+        self.ledger.answers[self.key] = answer
+
+
+class MemoryLedger:
+    """The smallest ledger: a list of events, answers by key, and room for `grants` debits."""
+
+    def __init__(self, grants=10):
+        self.events, self.answers, self.records, self.grants = [], {}, [], grants
+
+    def debit(self, dataset, record, key):
+        if key is not None and key in self.answers:
+            return Receipt(self, key, self.answers[key])
+        if self.grants == 0:
+            raise BudgetExceeded("Nothing remains of the budget.")
+        self.grants -= 1
+        self.events.append("debit")
+        self.records.append((dataset, record))
+        return Receipt(self, key, None)
+
+
+def watched(ledger):
+    return queries.custom(lambda x: ledger.events.append("evaluate") or 0, lipschitz=1, name="w")
+
+
+def test_debit_comes_before_the_data_and_the_answer_is_stored_before_it_is_shown():
+    ledger = MemoryLedger()
+    qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
+    assert ledger.events == ["evaluate", "debit", "evaluate", "complete"]  # first: a rehearsal
+
+
+def test_the_debit_says_what_an_accountant_needs_and_nothing_else():
+    ledger = MemoryLedger()
+    answer = qw.release(DATA, queries.transitions().on(1, 3), CHAIN, ledger=ledger, dataset="d")
+    ((dataset, record),) = ledger.records
+    assert dataset == "d"
+    assert "value" not in record
+    assert "noisy" not in record
+    assert record["noise_scale"] == str(answer.noise_scale)
+    assert record["dp_epsilon"] == answer.dp_epsilon
+    assert record["query"] == {"kind": "transitions", "window": [1, 3]}
+    assert record["belief_digest"] == answer.belief_digest
+
+
+def test_a_repeated_key_returns_the_stored_answer():
+    ledger = MemoryLedger(grants=1)
+    arguments = {"ledger": ledger, "dataset": "d", "key": "k"}
+    first = qw.release(DATA, queries.histogram(), CHAIN, epsilon=0.01, **arguments)
+    again = qw.release(DATA, queries.histogram(), CHAIN, epsilon=0.01, **arguments)
+    assert again.to_json() == first.to_json()
+    with pytest.raises(BudgetExceeded):
+        qw.release(DATA, queries.histogram(), CHAIN, ledger=ledger, dataset="d", key="other")
+
+
+def test_a_refused_debit_releases_nothing():
+    ledger = MemoryLedger(grants=0)
+    with pytest.raises(BudgetExceeded):
+        qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
+    assert ledger.events == ["evaluate"]  # the rehearsal, on public input
+
+
+def test_a_function_that_fails_on_the_data_has_been_paid_for():
+    ledger = MemoryLedger()
+    query = queries.custom(lambda x: 1 / (x.sum() == 0), lipschitz=1, name="fragile")
+    with pytest.raises(InvalidInputError, match="stays spent"), pytest.warns(RuntimeWarning):
+        qw.release(DATA, query, CHAIN, ledger=ledger, dataset="d")
+    assert ledger.events == ["debit"]
