@@ -44,3 +44,21 @@ def test_an_unknown_name_is_an_input_error(cli):
     ran = cli("reproduce", "no-such-thing", "--json")
     assert ran.code == 2
     assert json.loads(ran.err)["error"]["kind"] == "invalid-input"
+
+
+def test_an_experiment_without_its_data_is_skipped_unless_named(cli, tmp_path, monkeypatch):
+    from quiltwork.errors import UnsupportedError
+    from quiltwork.reproduce import Experiment, registry
+
+    def absent(progress):
+        raise UnsupportedError("The data file is not here; get it.")
+
+    made = Experiment("absent", "Absent", "nowhere", {}, {}, absent)
+    usual = registry.all_experiments()["geometric-figure-2"]
+    monkeypatch.setattr(registry, "all_experiments", lambda: {"a": made, "b": usual})
+    ran = cli("reproduce", "--output", str(tmp_path), "--json")
+    assert ran.code == 0
+    assert ran.document["skipped"] == {"absent": "The data file is not here; get it."}
+    assert [one["name"] for one in ran.document["outcomes"]] == ["geometric-figure-2"]
+    assert "absent: skipped." in cli("reproduce", "--output", str(tmp_path)).out
+    assert cli("reproduce", "a", "--output", str(tmp_path)).code == 2

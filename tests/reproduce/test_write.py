@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 
 import pytest
 
 from quiltwork.report import LineChart, Series, plots
 from quiltwork.reproduce import Experiment, Figure, Outcome, Result, Row, Sheet
 from quiltwork.reproduce.write import write_all, write_docs
+
+ROOT = Path(__file__).resolve().parents[2]
 
 RESULT = Result(
     "What to see.",
@@ -45,3 +48,23 @@ def test_pieces_for_the_documentation(outcome, tmp_path):
     assert "| scale <b> | 12 | 12.5 | +4.17 % | 1 | a \\| b |" in text
     assert "![Curve](scales-curve.svg)" in text
     assert (tmp_path / "scales-curve.svg").exists()
+
+
+def test_an_exact_piece_in_the_documentation_is_what_the_command_writes_now(tmp_path):
+    from quiltwork.reproduce import run, select
+
+    one = select(["geometric-figure-2"])[0]
+    made = write_docs([run(one, "quick", tmp_path / "out", lambda done, total: None)], tmp_path)
+    for path in made:
+        kept = ROOT / "docs" / "_generated" / path.name
+        assert kept.read_bytes() == path.read_bytes(), f"run: quiltwork reproduce --docs ({kept})"
+
+
+def test_every_piece_is_included_on_some_page():
+    pages = "".join(
+        page.read_text(encoding="utf-8")
+        for page in (ROOT / "docs").rglob("*.md")
+        if "_build" not in page.parts
+    )
+    for piece in (ROOT / "docs" / "_generated").glob("*.md"):
+        assert f"_generated/{piece.name}" in pages

@@ -10,6 +10,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from quiltwork.reproduce.registry import Experiment, Progress, Size
@@ -50,7 +51,8 @@ def reproduce(
     """Put the papers' published values beside ours.
 
     Runs every experiment, or those named. A finished experiment is kept and not run again while
-    the code and its size stay the same, so an interrupted run goes on where it stopped.
+    the code and its size stay the same, so an interrupted run goes on where it stopped. One whose
+    data are not here is skipped, unless it is named.
     """
     from quiltwork.reproduce import all_experiments, run, select
     from quiltwork.reproduce.write import write_all, write_docs
@@ -61,13 +63,19 @@ def reproduce(
         return
     size: Size = "full" if full else "quick"
     outcomes: dict[str, Outcome] = {}
+    skipped: dict[str, str] = {}
     for one in chosen:
-        with progress(1000, one.name) as bar:
-            outcomes[one.name] = run(one, size, output, _report(bar), fresh=fresh)
+        try:
+            with progress(1000, one.name) as bar:
+                outcomes[one.name] = run(one, size, output, _report(bar), fresh=fresh)
+        except UnsupportedError as error:
+            if names:
+                raise
+            skipped[one.name] = str(error)  # its data or extra is not here; the others go on
     shown = _with_earlier(outcomes, list(all_experiments().values()), size, output)
     index = write_all(shown, output)[0]
     written = [index, *(write_docs(outcomes.values(), docs) if docs else [])]
-    _show_outcomes(list(outcomes.values()), written)
+    _show_outcomes(list(outcomes.values()), skipped, written)
 
 
 def _report(bar: object) -> Progress:
@@ -108,7 +116,7 @@ def _show_list(chosen: list[Experiment]) -> None:
     )
 
 
-def _show_outcomes(outcomes: list[Outcome], written: list[Path]) -> None:
+def _show_outcomes(outcomes: list[Outcome], skipped: dict[str, str], written: list[Path]) -> None:
     from quiltwork.reproduce.result import result_to_dict
 
     body = {
@@ -122,6 +130,7 @@ def _show_outcomes(outcomes: list[Outcome], written: list[Path]) -> None:
             }
             for one in outcomes
         ],
+        "skipped": skipped,
         "files": [str(path) for path in written],
     }
     lines = []
@@ -133,5 +142,6 @@ def _show_outcomes(outcomes: list[Outcome], written: list[Path]) -> None:
         ]
         table = text_table(["quantity", "published", "ours", "difference"], rows)
         lines += [f"  {line}" for line in table] + [""]
+    lines += [f"{name}: skipped. {reason}" for name, reason in skipped.items()]
     lines += [f"Page: {written[0]}"]
     emit(files.dump("reproduction-run", 1, body), lines)

@@ -28,37 +28,46 @@ HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 
 def write_all(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
     """Write figures, CSV and `index.html`; return the paths, the page first."""
-    written = [path for one in outcomes for path in _write_pieces(one, folder)]
-    index = folder / "index.html"
-    index.write_text(_index(outcomes), encoding="utf-8")
-    return [index, *written]
+    pieces = {folder / "index.html": _index(outcomes).encode()}
+    for one in outcomes:
+        pieces |= _tables_and_drawings(one, folder) | _images(one, folder)
+    return _written(pieces)
 
 
 def write_docs(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
-    """Write `<name>.md` with its figures and CSV, for the documentation to include."""
-    written = []
+    """Write `<name>.md` with its SVG figures and CSV, for the documentation to include."""
+    pieces: dict[Path, bytes] = {}
     for one in outcomes:
-        pieces = _write_pieces(one, folder)
-        path = folder / f"{one.experiment.name}.md"
-        path.write_text(_markdown(one), encoding="utf-8")
-        written += [path, *pieces]
-    return written
+        pieces[folder / f"{one.experiment.name}.md"] = _markdown(one).encode()
+        pieces |= _tables_and_drawings(one, folder)
+    return _written(pieces)
 
 
-def _write_pieces(outcome: Outcome, folder: Path) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
+def _tables_and_drawings(outcome: Outcome, folder: Path) -> dict[Path, bytes]:
     stem = outcome.experiment.name
-    written = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
+    pieces = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
     for sheet in outcome.result.sheets:
-        written[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
+        pieces[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
     for drawing in outcome.result.figures:
-        path = folder / f"{stem}-{drawing.name}.svg"
-        written[path] = standalone_svg(drawing.chart).encode()
-        if available():
-            written[path.with_suffix(".png")] = png(drawing.chart)
-    for path, content in written.items():
+        svg = standalone_svg(drawing.chart).encode()
+        pieces[folder / f"{stem}-{drawing.name}.svg"] = svg
+    return pieces
+
+
+def _images(outcome: Outcome, folder: Path) -> dict[Path, bytes]:
+    """Draw the PNG files, which need the `plot` extra."""
+    if not available():
+        return {}
+    stem = outcome.experiment.name
+    figures = outcome.result.figures
+    return {folder / f"{stem}-{one.name}.png": png(one.chart) for one in figures}
+
+
+def _written(pieces: dict[Path, bytes]) -> list[Path]:
+    for path, content in pieces.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    return list(written)
+    return list(pieces)
 
 
 def _cells(row: Row) -> tuple[Value, ...]:
