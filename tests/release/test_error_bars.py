@@ -39,7 +39,7 @@ def test_intervals_have_the_shape_and_type_of_the_value(make_release):
     matrix = make_release(queries.transitions(), noisy=(1, 2, 3, 4), states=("a", "b"))
     assert matrix.interval().low.shape == matrix.value.shape == (2, 2)
     shares = make_release(queries.frequencies())
-    assert np.allclose(shares.interval().high - shares.value, 8 / 10)
+    assert np.allclose(shares.interval().high - shares.value, 7 / 10)
 
 
 def test_the_grid_widens_the_interval_of_a_mean_and_floats_round_outwards(make_release):
