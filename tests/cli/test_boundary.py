@@ -24,6 +24,7 @@ from quiltwork import errors
         (errors.UnsupportedError("no proof."), 2, "unsupported"),
         (errors.StorageError("disk full."), 3, "storage"),
         (PermissionError(13, "Permission denied", "/x/y"), 3, "storage"),
+        (OSError(28, "No space left on device"), 3, "storage"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
@@ -128,3 +129,25 @@ def test_ctrl_c_is_130_without_a_traceback(tmp_path):
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert (out, err) == (b"", b"Error: Interrupted.\n")
+
+
+def test_a_terminal_without_greek_letters_is_no_failure(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("sex\nε\n", encoding="utf-8")
+    command = [sys.executable, "-m", "quiltwork", "count", str(path), "--by", "sex"]
+    done = subprocess.run(
+        [*command, "--categories", "ε", "--epsilon", "1"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith(b"? ")
+
+
+def test_a_folder_that_cannot_be_written_is_a_storage_error(cli, tmp_path):
+    (tmp_path / "taken").write_text("a file, not a folder")
+    ran = cli("demo", "--output", str(tmp_path / "taken" / "tour"))
+    assert ran.code == 3
+    assert ran.err.startswith("Error: ")
+    assert ran.err.count("\n") == 1

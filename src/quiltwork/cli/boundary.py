@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -34,6 +35,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     if COMPLETION_VARIABLE in os.environ:
         app.main(prog_name="quiltwork", complete_var=COMPLETION_VARIABLE)
+    _replace_what_cannot_be_shown()
     options = _options(arguments)
     as_json = "--json" in options
     try:
@@ -73,9 +75,9 @@ def _describe(error: Exception) -> tuple[str, str, int]:
         return _kind(type(error)), str(error), error.exit_code
     if isinstance(error, click.ClickException):
         return "usage", _usage_message(error), 2
-    if isinstance(error, OSError) and error.filename is not None:
-        where = os.fspath(error.filename) if not isinstance(error.filename, int) else "a file"
-        return "storage", f"{error.strerror}: {where!r}.", StorageError.exit_code
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f": {error.filename!r}"
+        return "storage", f"{error.strerror or error}{where}.", StorageError.exit_code
     return (
         "internal",
         f"Unexpected {type(error).__name__}: {error}. This is a fault in quiltwork; "
@@ -129,6 +131,13 @@ def _options(arguments: Sequence[str]) -> set[str]:
     """Return what stands before a bare `--`, so that errors in parsing know the wishes too."""
     upto = list(arguments).index("--") if "--" in arguments else len(arguments)
     return set(arguments[:upto])
+
+
+def _replace_what_cannot_be_shown() -> None:
+    """Print ? for a letter such as ε where the terminal's encoding lacks it, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _silence_stdout() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -160,31 +159,34 @@ def _cells(
 
 
 def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> None:
-    each = table.intervals(confidence)
-    together = table.intervals(confidence, simultaneous=True)
+    each = list(table.intervals(confidence).values())
+    together = list(table.intervals(confidence, simultaneous=True).values())
     body = {
         "table": json.loads(table.to_json()),
         "where": list(where),
         "confidence": str(confidence),
-        "intervals": [list(each[cell]) for cell in table.cells],
-        "simultaneous": [list(together[cell]) for cell in table.cells],
+        "intervals": each,
+        "simultaneous": together,
         "protects": table.explain(),
     }
-    emit(files.dump("counts", 1, body), _table_lines(table, where, confidence))
-
-
-def _table_lines(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> Iterator[str]:
-    each = table.intervals(confidence)
-    together = table.intervals(confidence, simultaneous=True)
     header = [*(table.dimensions or ["rows"]), "count", f"{float(100 * confidence):g} % interval"]
-    rows = []
-    for cell, value in zip(table.cells, table.values, strict=True):
-        label = cell if isinstance(cell, tuple) else (cell,)
-        shown = [*(label or (" and ".join(where) or "all",)), value, _span(each[cell])]
-        rows.append([*shown, _span(together[cell])] if len(table.cells) > 1 else shown)
-    yield from text_table([*header, "all at once"] if len(table.cells) > 1 else header, rows)
-    yield ""
-    yield table.explain()
+    rows = [
+        [*_labels(cell, where), value, _span(one), _span(all_at_once)]
+        for cell, value, one, all_at_once in zip(
+            table.cells, table.values, each, together, strict=True
+        )
+    ]
+    if len(rows) == 1:  # the two intervals of a single cell are the same
+        lines = text_table(header, [row[:-1] for row in rows])
+    else:
+        lines = text_table([*header, "all at once"], rows)
+    emit(files.dump("counts", 1, body), [*lines, "", table.explain()])
+
+
+def _labels(cell: object, where: tuple[str, ...]) -> tuple[object, ...]:
+    """Return a cell's labels, or the conditions if there is one cell for all rows."""
+    label = cell if isinstance(cell, tuple) else (cell,)
+    return label or (" and ".join(where) or "all",)
 
 
 def _span(interval: tuple[int, int]) -> str:

@@ -67,15 +67,18 @@ class CountTable:
 
     def interval(self, cell: Cell, confidence: Number = 0.95) -> tuple[int, int]:
         """Return lo..hi that contains this cell's true count with at least this confidence."""
-        return self._around(self._index(cell), confidence, 1)
+        index = self._index(cell)
+        return self._around(index, _reach(self.alphas[index], confidence, 1))
 
     def intervals(
         self, confidence: Number = 0.95, simultaneous: bool = False
     ) -> dict[Cell, tuple[int, int]]:
         """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
         together = len(self.cells) if simultaneous else 1
+        reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
         return {
-            cell: self._around(index, confidence, together) for index, cell in enumerate(self.cells)
+            cell: self._around(index, reach[self.alphas[index]])
+            for index, cell in enumerate(self.cells)
         }
 
     def margin(self, dimension: str) -> dict[Any, int]:
@@ -145,9 +148,7 @@ class CountTable:
         except ValueError:
             raise InvalidInputError(f"The table has no cell {cell!r}.") from None
 
-    def _around(self, index: int, confidence: Number, together: int) -> tuple[int, int]:
-        law = TwoSidedGeometric.from_alpha(self.alphas[index])
-        reach = law.simultaneous_quantile(confidence, together)
+    def _around(self, index: int, reach: int) -> tuple[int, int]:
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
 
     def _clip(self, low: int, high: int) -> tuple[int, int]:
@@ -205,6 +206,10 @@ def release_table(
         total,
         tuple(dimensions),
     )
+
+
+def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
+    return TwoSidedGeometric.from_alpha(alpha).simultaneous_quantile(confidence, together)
 
 
 def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
