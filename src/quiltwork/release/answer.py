@@ -102,7 +102,7 @@ def _check_ledger(ledger: Any, dataset: Any, key: Any) -> None:
 
 
 def _warn_if_fitted(members: tuple[Belief, ...], series: Encoded) -> None:
-    if any(belief.fitted_on(list(series.source)) for belief in members):
+    if any(belief.fitted_on(sequence) for belief in members for sequence in series.source):
         warnings.warn(
             "The belief was fitted on the data being released, so the noise scale itself depends "
             "on them and the guarantee does not hold. Fit on public data or on other subjects, or "
