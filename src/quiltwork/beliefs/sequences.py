@@ -17,6 +17,7 @@ from quiltwork.beliefs.states import Label, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 
 _CHUNK = 1 << 20
+_PLAIN = {str, int, float, bool, tuple, type(None)}
 
 
 def split_sequences(data: Any) -> tuple[Any, ...]:
@@ -34,7 +35,7 @@ def split_sequences(data: Any) -> tuple[Any, ...]:
     """
     if isinstance(data, Mapping):
         return _not_empty(tuple(data.values()))
-    if not isinstance(data, (list, tuple)):
+    if not isinstance(data, (list, tuple)) or set(map(type, data)) <= _PLAIN:
         return (data,)
     nested = [_is_container(item) for item in data]
     if not any(nested):
@@ -128,16 +129,16 @@ def _from_columnar(series: Any) -> list[Any] | NDArray[Any]:
 
 
 def _factorize_objects(values: list[Any]) -> tuple[IntArray, list[Any]]:
-    index: dict[Any, int] = {}
     try:
-        codes = [index.setdefault(value, len(index)) for value in values]
+        index = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        codes = np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
     except TypeError:
         position, value = next((i, v) for i, v in enumerate(values, 1) if not _is_hashable(v))
         raise InvalidInputError(
             f"Position {position} holds {_short(value)}, which cannot be a label; a label is a "
             "str, int, float, bool, None or a tuple of them."
         ) from None
-    return np.array(codes, dtype=np.int64), list(index)
+    return codes, list(index)
 
 
 def _is_hashable(value: Any) -> bool:
