@@ -102,7 +102,9 @@ def test_files_that_cannot_be_counted_say_why(tmp_path, content, column, words):
         tally(str(path), [column], [])
 
 
-@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"sex\nf\n" * 99)[:-12]])
+@pytest.mark.parametrize(
+    "content", [b"not gzip", gzip.compress(b"sex\nf\n" * 99)[:-12]], ids=["other", "cut"]
+)
 def test_damaged_compressed_files_say_so(tmp_path, content):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(content)
