@@ -53,7 +53,7 @@ def test_the_debit_says_what_an_accountant_needs_and_nothing_else():
     assert "value" not in record
     assert "noisy" not in record
     assert record["noise_scale"] == str(answer.noise_scale)
-    assert record["dp_epsilon"] == answer.dp_epsilon
+    assert record["dp_epsilon"] == str(answer.exact_dp_epsilon)
     assert record["query"] == {"kind": "transitions", "window": [1, 3]}
     assert record["belief_digest"] == answer.belief_digest
 

@@ -65,7 +65,7 @@ class Count(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OverStates(Query):
+class OverStates(Query):
     """A query with one or more cells per state.
 
     `states` names them where the belief does not (rows in `Clusters` can be anything): the cells
@@ -97,7 +97,7 @@ class _OverStates(Query):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Histogram(_OverStates):
+class Histogram(OverStates):
     """How many time points are in each state."""
 
     kind: ClassVar[str] = "histogram"
@@ -138,7 +138,7 @@ class Frequencies(Histogram):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transitions(_OverStates):
+class Transitions(OverStates):
     """How often each state follows each, as a matrix: row = from, column = to."""
 
     kind: ClassVar[str] = "transitions"
@@ -169,7 +169,7 @@ class Transitions(_OverStates):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MostCommon(_OverStates):
+class MostCommon(OverStates):
     """The state with the most time points, chosen by the exponential mechanism.
 
     P(s) ∝ e^(count(s)/scale): n changed points move log P(s) by at most 2n/scale, so `change`

@@ -141,7 +141,7 @@ def _record(
         node=calibration.node,
         quilt=calibration.quilt,
         influence=calibration.influence,
-        secrets=secrets,
+        secrets=None if secrets is None else (secrets[0], secrets[1]),
         beliefs=tuple(repr(belief) for belief in members),
         belief_digest=digest(members),
         dataset=dataset,
@@ -150,9 +150,10 @@ def _record(
 
 def _request(unanswered: Release) -> dict[str, Any]:
     document = json.loads(unanswered.to_json())
+    level = unanswered.exact_dp_epsilon
     return {
         **{name: part for name, part in document.items() if name not in ("value", "noisy")},
-        "dp_epsilon": unanswered.dp_epsilon,
+        "dp_epsilon": None if level is None else str(level),
     }
 
 

@@ -16,6 +16,7 @@ from quiltwork.beliefs import Belief, split_sequences
 from quiltwork.beliefs.sequences import encode, read_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.queries.base import IntArray, Query, States
+from quiltwork.queries.cells import OverStates
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +80,14 @@ def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
     for belief in members:
         if belief.states is not None:
             return belief.states
-    if not hasattr(query, "states"):
+    if not isinstance(query, OverStates):
         return None
-    named: States | None = query.states
-    if named is None:
+    if query.states is None:
         raise InvalidInputError(
             f"{type(members[0]).__name__} names no states, and the cells of a release must not "
             f"depend on the data; write queries.{query.kind}(states=[…])."
         )
-    return named
+    return query.states
 
 
 def fixed_length(members: tuple[Belief, ...]) -> int | None:

@@ -109,16 +109,22 @@ class Release:
         return TwoSidedGeometric.from_scale(self.noise_scale)
 
     @property
-    def dp_epsilon(self) -> float:
-        """The level for substituting one time point, over all pairs of sequences; rounded up.
+    def exact_dp_epsilon(self) -> Fraction | None:
+        """The level for substituting one time point, over all pairs of sequences.
 
-        This is what accountants price. Infinite where no noise was needed.
+        This is what accountants price. None where no noise was needed, so that there is none.
         """
-        nodes = np.arange(1, min(self.length, 3) + 1) + self.window[0] - 1
+        nodes = np.arange(3) + self.window[0]
         most = int(self.query.change(nodes, nodes, self.length).max())
         if most == 0:
-            return 0.0
-        return float_up(most / self.noise_scale) if self.noise_scale else float("inf")
+            return Fraction(0)
+        return most / self.noise_scale if self.noise_scale else None
+
+    @property
+    def dp_epsilon(self) -> float:
+        """`exact_dp_epsilon` as a float, rounded up; infinite where no noise was needed."""
+        level = self.exact_dp_epsilon
+        return float("inf") if level is None else float_up(level)
 
     @property
     def window(self) -> tuple[int, int]:
