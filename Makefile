@@ -22,7 +22,7 @@ demo: $(VENV)/.core ## the main job on embedded data, ending with an HTML report
 	@$(BIN)/quiltwork demo
 
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site, coverage (ARGS="-k name" for some)
-	@$(BIN)/python -m pytest -n $(WORKERS) $(if $(ARGS),$(ARGS),--cov)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(if $(ARGS),$(ARGS),--cov)
 
 lint: $(VENV)/.dev ## ruff (rules and format) and mypy in strict mode
 	@$(BIN)/ruff check
