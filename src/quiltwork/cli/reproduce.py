@@ -68,6 +68,7 @@ def reproduce(
         try:
             with progress(1000, one.name) as bar:
                 outcomes[one.name] = run(one, size, output, _report(bar), fresh=fresh)
+                _report(bar)(1, 1)
         except UnsupportedError as error:
             if names:
                 raise
