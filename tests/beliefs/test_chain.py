@@ -144,6 +144,12 @@ def test_samples_are_labels_and_repeat_with_their_seed():
     assert chain.encode(path).max() == 1
 
 
+@pytest.mark.parametrize("seed", ["x", -1, 1.5, True])
+def test_a_seed_is_a_natural_number(seed):
+    with pytest.raises(InvalidInputError, match="seed must be"):
+        MarkovChain(WALK).sample(3, seed)
+
+
 @given(st.lists(LABELS, min_size=2, max_size=2, unique=True))
 def test_samples_keep_the_labels_whatever_their_type(states):
     chain = MarkovChain([[0, 1], [1, 0]], initial=[1, 0], states=states)

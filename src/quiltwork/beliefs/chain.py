@@ -211,7 +211,8 @@ class MarkovChain(LongRun, Belief):
         array([0, 1, 0, 1])
         """
         steps = integer(length, "length", 1)
-        codes = evolution.simulate(self.start, self.transition, steps, seed)
+        chosen = None if seed is None else integer(seed, "seed", 0)
+        codes = evolution.simulate(self.start, self.transition, steps, chosen)
         return label_array(self.states)[codes]
 
     def to_json(self) -> str:
