@@ -11,7 +11,7 @@ from quiltwork.queries.base import Integers, Query
 def draw_answer(query: Query, truth: Integers, law: TwoSidedGeometric) -> tuple[int, ...]:
     """Return the noisy integers, or for the exponential mechanism the index of its choice.
 
-    Scale 0 means that no protected point can vary: then the answer is the truth, or the first of
+    Scale 0 means that the beliefs need no noise: then the answer is the truth, or the first of
     the largest counts.
 
     Theorem: query-sensitivity

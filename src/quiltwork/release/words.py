@@ -33,7 +33,7 @@ def _what(release: Release) -> str:
 
 def _noise(release: Release) -> str:
     if release.noise_scale == 0:
-        return "Noise: none; under the beliefs no protected time point has two possible states."
+        return "Noise: none; under the beliefs the exact answer tells no more than ε allows."
     if release.mechanism == "exponential":
         return (
             f"Noise: exponential mechanism, P(state) ∝ exp(count / {release.scale:.6g}); with 95 % "
