@@ -13,7 +13,7 @@ author = "The quiltwork developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "api_pages", "mathml"]
+extensions = ["myst_parser", "api_pages", "mathml", "results"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_ext", "_generated"]
 
