@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,10 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedErro
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
+
+if TYPE_CHECKING:
+    from quiltwork.counts.consumer import Consumer
+    from quiltwork.counts.remap import Remap
 
 _LARGEST_FLOAT_MATRIX = 10_000
 _LARGEST_EXACT_MATRIX = 1_000
@@ -165,6 +169,19 @@ class GeometricMechanism:
             return 0, self.n
         reach = self.noise.quantile(confidence)
         return max(0, answer - reach), min(self.n, answer + reach)
+
+    def remap(self, consumer: Consumer) -> Remap:
+        """Return the consumer's optimal remap of the answers within 0..n.
+
+        >>> from quiltwork.counts import Consumer
+        >>> GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5])).mapping
+        (0, 0, 3, 3)
+
+        Theorem: geometric-mechanism
+        """
+        from quiltwork.counts.remap import optimal_remap
+
+        return optimal_remap(self, consumer)
 
     def _read_count(self, count: int) -> int:
         value = integer(count, "count", 0)

@@ -1,0 +1,271 @@
+"""Losses: what a consumer suffers from answer r when the count is i.
+
+Five families and two open forms. `Pinball` (absolute and asymmetric), `Power` (squared and others)
+and `Binary` are known to the linear-time remaps; `ErrorLoss` is any function of the error r−i;
+`MatrixLoss` and `CallableLoss` are free. `read_loss` turns what a user writes into one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, positive_fraction, to_fraction
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+class Loss(Protocol):
+    """What every loss can do; i is the true count, r the answer."""
+
+    @property
+    def name(self) -> str:
+        """How reports call it."""
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Return l(i, r) for broadcastable arrays of counts and answers."""
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return l(i, r) exactly; irrational powers as their nearest float."""
+
+
+@dataclass(frozen=True)
+class Pinball:
+    """`under` per unit that the answer is too low, `over` per unit that it is too high."""
+
+    under: Fraction = Fraction(1)
+    over: Fraction = Fraction(1)
+
+    @property
+    def name(self) -> str:
+        """Absolute, or asymmetric with its two rates."""
+        if self.under == self.over == 1:
+            return "absolute"
+        return f"asymmetric({self.under}, {self.over})"
+
+    @property
+    def level(self) -> float:
+        """The quantile of the posterior that minimises this loss."""
+        return float(self.under / (self.under + self.over))
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Return under·(i−r)⁺ + over·(r−i)⁺."""
+        error = np.asarray(counts - answers, dtype=np.float64)
+        return np.where(error > 0, float(self.under) * error, -float(self.over) * error)
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return under·(i−r)⁺ + over·(r−i)⁺."""
+        error = count - answer
+        return self.under * error if error > 0 else -self.over * error
+
+
+@dataclass(frozen=True)
+class Power:
+    """|i−r|^exponent, exponent > 0."""
+
+    exponent: Fraction
+
+    @property
+    def name(self) -> str:
+        """Squared, or the power."""
+        return "squared" if self.exponent == 2 else f"power({_plain(self.exponent)})"
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Return |i−r|^exponent."""
+        distance = np.abs(np.asarray(counts - answers, dtype=np.float64))
+        return np.asarray(distance ** float(self.exponent))
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return |i−r|^exponent, exactly where the exponent is an integer."""
+        distance = abs(count - answer)
+        if self.exponent.denominator == 1:
+            return Fraction(distance**self.exponent.numerator)
+        return Fraction(float(distance) ** float(self.exponent))
+
+
+@dataclass(frozen=True)
+class Binary:
+    """0 for the right answer, 1 for any other."""
+
+    @property
+    def name(self) -> str:
+        """Binary."""
+        return "binary"
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Return 1 where i ≠ r."""
+        return np.asarray(np.asarray(counts) != np.asarray(answers), dtype=np.float64)
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return 1 if i ≠ r."""
+        return Fraction(int(count != answer))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorLoss:
+    """Any function of the error r − i, so that it can be tabulated once for any n.
+
+    >>> capped = ErrorLoss(lambda error: min(abs(error), 3), "capped at 3")
+    >>> capped.exact(10, 2)
+    Fraction(3, 1)
+    """
+
+    function: Callable[[int], Any]
+    name: str = "function of the error"
+
+    def by_error(self, n: int) -> FloatArray:
+        """Return the losses of the errors −n..n."""
+        return _checked(np.array([float(self.function(e)) for e in range(-n, n + 1)]), self.name)
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Look the errors up in a table of all that occur."""
+        errors = np.asarray(answers - counts, dtype=np.int64)
+        reach = int(np.abs(errors).max(initial=0))
+        return np.asarray(self.by_error(reach)[errors + reach])
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return the function of r − i, read exactly."""
+        return to_fraction(self.function(answer - count), "the loss")
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixLoss:
+    """A table of losses: entry [i, r]."""
+
+    entries: FloatArray
+    fractions: tuple[tuple[Fraction, ...], ...] | None = None
+    name: str = "matrix"
+
+    @property
+    def n(self) -> int:
+        """The largest count it covers."""
+        return len(self.entries) - 1
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Look the entries up."""
+        return np.asarray(self.entries[counts, answers])
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return the entry as it was given."""
+        if self.fractions is not None:
+            return self.fractions[count][answer]
+        return to_fraction(float(self.entries[count, answer]), "the loss")
+
+
+@dataclass(frozen=True, eq=False)
+class CallableLoss:
+    """Any function of the count and the answer, called once per pair."""
+
+    function: Callable[[int, int], Any]
+    name: str = "callable"
+
+    def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
+        """Call the function on every pair."""
+        pairs = np.broadcast(counts, answers)
+        losses = np.fromiter(
+            (float(self.function(int(i), int(r))) for i, r in pairs), np.float64, pairs.size
+        )
+        return _checked(losses.reshape(pairs.shape), self.name)
+
+    def exact(self, count: int, answer: int) -> Fraction:
+        """Return what the function returns, read exactly."""
+        return to_fraction(self.function(count, answer), "the loss")
+
+
+def power(exponent: Number) -> Power | Pinball:
+    """Return |i−r|^exponent; exponent 1 is the absolute loss."""
+    degree = positive_fraction(exponent, "the exponent of a power loss")
+    return Pinball() if degree == 1 else Power(degree)
+
+
+def asymmetric(under: Number, over: Number) -> Pinball:
+    """Return the loss that weighs answers too low by `under`, too high by `over`.
+
+    >>> asymmetric(under=3, over=1).level
+    0.75
+    """
+    return Pinball(positive_fraction(under, "under"), positive_fraction(over, "over"))
+
+
+_NAMED: dict[str, Loss] = {
+    "absolute": Pinball(),
+    "squared": Power(Fraction(2)),
+    "binary": Binary(),
+}
+
+
+def read_loss(loss: Any) -> Loss:
+    """Turn a name, a matrix, a function l(i, r) or a Loss into a Loss.
+
+    Names: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER".
+
+    Raises:
+        InvalidInputError: for anything else.
+
+    >>> read_loss("power:3/2").name
+    'power(1.5)'
+    """
+    if isinstance(loss, str):
+        return _named(loss)
+    if hasattr(loss, "table") and hasattr(loss, "exact"):
+        known: Loss = loss
+        return known
+    if callable(loss):
+        return CallableLoss(loss, getattr(loss, "__name__", "callable"))
+    return _matrix(loss)
+
+
+def _named(text: str) -> Loss:
+    kind, *arguments = text.split(":")
+    try:
+        if kind == "power" and len(arguments) == 1:
+            return power(Fraction(arguments[0]))
+        if kind == "asymmetric" and len(arguments) == 2:
+            return asymmetric(Fraction(arguments[0]), Fraction(arguments[1]))
+        if not arguments:
+            return _NAMED[kind]
+    except (KeyError, ValueError, ZeroDivisionError):
+        pass
+    raise InvalidInputError(
+        f"Unknown loss {text!r}; use absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, "
+        "a matrix or a function of (count, answer)."
+    )
+
+
+def _matrix(loss: Any) -> MatrixLoss:
+    try:
+        entries = np.array(loss, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"A loss is a name, a matrix or a function of (count, answer), not {loss!r}."
+        ) from None
+    if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
+        raise InvalidInputError(
+            f"A loss matrix is square with n + 1 rows, one per count; this one has shape "
+            f"{entries.shape}."
+        )
+    rows = loss.tolist() if isinstance(loss, np.ndarray) else loss
+    given = None
+    if any(isinstance(value, Fraction) for row in rows for value in row):
+        given = tuple(tuple(to_fraction(value, "a loss") for value in row) for row in rows)
+    return MatrixLoss(_checked(entries, "matrix"), given)
+
+
+def _checked(losses: FloatArray, name: str) -> FloatArray:
+    bad = losses[~((losses >= 0) & np.isfinite(losses))]
+    if bad.size:
+        raise InvalidInputError(
+            f"A loss must be finite and at least 0; the {name} loss contains {bad.flat[0]!r}."
+        )
+    return losses
+
+
+def _plain(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"

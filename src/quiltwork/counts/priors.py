@@ -1,0 +1,147 @@
+"""Priors: what a consumer believes about a count before seeing any answer.
+
+An array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov chain to a
+state (`ChainCounts`), or what earlier public releases taught (`counts.learning`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.counts.losses import FloatArray
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import to_fraction
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import MarkovChain
+
+_SUM_TOLERANCE = 1e-9
+_LARGEST_CHAIN = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCounts:
+    """How often a chain of n moments visits `state`: a prior for counts of that state.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> ChainCounts(chain, "walk").probabilities(2).round(3).tolist()
+    [0.72, 0.16, 0.12]
+    """
+
+    chain: MarkovChain
+    state: Any
+
+    def probabilities(self, n: int) -> FloatArray:
+        """Return P(visits = 0..n) in n moments, by dynamic programming over (state, visits).
+
+        Cost: O(n²·k²) for k states.
+
+        Raises:
+            UnsupportedError: above 20,000 moments.
+        """
+        if n > _LARGEST_CHAIN:
+            raise UnsupportedError(
+                f"The count distribution over {n} moments would take about "
+                f"{n**2 * len(self.chain.states) ** 2 / 2e9:.0f} s; simulate it and give an array, "
+                f"or take at most {_LARGEST_CHAIN} moments."
+            )
+        if self.state not in self.chain.states:
+            raise InvalidInputError(
+                f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
+            )
+        counted = self.chain.states.index(self.state)
+        transposed = np.ascontiguousarray(self.chain.transition.T)
+        visits = np.zeros((len(self.chain.states), n + 1))
+        visits[:, 0] = self.chain.start
+        _visit(visits, counted, 1)
+        for moment in range(2, n + 1):
+            visits[:, :moment] = transposed @ visits[:, :moment]
+            _visit(visits, counted, moment)
+        return np.asarray(visits.sum(axis=0))
+
+
+def _visit(visits: FloatArray, counted: int, moment: int) -> None:
+    visits[counted, 1 : moment + 1] = visits[counted, :moment]
+    visits[counted, 0] = 0.0
+
+
+def read_probabilities(prior: Any, n: int) -> FloatArray:
+    """Return the prior over 0..n as an array that adds up to 1.
+
+    Raises:
+        InvalidInputError: if it has the wrong length, is negative or does not add up to 1.
+    """
+    if isinstance(prior, str):
+        return _named(prior, n)
+    if hasattr(prior, "probabilities"):
+        return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n, strict=True)
+    if hasattr(prior, "pmf"):
+        return _normalized(np.asarray(prior.pmf(np.arange(n + 1)), np.float64), n, strict=False)
+    if hasattr(prior, "cdf"):
+        edges = np.asarray(prior.cdf(np.arange(n + 2) - 0.5), dtype=np.float64)
+        return _normalized(np.diff(edges), n, strict=False)
+    if hasattr(prior, "transition"):
+        raise InvalidInputError(
+            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
+        )
+    return _normalized(_array(prior), n, strict=True)
+
+
+def read_fractions(prior: Any, n: int) -> list[Fraction]:
+    """Return the prior over 0..n exactly: floats of an array as their shortest decimals.
+
+    The fractions add up to 1; an array is divided by its sum.
+    """
+    plain = isinstance(prior, (Sequence, np.ndarray)) and not isinstance(prior, str)
+    probabilities = read_probabilities(prior, n)
+    if isinstance(prior, str):
+        return [Fraction(1, n + 1)] * (n + 1)
+    values = prior if plain else probabilities.tolist()
+    exact = [to_fraction(value, "a prior probability") for value in values]
+    return [value / sum(exact) for value in exact]
+
+
+def _named(name: str, n: int) -> FloatArray:
+    if name != "uniform":
+        raise InvalidInputError(
+            f"Unknown prior {name!r}; use 'uniform', an array, a SciPy distribution or ChainCounts."
+        )
+    return np.full(n + 1, 1 / (n + 1))
+
+
+def _array(prior: Any) -> FloatArray:
+    try:
+        values = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
+            f"ChainCounts, not {prior!r}."
+        ) from None
+    if values.ndim != 1:
+        raise InvalidInputError(f"A prior has one dimension, not {values.ndim}.")
+    return values
+
+
+def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
+    """Check a prior; `strict` ones must add up to 1, others are conditioned on 0..n."""
+    if len(values) != n + 1:
+        raise InvalidInputError(
+            f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        bad = values[~(np.isfinite(values) & (values >= 0))][0]
+        raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
+    total = float(values.sum())
+    if strict and abs(total - 1) > _SUM_TOLERANCE:
+        raise InvalidInputError(
+            f"The prior adds up to {total!r}, not 1; divide it by its sum if it holds weights."
+        )
+    if total <= 0:
+        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
+    return values / total

@@ -1,0 +1,252 @@
+"""A consumer's optimal remap of the geometric mechanism: Bayes' rule, then the least loss.
+
+Answer r of the range-restricted mechanism becomes the answer that minimises the expected loss
+under the posterior given r. It is deterministic; ties go to the smallest answer. For monotone
+losses no other α-private mechanism serves this consumer better.
+
+Theorem: geometric-mechanism
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quiltwork import files
+from quiltwork.counts import centres, windows
+from quiltwork.counts.consumer import Consumer
+from quiltwork.counts.filters import Posteriors, posteriors
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.losses import (
+    Binary,
+    CallableLoss,
+    ErrorLoss,
+    FloatArray,
+    IntArray,
+    Loss,
+    Pinball,
+    Power,
+)
+from quiltwork.counts.monotonicity import Universality, is_unimodal
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import Number, to_fraction
+
+LARGEST_CALLABLE = 10_000
+_LARGEST_MOMENT_POWER = 8
+_LARGEST_WORK = 2e11
+_USUAL_SPREAD = 1e9  # of a free loss; what its real spread makes of the cut is reported
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What a loss's algorithm found: answers, their conditional costs, the cost of face value."""
+
+    answers: IntArray
+    cost: FloatArray
+    face_cost: FloatArray
+    truncation: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Remap:
+    """How one consumer reads the answers of one geometric mechanism.
+
+    Attributes:
+        table: the remapped answer of each answer 0..n.
+        expected_loss: what the consumer loses after the remap, over its prior and the noise.
+        face_value_loss: what it would lose by taking answers in 0..n as they are.
+        truncation_cost: proven bound on what cutting posteriors added; 0 where none were cut.
+        universality: whether no α-private mechanism at all does better.
+    """
+
+    table: IntArray
+    expected_loss: float
+    face_value_loss: float
+    truncation_cost: float
+    universality: Universality
+    alpha: Fraction
+    loss_name: str
+    posteriors: Posteriors = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """The largest count."""
+        return len(self.table) - 1
+
+    @cached_property
+    def mapping(self) -> tuple[int, ...]:
+        """The remapped answer of each answer 0..n, as a tuple."""
+        return tuple(self.table.tolist())
+
+    def __call__(self, released: ArrayLike) -> Any:
+        """Remap one released count or a column of them; values outside 0..n are clipped first."""
+        values = np.asarray(released)
+        if not np.issubdtype(values.dtype, np.integer):
+            raise InvalidInputError(
+                f"Released counts are integers, not {values.dtype}; give them as released."
+            )
+        remapped = self.table[np.clip(values, 0, self.n)]
+        return int(remapped) if values.ndim == 0 else remapped
+
+    def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Any:
+        """Return (lo, hi) with at least this posterior probability, for one answer or a column.
+
+        Both tails have at most half of what is left out. The consumer's prior counts here; an
+        interval that holds whatever the count is comes from `GeometricMechanism.interval`.
+        """
+        level = to_fraction(confidence, "confidence")
+        if not 0 < level < 1:
+            raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+        tail = float(1 - level) / 2
+        at = np.clip(np.asarray(released), 0, self.n)
+        low = centres.quantile(self.posteriors, tail)[at]
+        high = centres.quantile(self.posteriors, 1 - tail)[at]
+        return (int(low), int(high)) if at.ndim == 0 else (low, high)
+
+    def to_json(self) -> str:
+        """Return the remap as a document of schema `quiltwork/remap`."""
+        body = {
+            "n": self.n,
+            "alpha": str(self.alpha),
+            "loss": self.loss_name,
+            "mapping": self.table.tolist(),
+            "expected_loss": self.expected_loss,
+            "face_value_loss": self.face_value_loss,
+            "truncation_cost": self.truncation_cost,
+            "universality": self.universality.condition,
+        }
+        return files.dump("remap", 1, body)
+
+
+def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
+    """Return the consumer's optimal remap.
+
+    O(n) for absolute, asymmetric, squared and binary losses, O(n log n) for integer powers up to
+    8, O(n·window·log n) for other functions of the error, O(n²·window) for matrices and callables.
+
+    Raises:
+        UnsupportedError: for callables above n = 10,000, with an estimate of their cost.
+
+    >>> g = GeometricMechanism(5, alpha=0.5)
+    >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
+    (0, 2, 2, 3, 4, 5)
+
+    Theorem: geometric-mechanism
+    """
+    prior = consumer.probabilities(mechanism.n)
+    post, chosen = choose(consumer.loss, prior, mechanism.alpha)
+    weight = mechanism.column_weights() * np.exp(post.log_evidence)
+    return Remap(
+        table=chosen.answers,
+        expected_loss=float(weight @ chosen.cost),
+        face_value_loss=float(weight @ chosen.face_cost),
+        truncation_cost=chosen.truncation,
+        universality=consumer.universality(mechanism.n),
+        alpha=mechanism.alpha,
+        loss_name=consumer.loss.name,
+        posteriors=post,
+    )
+
+
+@singledispatch
+def choose(loss: Any, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    """Find the best answer to every answer's posterior; one algorithm per kind of loss."""
+    return _scanned(loss, prior, alpha)
+
+
+@choose.register
+def _choose_pinball(loss: Pinball, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    post = posteriors(prior, alpha, 1)
+    answers = centres.quantile(post, loss.level)
+    cost = centres.pinball_cost(post, answers, loss)
+    return post, Chosen(answers, cost, centres.pinball_cost(post, post.answers, loss))
+
+
+@choose.register
+def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    post = posteriors(prior, alpha, 0)
+    answers = centres.mode(post)
+    cost = centres.mode_cost(post, answers)
+    return post, Chosen(answers, cost, centres.mode_cost(post, post.answers))
+
+
+@choose.register
+def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    if loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
+        n = len(prior) - 1
+        by_error = np.abs(np.arange(-n, n + 1, dtype=np.float64)) ** float(loss.exponent)
+        return _windowed(by_error, prior, alpha)
+    exponent = int(loss.exponent)
+    post = posteriors(prior, alpha, exponent)
+
+    def cost(answers: IntArray) -> FloatArray:
+        return centres.power_cost(post, answers, exponent)
+
+    square = exponent == 2
+    answers = centres.nearest_to_mean(post) if square else centres.convex_centre(post, cost)
+    return post, Chosen(answers, cost(answers), cost(post.answers))
+
+
+@choose.register
+def _choose_errorloss(
+    loss: ErrorLoss, prior: FloatArray, alpha: Fraction
+) -> tuple[Posteriors, Chosen]:
+    by_error = loss.by_error(len(prior) - 1)
+    if not is_unimodal(by_error):
+        _refuse_large(loss, len(prior) - 1)
+        return _scanned(loss, prior, alpha)
+    return _windowed(by_error, prior, alpha)
+
+
+@choose.register
+def _choose_callableloss(
+    loss: CallableLoss, prior: FloatArray, alpha: Fraction
+) -> tuple[Posteriors, Chosen]:
+    _refuse_large(loss, len(prior) - 1)
+    return _scanned(loss, prior, alpha)
+
+
+def _windowed(
+    by_error: FloatArray, prior: FloatArray, alpha: Fraction
+) -> tuple[Posteriors, Chosen]:
+    post = posteriors(prior, alpha, 0)
+    n, largest = post.n, float(by_error.max())
+    least = float(by_error[by_error > 0].min(initial=largest))
+    reach = windows.reach_for(post.rate, n, largest / least if least else 1.0)
+    work = 4.0 * (n + 1) * (reach + 1) * max(1, n.bit_length())
+    if work > _LARGEST_WORK:
+        raise UnsupportedError(
+            f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
+            f"about {work / 2e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
+        )
+    window = windows.Window(post, reach)
+
+    def cost(answers: IntArray, candidates: IntArray) -> FloatArray:
+        return window.cost(answers, candidates, by_error)
+
+    answers = windows.monotone_centres(post, cost)
+    cut = windows.cut_cost(post.rate, reach, n, largest)
+    everything = post.answers
+    return post, Chosen(answers, cost(everything, answers), cost(everything, everything), cut)
+
+
+def _scanned(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    post = posteriors(prior, alpha, 0)
+    reach = windows.reach_for(post.rate, post.n, _USUAL_SPREAD)
+    scan = windows.scan_centres(windows.Window(post, reach), loss)
+    cut = windows.cut_cost(post.rate, reach, post.n, scan.largest_loss)
+    return post, Chosen(scan.answers, scan.cost, scan.face_cost, cut)
+
+
+def _refuse_large(loss: Loss, n: int) -> None:
+    if n > LARGEST_CALLABLE:
+        raise UnsupportedError(
+            f"The {loss.name} loss at n = {n} takes {(n + 1.0) ** 2:.1e} calls, about "
+            f"{(n + 1.0) ** 2 * 2e-7 / 60:.0f} minutes; callables stop at n = {LARGEST_CALLABLE}. "
+            "If it depends on the error only and grows with it, use losses.ErrorLoss."
+        )

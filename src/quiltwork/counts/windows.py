@@ -1,0 +1,168 @@
+"""Remaps for other losses: posteriors cut to a window, with a proven cost.
+
+Cutting every posterior at `reach` possible steps from its anchors drops at most 2·α^(reach+1)/(1+α)
+of the probability, so the chosen answers cost at most that times the largest loss more than the
+best ones. `reach` is chosen so that this is negligible.
+
+Functions of the error are handled in O(n·window·log n): under monotone losses the best answer
+never decreases with r, so the answer to the middle r confines those to its sides. Matrices and
+callables, which have n+1 candidates per answer, take O(n²·window) multiplications in blocks.
+
+Theorem: geometric-mechanism, *Cut posteriors*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from quiltwork.counts.filters import Posteriors
+from quiltwork.counts.losses import FloatArray, IntArray, Loss
+
+CostOf: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
+
+_CHUNK = 4_000_000
+_BLOCK = 256
+_TIE = 1e-12
+_RELATIVE_CUT = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The counts kept of every posterior, as offsets from its two anchors, with their weights."""
+
+    post: Posteriors
+    reach: int
+
+    def cost(self, answers: IntArray, candidates: IntArray, by_error: FloatArray) -> FloatArray:
+        """Return E[φ(candidate − i) | r] over the window, pairwise; by_error = φ(−n..n)."""
+        total = np.zeros(len(answers))
+        rows = max(1, _CHUNK // (self.reach + 1))
+        for start in range(0, len(answers), rows):
+            part = slice(start, start + rows)
+            total[part] = self._cost(answers[part], candidates[part], by_error)
+        return total
+
+    def _cost(self, answers: IntArray, candidates: IntArray, by_error: FloatArray) -> FloatArray:
+        post, n = self.post, self.post.n
+        total = np.zeros(len(answers))
+        for side, direction in ((post.left, -1), (post.right, 1)):
+            counts, weights = self.kept(answers, direction)
+            losses = by_error[(candidates[:, None] - counts) + n]
+            total += side.share[answers] * np.einsum("ij,ij->i", weights, losses)
+        return total
+
+    def kept(self, answers: IntArray, direction: int) -> tuple[IntArray, FloatArray]:
+        """Return the window's counts on one side and their weights given that side."""
+        post = self.post
+        side = post.left if direction < 0 else post.right
+        anchor = side.anchor[answers][:, None]
+        steps = np.arange(self.reach + 1)
+        counts = anchor + direction * steps
+        inside = (counts >= 0) & (counts <= post.n)
+        counts = np.clip(counts, 0, post.n)
+        decay = np.exp(-post.rate * steps)
+        weights = np.where(inside, post.prior[counts] * decay, 0.0)
+        return counts, weights / np.exp(side.log_mass[anchor])
+
+
+def reach_for(rate: float, n: int, spread: float) -> int:
+    """Return the steps after which what is cut off costs less than 1e-13 of the least loss.
+
+    `spread` is the largest loss divided by the least positive one.
+    """
+    if rate <= 0:
+        return n
+    return min(n, math.ceil(math.log(2 * spread / _RELATIVE_CUT) / rate))
+
+
+def cut_cost(rate: float, reach: int, n: int, largest_loss: float) -> float:
+    """Bound what cutting posteriors at `reach` can cost: 2·α^(reach+1)/(1+α) largest losses."""
+    if reach >= n:
+        return 0.0
+    return 2 * math.exp(-rate * (reach + 1)) / (1 + math.exp(-rate)) * largest_loss
+
+
+def monotone_centres(post: Posteriors, cost: CostOf) -> IntArray:
+    """Return for each answer the least best candidate, given that it never decreases with r.
+
+    Level by level: the answers halfway between those already settled, each with the candidates
+    between its neighbours' choices. Cost: O(n log n) evaluations.
+    """
+    n = post.n
+    chosen = np.full(n + 3, post.support[0], dtype=np.int64)
+    chosen[n + 2] = post.support[-1]
+    settled = np.array([-1, n + 1])
+    while True:
+        gaps = np.flatnonzero(np.diff(settled) > 1)
+        if not gaps.size:
+            return chosen[1 : n + 2]
+        rows = (settled[gaps] + settled[gaps + 1]) // 2
+        low, high = chosen[settled[gaps] + 1], chosen[settled[gaps + 1] + 1]
+        chosen[rows + 1] = _least_best(rows, low, np.maximum(low, high), cost)
+        settled = np.sort(np.concatenate([settled, rows]))
+
+
+def _least_best(rows: IntArray, low: IntArray, high: IntArray, cost: CostOf) -> IntArray:
+    """Return the least candidate in low..high of least cost, per row."""
+    sizes = high - low + 1
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    owner = np.repeat(np.arange(len(rows)), sizes)
+    candidates = low[owner] + np.arange(int(sizes.sum())) - starts[owner]
+    costs = cost(rows[owner], candidates)
+    least = np.minimum.reduceat(costs, starts)
+    good = costs <= least[owner] * (1 + _TIE)
+    first = np.minimum.reduceat(np.where(good, candidates, np.iinfo(np.int64).max), starts)
+    return np.asarray(first)
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """For each answer the least best candidate, its cost and the cost at face value."""
+
+    answers: IntArray
+    cost: FloatArray
+    face_cost: FloatArray
+    largest_loss: float
+
+
+def scan_centres(window: Window, loss: Loss) -> Scan:
+    """Try every answer 0..n for every r, in blocks of neighbours that share rows of the loss.
+
+    Cost: O(n²·(window + block)).
+    """
+    n = window.post.n
+    scan = Scan(np.empty(n + 1, np.int64), np.empty(n + 1), np.empty(n + 1), 0.0)
+    everything, largest = np.arange(n + 1), 0.0
+    for start in range(0, n + 1, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, n + 1))
+        weights, first = _dense_weights(window, rows)
+        counts = np.arange(first, first + weights.shape[1])
+        losses = loss.table(counts[:, None], everything[None, :])
+        costs = weights @ losses
+        lowest = costs.min(axis=1)
+        scan.answers[rows] = np.argmax(costs <= lowest[:, None] * (1 + _TIE), axis=1)
+        scan.cost[rows] = lowest
+        scan.face_cost[rows] = costs[np.arange(len(rows)), rows]
+        largest = max(largest, float(losses.max()))
+    return replace(scan, largest_loss=largest)
+
+
+def _dense_weights(window: Window, rows: IntArray) -> tuple[FloatArray, int]:
+    """Return the posterior weights of a block of answers over one range of counts."""
+    parts = [window.kept(rows, direction) for direction in (-1, 1)]
+    shares = [window.post.left.share, window.post.right.share]
+    first = min(int(counts.min()) for counts, _ in parts)
+    last = max(int(counts.max()) for counts, _ in parts)
+    weights = np.zeros((len(rows), last - first + 1))
+    for (counts, kept), share in zip(parts, shares, strict=True):
+        np.add.at(
+            weights,
+            (np.arange(len(rows))[:, None], counts - first),
+            kept * share[rows][:, None],
+        )
+    return weights, first
