@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.counts.debit import debit
+from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.levels import read_level
 from quiltwork.counts.people import substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
@@ -153,7 +153,18 @@ class GeometricMechanism:
             )
         if unbounded:
             self._refuse_unbounded_coin()
-        debit(ledger, dataset, key, self.dp_epsilon, "geometric")
+        record = {
+            "mechanism": "geometric",
+            "n": self.n,
+            "alpha": str(self.alpha),
+            "unbounded": unbounded,
+            "dp_epsilon": str(self.dp_epsilon),
+        }
+        return draw_paid(
+            ledger, dataset, key, record, lambda: self._draw(value, unbounded), str, int
+        )
+
+    def _draw(self, value: int, unbounded: bool) -> int:
         if self.alpha == 1:
             return self.n if signs(1)[0] else 0
         answer = value + self.noise.draw_one()

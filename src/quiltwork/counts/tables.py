@@ -9,25 +9,19 @@ Theorem: geometric-mechanism
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from quiltwork import files
 from quiltwork.counts.consistency import project
-from quiltwork.counts.debit import debit
-from quiltwork.counts.levels import read_level
-from quiltwork.counts.people import substitution_level
-from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import Number, float_up, integer, to_fraction
+from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, float_up, integer
 from quiltwork.noise import TwoSidedGeometric
-
-Adjacency: TypeAlias = Literal["replace", "add-remove"]
-Cell: TypeAlias = Hashable
-Level: TypeAlias = Number | Mapping[Any, Number]
 
 _MEANING = {
     "replace": "replacing one person's row (two cells move by 1)",
@@ -45,7 +39,8 @@ class CountTable:
         noisy: the counts as drawn, unbounded; intervals start from these.
         alphas: each cell's noise ratio.
         epsilon: what the whole table costs, rounded up.
-        dp_epsilon: the same for substituting one person; smaller under beliefs.
+        dp_epsilon: the level for replacing one person's row whatever the adjacency and beliefs;
+            this is what accountants price.
         adjacency: "replace" or "add-remove".
         total: the public total that the values add up to, if there is one.
         dimensions: the names of the columns that make up a label.
@@ -190,51 +185,36 @@ def release_table(
     """
     exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
     _check(exact, adjacency, total)
-    asked, cost, alphas = _levels(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
-    laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in alphas]
-    debit(ledger, dataset, key, cost, "geometric table")
-    noisy = _draw(list(exact.values()), laws)
-    values = project(noisy, [law.variance for law in laws], total)
-    return CountTable(
-        tuple(exact),
-        values,
-        noisy,
-        alphas,
-        float_up(asked),
-        cost,
-        adjacency,
-        total,
-        tuple(dimensions),
-    )
+    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
+    laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
+
+    def draw() -> CountTable:
+        noisy = _draw(list(exact.values()), laws)
+        values = project(noisy, [law.variance for law in laws], total)
+        return CountTable(
+            cells=tuple(exact),
+            values=values,
+            noisy=noisy,
+            alphas=level.alphas,
+            epsilon=float_up(level.epsilon),
+            dp_epsilon=level.dp_epsilon,
+            adjacency=adjacency,
+            total=total,
+            dimensions=tuple(dimensions),
+        )
+
+    record = {
+        "mechanism": "geometric table",
+        "cells": len(exact),
+        "alphas": sorted({str(ratio) for ratio in level.alphas}),
+        "adjacency": adjacency,
+        "dp_epsilon": str(level.dp_epsilon),
+    }
+    return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
 
 
 def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
     return TwoSidedGeometric.from_alpha(alpha).simultaneous_quantile(confidence, together)
-
-
-def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
-    """Return c with P(|sum of independent noises| ≤ c) ≥ confidence, by Chernoff's bound.
-
-    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
-    bound holds for every t, so a coarse search over t is safe.
-    """
-    level = to_fraction(confidence, "confidence")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
-    if len(alphas) == 1:
-        return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
-    ratios = [float(alpha) for alpha in alphas if alpha]
-    largest = -math.log(max(ratios)) if ratios else 1.0
-    miss = math.log(float(1 - level) / 2)
-    best = math.inf
-    for step in range(1, 100):
-        t = largest * step / 100
-        growth = sum(
-            2 * math.log1p(-a) - math.log1p(-a * math.exp(t)) - math.log1p(-a * math.exp(-t))
-            for a in ratios
-        )
-        best = min(best, (growth - miss) / t)
-    return math.ceil(best * (1 + 1e-9))
 
 
 def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
@@ -254,56 +234,6 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
             f"total = {total} is not the sum of the cells; leave it out unless every person is in "
             "exactly one cell."
         )
-
-
-def _levels(
-    cells: tuple[Cell, ...],
-    epsilon: Level | None,
-    alpha: Level | None,
-    adjacency: Adjacency,
-    beliefs: Any,
-    total: int | None,
-) -> tuple[Fraction, Fraction, tuple[Fraction, ...]]:
-    """Return (ε asked for, dp_epsilon of the table, α of each cell)."""
-    moved = min(len(cells), 2 if adjacency == "replace" else 1)
-    each: list[tuple[Fraction, Fraction | None]]
-    if epsilon is not None and alpha is None and not isinstance(epsilon, Mapping):
-        _, asked = read_level(None, epsilon)
-        assert asked is not None  # noqa: S101  (an epsilon given is an epsilon read)
-        level = asked
-        if beliefs is not None:
-            level = _under_beliefs(beliefs, total, adjacency, asked)
-        ratio, _ = read_level(None, level / moved)
-        return asked, level, (ratio,) * len(cells)
-    if beliefs is not None:
-        raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
-    each = [read_level(_of(alpha, cell), _of(epsilon, cell)) for cell in cells]
-    if any(cost is None for _, cost in each):
-        raise NotPrivateError(
-            "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
-        )
-    costs = sorted((cost for _, cost in each if cost is not None), reverse=True)
-    cost = sum(costs[:moved], Fraction(0))
-    return cost, cost, tuple(ratio for ratio, _ in each)
-
-
-def _of(level: Level | None, cell: Cell) -> Number | None:
-    if not isinstance(level, Mapping):
-        return level
-    if cell not in level:
-        raise InvalidInputError(f"Cell {cell!r} has no level; give one for every cell.")
-    return level[cell]
-
-
-def _under_beliefs(
-    beliefs: Any, total: int | None, adjacency: Adjacency, epsilon: Fraction
-) -> Fraction:
-    if adjacency != "replace" or total is None:
-        raise InvalidInputError(
-            "With beliefs, the people are known and their rows are not: protect against replace "
-            "and give total=…, the number of people."
-        )
-    return substitution_level(beliefs, total, epsilon)
 
 
 def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:

@@ -1,0 +1,115 @@
+"""What a table of disjoint counts costs, from the levels of its cells, and the noise of sums.
+
+Replacing one person's row moves two cells by 1, so it costs the two largest levels together;
+adding or removing a row moves one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from quiltwork.counts.levels import alpha_for_epsilon, read_level
+from quiltwork.counts.people import substitution_level
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import Number, positive_fraction, to_fraction
+from quiltwork.noise import TwoSidedGeometric
+
+Adjacency: TypeAlias = Literal["replace", "add-remove"]
+Cell: TypeAlias = Hashable
+Level: TypeAlias = Number | Mapping[Any, Number]
+
+
+@dataclass(frozen=True)
+class TableLevel:
+    """The table's level under its adjacency, for replacing a row, and each cell's noise ratio."""
+
+    epsilon: Fraction
+    dp_epsilon: Fraction
+    alphas: tuple[Fraction, ...]
+
+
+def table_level(
+    cells: tuple[Cell, ...],
+    epsilon: Level | None,
+    alpha: Level | None,
+    adjacency: Adjacency,
+    beliefs: Any = None,
+    people: int | None = None,
+) -> TableLevel:
+    """Work out the levels of a table.
+
+    One `epsilon` is the level of the whole table; a mapping of them, or any `alpha`, are levels
+    of single cells.
+
+    Raises:
+        InvalidInputError: if a level is missing, given twice, or does not fit the beliefs.
+        NotPrivateError: at α = 0.
+    """
+    moved = min(len(cells), 2 if adjacency == "replace" else 1)
+    whole = epsilon is not None and alpha is None and not isinstance(epsilon, Mapping)
+    if whole:
+        asked = positive_fraction(epsilon, "epsilon")
+        level = asked
+        if beliefs is not None:
+            level = _under_beliefs(beliefs, people, adjacency, asked)
+        ratio = alpha_for_epsilon(level / moved)
+        replaced = level / moved * min(len(cells), 2)
+        return TableLevel(asked, replaced, (ratio,) * len(cells))
+    if beliefs is not None:
+        raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
+    each = [read_level(_of(alpha, cell), _of(epsilon, cell)) for cell in cells]
+    costs = sorted((cost for _, cost in each if cost is not None), reverse=True)
+    if len(costs) < len(cells):
+        raise NotPrivateError(
+            "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
+        )
+    alphas = tuple(ratio for ratio, _ in each)
+    return TableLevel(sum(costs[:moved], Fraction(0)), sum(costs[:2], Fraction(0)), alphas)
+
+
+def _of(level: Level | None, cell: Cell) -> Number | None:
+    if not isinstance(level, Mapping):
+        return level
+    if cell not in level:
+        raise InvalidInputError(f"Cell {cell!r} has no level; give one for every cell.")
+    return level[cell]
+
+
+def _under_beliefs(
+    beliefs: Any, people: int | None, adjacency: Adjacency, epsilon: Fraction
+) -> Fraction:
+    if adjacency != "replace" or people is None:
+        raise InvalidInputError(
+            "With beliefs, the people are known and their rows are not: protect against replace "
+            "and give total=…, the number of people."
+        )
+    return substitution_level(beliefs, people, epsilon)
+
+
+def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
+    """Return c with P(|sum of independent noises| ≤ c) ≥ confidence, by Chernoff's bound.
+
+    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
+    bound holds for every t, so a coarse search over t is safe.
+    """
+    level = to_fraction(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    if len(alphas) == 1:
+        return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
+    ratios = [float(alpha) for alpha in alphas if alpha]
+    largest = -math.log(max(ratios)) if ratios else 1.0
+    miss = math.log(float(1 - level) / 2)
+    best = math.inf
+    for step in range(1, 100):
+        t = largest * step / 100
+        growth = sum(
+            2 * math.log1p(-a) - math.log1p(-a * math.exp(t)) - math.log1p(-a * math.exp(-t))
+            for a in ratios
+        )
+        best = min(best, (growth - miss) / t)
+    return math.ceil(best * (1 + 1e-9))
