@@ -115,7 +115,8 @@ def describe(path: str, value: object, depth: int = 0) -> list[str]:
     if isinstance(value, ModuleType):
         lines = markdown(value.__doc__ or "")
         for name, member in public_members(value).items():
-            lines += describe(f"{path}.{name}", member, depth)
+            is_the_room = path.endswith(f".{name}")  # qw.release is both a room and its function
+            lines += describe(path if is_the_room else f"{path}.{name}", member, depth)
         return lines
     fence = ":" * (8 - depth)
     if inspect.isclass(value):

@@ -7,7 +7,7 @@ NumPy and a command pays only for the rooms it enters.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quiltwork._version import __version__
 from quiltwork.errors import (
@@ -19,6 +19,16 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
+
+if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
+    from quiltwork import queries as queries
+    from quiltwork.beliefs import ChainBox as ChainBox
+    from quiltwork.beliefs import Clusters as Clusters
+    from quiltwork.beliefs import MarkovChain as MarkovChain
+    from quiltwork.counts import GeometricMechanism as GeometricMechanism
+    from quiltwork.influence import calibrate as calibrate
+    from quiltwork.influence import influence_curve as influence_curve
+    from quiltwork.influence import max_influence as max_influence
 
 _ROOMS = {
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
