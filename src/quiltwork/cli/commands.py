@@ -7,6 +7,11 @@ only when they are asked for (or listed).
 from __future__ import annotations
 
 COMMANDS: dict[str, dict[str, str]] = {
+    "Time series": {
+        "fit": "quiltwork.cli.fit:fit",
+        "calibrate": "quiltwork.cli.calibrate:calibrate",
+        "release": "quiltwork.cli.release:release",
+    },
     "Counts": {
         "count": "quiltwork.cli.count:count",
     },

@@ -1,0 +1,101 @@
+"""`quiltwork calibrate`: how much noise a belief asks for, before any data is touched."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.series import read_beliefs, read_query, read_window
+from quiltwork.errors import QuiltworkError, QuiltworkWarning
+
+if TYPE_CHECKING:
+    from quiltwork.influence import Calibration
+
+METHODS = ("exact", "approx", "spectral", "contraction", "group", "entry")
+
+
+@command(
+    example="""
+    quiltwork calibrate belief.json --length 10080 --epsilon 1
+    quiltwork calibrate belief.json --length 10080 --epsilon 1 --query count:walk --window 1:1440
+    quiltwork calibrate belief.json --length 10080 --epsilon 1 --compare
+    """
+)
+@click.argument("belief", nargs=-1, required=True)
+@click.option("--length", type=int, help="Number of time points; leave out for clusters.")
+@click.option(
+    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="How to bound influence; by default exact where the belief allows it, else approx.",
+)
+@click.option(
+    "--query",
+    "question",
+    metavar="QUERY",
+    help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI; "
+    "without one, any query that moves by at most 1 per time point.",
+)
+@click.option("--window", metavar="START:STOP", help="With --query: the time points asked about.")
+@click.option(
+    "--secrets", metavar="START:STOP", help="Protect only these time points; default: all."
+)
+@click.option("--compare", is_flag=True, help="Show every method side by side.")
+def calibrate(
+    belief: tuple[str, ...],
+    length: int | None,
+    epsilon: Fraction,
+    method: Any,
+    question: str | None,
+    window: str | None,
+    secrets: str | None,
+    compare: bool,
+) -> None:
+    """Find the noise scale under BELIEF files (several make a set: the worst of them counts)."""
+    from quiltwork import influence
+
+    if window is not None and question is None:
+        raise click.UsageError("--window goes with --query")
+    if compare and method is not None:
+        raise click.UsageError("--compare shows every method: leave out --method")
+    beliefs = read_beliefs(belief)
+    query = None if question is None else read_query(question, beliefs[0].states, window)
+    protected = None if secrets is None else read_window(secrets)
+
+    def run(name: Any) -> Calibration:
+        return influence.calibrate(beliefs, length, epsilon, name, query, protected)
+
+    if not compare:
+        calibration = run(method)
+        emit(calibration.to_json(), calibration.explain().splitlines())
+        return
+    rows = [(name, *_tried(run, name)) for name in METHODS]
+    body = {"methods": [{"method": n, "scale": s, "note": note} for n, s, note in rows]}
+    emit(files.dump("calibration-comparison", 1, json.loads(json.dumps(body))), _table(rows))
+
+
+def _tried(run: Any, name: str) -> tuple[float | None, str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", QuiltworkWarning)
+        try:
+            found = run(name)
+        except QuiltworkError as error:
+            return None, str(error)
+    if name == "entry":
+        return found.scale, "not private for correlated data"
+    return found.scale, f"worst node {found.node}, quilt {found.quilt}"
+
+
+def _table(rows: list[tuple[str, float | None, str]]) -> Iterator[str]:
+    shown = [(name, "-" if scale is None else f"{scale:.6g}", note) for name, scale, note in rows]
+    yield from text_table(["method", "scale", "note"], shown)

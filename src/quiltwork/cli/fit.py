@@ -1,0 +1,117 @@
+"""`quiltwork fit`: a belief from sequences that are not the protected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.series import read, reading_options, split_list
+from quiltwork.errors import StorageError
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import ChainBox, MarkovChain
+    from quiltwork.series import Series
+
+
+@command(
+    example="""
+    quiltwork fit volunteers.csv --value activity --subject person --time minute -o belief.json
+    quiltwork fit pilot.csv --value kw --edges 0.5,2 --every 10min --time time \\
+        --box --confidence 0.95 -o box.json
+    """
+)
+@click.argument("file")
+@reading_options
+@click.option("--states", metavar="LIST", help="The public states, if not all occur in the file.")
+@click.option(
+    "--smoothing",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.5",
+    show_default=True,
+    help="Added to every transition count of a chain.",
+)
+@click.option(
+    "--initial",
+    type=click.Choice(["stationary", "any", "empirical"]),
+    default="stationary",
+    show_default=True,
+    help="What the adversary believes about the first time point of a chain.",
+)
+@click.option("--box", is_flag=True, help="Fit a confidence region of chains instead of one.")
+@click.option(
+    "--confidence",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.95",
+    show_default=True,
+    help="With --box: that the region holds the whole true matrix.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
+def fit(
+    file: str,
+    states: str | None,
+    smoothing: Fraction,
+    initial: Any,
+    box: bool,
+    confidence: Fraction,
+    output: str | None,
+    **reading: Any,
+) -> None:
+    """Fit a belief on FILE, for use with `calibrate` and `release`.
+
+    Fit on public data or on other subjects than those whose data is released: a belief fitted on
+    the released data makes the noise scale itself a leak. The file remembers a fingerprint of
+    what it was fitted on, and a release from the same data warns.
+    """
+    from quiltwork.beliefs import ChainBox, MarkovChain
+    from quiltwork.series.values import as_labels
+
+    declared = None if states is None else tuple(as_labels(split_list(states)))
+    series = read(file, reading, declared)
+    known = series.states if series.declared or declared is None else declared
+    belief: ChainBox | MarkovChain
+    if box:
+        belief = ChainBox.fit(series.data, confidence=confidence, states=known)
+    else:
+        belief = MarkovChain.fit(series.data, smoothing=smoothing, states=known, initial=initial)
+    if output is not None:
+        try:
+            Path(output).write_text(belief.to_json() + "\n", encoding="utf-8")
+        except OSError as error:
+            raise StorageError(f"Cannot write {output!r}: {error.strerror or error}.") from None
+    emit(belief.to_json(), _lines(belief, series, output))
+
+
+def _lines(belief: ChainBox | MarkovChain, series: Series, output: str | None) -> Iterator[str]:
+    from quiltwork.beliefs import MarkovChain
+
+    noun = "sequence" if len(series.data) == 1 else "sequences"
+    yield f"{series.points:,} time points in {len(series.data):,} {noun}; {series.missing} missing"
+    yield ""
+    states = [str(state) for state in belief.states]
+    if isinstance(belief, MarkovChain):
+        rows = [
+            [state, *(f"{p:.4f}" for p in row)]
+            for state, row in zip(states, belief.transition, strict=True)
+        ]
+    else:
+        rows = [
+            [state, *(f"{low:.4f}..{high:.4f}" for low, high in zip(lower, upper, strict=True))]
+            for state, lower, upper in zip(states, belief.lower, belief.upper, strict=True)
+        ]
+    yield from text_table(["from \\ to", *states], rows)
+    yield ""
+    if not series.declared:
+        yield "The states were taken from the file; declare them with --states or --edges."
+    if output is None:
+        yield "Nothing was written; add -o belief.json to keep the belief."
+    else:
+        yield f"Written to {output}. Use it for other data than this: a fit on the released data"
+        yield "leaks through the noise scale."

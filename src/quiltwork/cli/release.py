@@ -1,0 +1,212 @@
+"""`quiltwork release`: a private answer from a series, with its error bars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.calibrate import METHODS
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.cli.series import read, read_beliefs, read_query, read_window, reading_options
+from quiltwork.errors import StorageError
+
+if TYPE_CHECKING:
+    from quiltwork.release import Release
+
+
+@command(
+    example="""
+    quiltwork release patient.csv --value activity --belief belief.json --query histogram \\
+        --epsilon 1
+    quiltwork release meters.csv --value kw --edges 0.5,2 --subject meter --time time \\
+        --every 10min --belief box.json --query frequencies --epsilon 1 -o release.json
+    quiltwork release patient.csv --value activity --belief belief.json --query count:walk \\
+        --window 1:1440 --epsilon 0.5 --preview
+    """
+)
+@click.argument("file")
+@reading_options
+@click.option(
+    "--belief",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="What an adversary may believe, as written by `fit`; repeat for a set.",
+)
+@click.option(
+    "--query",
+    "question",
+    default="histogram",
+    show_default=True,
+    metavar="QUERY",
+    help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI.",
+)
+@click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
+@click.option(
+    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+)
+@click.option("--method", type=click.Choice(METHODS), help="How to bound influence.")
+@click.option("--secrets", metavar="START:STOP", help="Protect only these time points.")
+@click.option(
+    "--apart",
+    is_flag=True,
+    help="One release for each subject instead of one for all together; each costs its own "
+    "subject epsilon.",
+)
+@click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
+@click.option("--ledger", "ledger_url", metavar="URL", help="Debit here first: sqlite:///budget.db")
+@click.option("--dataset", metavar="NAME", help="With --ledger: whose budget.")
+@click.option(
+    "--key", metavar="TEXT", help="With --ledger: asking again under one key returns the answer."
+)
+@click.option(
+    "--confidence",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.95",
+    show_default=True,
+    help="Of the intervals.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the release here, as JSON.")
+@click.option("--plot", metavar="FILE", help="Draw the release here (.png, .svg or .pdf).")
+def release(
+    file: str,
+    belief: tuple[str, ...],
+    question: str,
+    window: str | None,
+    epsilon: Fraction,
+    method: Any,
+    secrets: str | None,
+    apart: bool,
+    preview: bool,
+    ledger_url: str | None,
+    dataset: str | None,
+    key: str | None,
+    confidence: Fraction,
+    output: str | None,
+    plot: str | None,
+    **reading: Any,
+) -> None:
+    """Release an answer about FILE under the given beliefs.
+
+    No single time point of any subject is betrayed by more than epsilon, to an adversary who
+    believes any of the beliefs. Subjects are independent of each other: the noise of an answer
+    for all of them is that of one subject.
+    """
+    if apart and (ledger_url or plot):
+        raise click.UsageError("--apart goes with neither --ledger nor --plot")
+    beliefs = read_beliefs(belief)
+    query = read_query(question, beliefs[0].states, window)
+    protected = None if secrets is None else read_window(secrets)
+    series = read(file, reading, beliefs[0].states)
+    if preview:
+        _preview(query, beliefs, series.lengths, epsilon, confidence)
+        return
+
+    from quiltwork.release import release as answer
+
+    options = {"epsilon": epsilon, "method": method, "secrets": protected}
+    if apart:
+        with progress(series.data.items(), "Releasing") as bar:
+            each = {str(who): answer(data, query, beliefs, **options) for who, data in bar}
+        body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
+        document = files.dump("releases", 1, body)
+        lines: Iterator[str] = _lines_apart(each, confidence)
+    else:
+        debit = _ledger(ledger_url, dataset, key)
+        released = answer(series.data, query, beliefs, **options, **debit)
+        document, lines = released.to_json(), _lines(released, confidence)
+        if plot is not None:
+            _written(plot, lambda: released.plot(float(confidence)).savefig(plot))
+    if output is not None:
+        _written(output, lambda: Path(output).write_text(document + "\n", encoding="utf-8"))
+    emit(document, lines)
+
+
+def _ledger(url: str | None, dataset: str | None, key: str | None) -> dict[str, Any]:
+    if url is None:
+        if dataset or key:
+            raise click.UsageError("--dataset and --key go with --ledger")
+        return {}
+    from quiltwork.ledger import Ledger
+
+    return {"ledger": Ledger.open(url), "dataset": dataset, "key": key}
+
+
+def _preview(
+    query: Any, beliefs: Any, lengths: tuple[int, ...], epsilon: Fraction, confidence: Fraction
+) -> None:
+    from quiltwork.release import preview
+
+    longest, subjects = max(lengths), len(lengths)
+    foreseen = preview(query, beliefs, longest, epsilon, float(confidence), subjects=subjects)
+    body = {
+        "epsilon": str(epsilon),
+        "scale": foreseen.scale,
+        "cells": foreseen.cells,
+        "method": foreseen.method,
+        "expected_error": foreseen.expected_error,
+        "confidence": str(confidence),
+        "half_width": foreseen.half_width,
+        "simultaneous_half_width": foreseen.simultaneous_half_width,
+    }
+    emit(files.dump("preview", 1, body), foreseen.explain().splitlines())
+
+
+def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
+    if released.mechanism == "exponential":
+        yield f"most common state: {released.value}"
+        yield f"its count is within {released.shortfall(float(confidence))} of the largest, with "
+        yield f"{float(100 * confidence):g} % confidence"
+    else:
+        yield from _table(released, confidence)
+    yield ""
+    yield from released.explain().splitlines()[1:]
+
+
+def _table(released: Release, confidence: Fraction) -> Iterator[str]:
+    import numpy as np
+
+    each = released.interval(float(confidence))
+    together = released.interval(float(confidence), simultaneous=True)
+    columns = [
+        np.atleast_1d(np.asarray(part)).ravel()
+        for part in (released.value, each.low, each.high, together.low, together.high)
+    ]
+    rows = [
+        [_label(cell), f"{value:.6g}", f"[{a:.6g}, {b:.6g}]", f"[{c:.6g}, {d:.6g}]"]
+        for cell, value, a, b, c, d in zip(released.cells, *columns, strict=True)
+    ]
+    level = f"{float(100 * confidence):g} %"
+    many = len(rows) > 1
+    header = ["cell", released.query.kind, f"{level} interval", "all at once"]
+    shown = [row if many else row[:3] for row in rows]
+    yield from text_table(header if many else header[:3], shown)
+
+
+def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str]:
+    for who, released in each.items():
+        yield f"{who}:"
+        yield from (f"  {line}" for line in _lines(released, confidence))
+        yield ""
+
+
+def _label(cell: Any) -> str:
+    return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)
+
+
+def _written(path: str, write: Any) -> None:
+    try:
+        write()
+    except OSError as error:
+        raise StorageError(
+            f"The answer was released, but {path!r} could not be written: "
+            f"{error.strerror or error}."
+        ) from None

@@ -1,0 +1,169 @@
+"""Options shared by the time-series commands: how a file becomes sequences, what is asked of it.
+
+On the command line a question is data: a named query with its arguments, never code.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from quiltwork.cli.command import exact_number
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import Belief, Label
+    from quiltwork.queries import Query
+    from quiltwork.series import Series
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_READING = ("value", "time", "subject", "edges", "labels", "every", "rule", "missing")
+
+
+def reading_options(function: Function) -> Function:
+    """Add the options that say how to read a series; `read` takes them back."""
+    options = [
+        click.option(
+            "--value", metavar="COLUMN", help="The column with states, or numbers with --edges."
+        ),
+        click.option(
+            "--time",
+            metavar="COLUMN",
+            help="Sort by this column: whole seconds or ISO 8601. Without it, the file's order.",
+        ),
+        click.option(
+            "--subject",
+            metavar="COLUMN",
+            help="Tells subjects apart; each is a sequence independent of the others.",
+        ),
+        click.option(
+            "--edges", metavar="LIST", help="Public bin edges that turn numbers into states: 0.5,2"
+        ),
+        click.option("--labels", metavar="LIST", help="Names of the bins: low,medium,high"),
+        click.option(
+            "--every",
+            metavar="DURATION",
+            help="Gather records on a regular grid: 30s, 10min, 1h, 1d.",
+        ),
+        click.option(
+            "--rule",
+            type=click.Choice(["mean", "min", "max", "sum", "first", "last"]),
+            default="mean",
+            show_default=True,
+            help="With --every and --edges: how the numbers of one step are gathered.",
+        ),
+        click.option(
+            "--missing",
+            type=click.Choice(["error", "state", "split"]),
+            default="error",
+            show_default=True,
+            help="Missing values and empty steps: refuse, make them a state of their own, or cut "
+            "the sequence there, which declares the pieces independent.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def read(file: str, options: Mapping[str, Any], states: tuple[Label, ...] | None) -> Series:
+    """Read the file as the options say, matching text to the belief's states if given."""
+    from quiltwork.series import read_series
+    from quiltwork.series.columns import only_column
+
+    column = options["value"] or only_column(file)
+    edges = options["edges"]
+    return read_series(
+        file,
+        column,
+        time=options["time"],
+        subject=options["subject"],
+        edges=None if edges is None else [exact_number(edge) for edge in split_list(edges)],
+        labels=None if options["labels"] is None else split_list(options["labels"]),
+        states=None if edges is not None else states,
+        every=options["every"],
+        rule=options["rule"],
+        missing=options["missing"],
+    )
+
+
+def split_list(text: str) -> list[str]:
+    """Split `a,b,"c,d"` as CSV does, without the blanks around."""
+    return [part.strip() for part in next(csv.reader([text]), [])]
+
+
+def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
+    """Read belief files; several, or a file with several, make a finite set."""
+    from quiltwork.beliefs import as_beliefs, beliefs_from_json
+
+    members: list[Belief] = []
+    for path in paths:
+        try:
+            text = Path(path).read_bytes()
+        except OSError as error:
+            raise InvalidInputError(
+                f"Cannot read the belief {path!r}: {error.strerror or error}."
+            ) from None
+        members += beliefs_from_json(text)
+    return as_beliefs(members)
+
+
+def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:
+    """Read a query such as `histogram`, `count:walk` or `mean:0:10`, and its window `3:9`.
+
+    >>> read_query("count:1", (0, 1), "3:9").window(20)
+    (3, 9)
+    """
+    from quiltwork import queries
+
+    name, *arguments = text.split(":")
+    plain: dict[str, Callable[[], Query]] = {
+        "histogram": queries.histogram,
+        "frequencies": queries.frequencies,
+        "transitions": queries.transitions,
+        "most-common": queries.most_common,
+    }
+    if name in plain and not arguments:
+        query = plain[name]()
+    elif name == "count" and len(arguments) >= 1:
+        query = queries.count(_state(":".join(arguments), states))
+    elif name in ("mean", "sum") and len(arguments) == 2:
+        build = queries.mean if name == "mean" else queries.sum
+        query = build(exact_number(arguments[0]), exact_number(arguments[1]))
+    else:
+        raise InvalidInputError(
+            f"Cannot read the query {text!r}; write histogram, frequencies, transitions, "
+            "most-common, count:STATE, mean:LO:HI or sum:LO:HI."
+        )
+    return query if window is None else query.on(*read_window(window))
+
+
+def read_window(text: str) -> tuple[int, int]:
+    """Read `start:stop`, 1-based and inclusive.
+
+    >>> read_window("3:9")
+    (3, 9)
+    """
+    try:
+        start, stop = (int(part) for part in text.split(":"))
+    except ValueError:
+        raise InvalidInputError(
+            f"Cannot read the window {text!r}; write START:STOP, counted from 1 and inclusive."
+        ) from None
+    return start, stop
+
+
+def _state(text: str, states: tuple[Label, ...] | None) -> Any:
+    if states is None:
+        return text
+    matching = {str(state): state for state in states}
+    if text not in matching:
+        raise InvalidInputError(
+            f"{text!r} is not a state of the belief; its states are {', '.join(matching)}."
+        )
+    return matching[text]

@@ -1,0 +1,195 @@
+"""`fit`, `calibrate` and `release` from the outside."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quiltwork import MarkovChain, files
+from quiltwork.beliefs import belief_from_json
+from quiltwork.release import Release
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Five volunteers and one patient, two states, minute by minute; a belief about them."""
+    monkeypatch.chdir(tmp_path)
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    rows = [
+        f"v{person},{minute},{state}"
+        for person in range(5)
+        for minute, state in enumerate(chain.sample(400, seed=person))
+    ]
+    header = "person,minute,activity"
+    (tmp_path / "volunteers.csv").write_text("\n".join([header, *rows]))
+    patient = [f"p,{minute},{state}" for minute, state in enumerate(chain.sample(300, seed=99))]
+    (tmp_path / "patient.csv").write_text("\n".join([header, *patient]))
+    (tmp_path / "belief.json").write_text(chain.to_json())
+    return tmp_path
+
+
+READ = ("--value", "activity", "--subject", "person", "--time", "minute")
+
+
+def test_fit_writes_a_chain_that_release_takes(cli, folder):
+    ran = cli("fit", "volunteers.csv", *READ, "-o", "fitted.json")
+    assert ran.code == 0, ran.err
+    fitted = belief_from_json((folder / "fitted.json").read_text())
+    assert fitted.states == ("rest", "walk")
+    assert abs(fitted.transition[0, 0] - 0.9) < 0.05
+    assert "2,000 time points in 5 sequences" in ran.out
+    ran = cli(
+        *("release", "patient.csv", *READ, "--belief", "fitted.json", "--epsilon", "60"),
+        *("--query", "histogram", "-o", "release.json"),
+    )
+    assert ran.code == 0, ran.err
+    released = Release.from_json((folder / "release.json").read_text())
+    truth = (folder / "patient.csv").read_text().count("walk")
+    assert released.as_dict() == {"rest": 300 - truth, "walk": truth}
+
+
+def test_fit_box_and_json(cli, folder):
+    ran = cli("fit", "volunteers.csv", *READ, "--box", "--confidence", "0.9", "--json")
+    box = belief_from_json(ran.out)
+    assert box.lower[0, 0] < 0.9 < box.upper[0, 0]
+    assert box.states == ("rest", "walk")
+    assert "Nothing was written" in cli("fit", "volunteers.csv", *READ, "--box").out
+
+
+def test_declared_states_and_edges(cli, folder):
+    ran = cli("fit", "volunteers.csv", *READ, "--states", "rest,walk,run", "--json")
+    assert belief_from_json(ran.out).states == ("rest", "walk", "run")
+    ran = cli("fit", "volunteers.csv", "--value", "minute", "--edges", "100,200", "--json")
+    assert belief_from_json(ran.out).states == ("<100", "100..200", ">=200")
+
+
+def test_calibrate_explains_the_scale(cli, folder):
+    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1")
+    assert ran.code == 0, ran.err
+    assert "12.84" in ran.out
+    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
+    assert abs(ran.document["scale"] - 12.839964) < 1e-5
+
+
+def test_calibrate_compares_methods(cli, folder):
+    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--compare")
+    assert ran.code == 0, ran.err
+    lines = {line.split()[0]: line for line in ran.out.splitlines()}
+    assert "12.84" in lines["exact"]
+    assert "15.652" in lines["approx"]
+    assert "not private" in lines["entry"]
+    document = files.load(
+        cli(
+            *("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--compare"),
+            "--json",
+        ).out,
+        "calibration-comparison",
+        (1,),
+    )
+    assert [row["method"] for row in document["methods"]][:2] == ["exact", "approx"]
+
+
+def test_calibrate_on_a_window_needs_less(cli, folder):
+    def scale(*more: str) -> float:
+        common = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
+        return cli(*common, "--query", "count:walk", *more).document["scale"]
+
+    assert scale("--window", "40:42") == pytest.approx(3, rel=0.3)
+    assert scale("--window", "40:42") < scale()
+    assert scale("--secrets", "1:1") <= scale()
+
+
+@pytest.mark.parametrize(
+    "query", ["frequencies", "transitions", "count:walk", "most-common", "histogram"]
+)
+def test_release_answers_every_query(cli, folder, query):
+    ran = cli(
+        *("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1"),
+        *("--query", query),
+    )
+    assert ran.code == 0, ran.err
+    assert "walk" in ran.out or "rest" in ran.out
+    assert "protects" in ran.out.lower()
+
+
+def test_release_of_numbers(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("kw\n0.5\n1.0\n1.0\n0.5\n")
+    chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=[0.5, 1.0])
+    (tmp_path / "b.json").write_text(chain.to_json())
+    ran = cli(
+        *("release", "x.csv", "--belief", "b.json", "--epsilon", "60", "--query", "mean:0:1"),
+        "--json",
+    )
+    assert ran.code == 0, ran.err
+    assert Release.from_json(ran.out).value == pytest.approx(0.75, abs=0.05)
+
+
+def test_release_apart_gives_each_subject_its_own(cli, folder):
+    ran = cli(
+        *("release", "volunteers.csv", *READ, "--belief", "belief.json", "--epsilon", "60"),
+        *("--apart", "--json"),
+    )
+    document = files.load(ran.out, "releases", (1,))
+    assert list(document["releases"]) == ["v0", "v1", "v2", "v3", "v4"]
+    each = [Release.from_json(json.dumps(one)) for one in document["releases"].values()]
+    assert [sum(release.value) for release in each] == [400] * 5
+
+
+def test_preview_spends_nothing_and_reads_no_answer(cli, folder):
+    common = ("release", "volunteers.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
+    ran = cli(*common, "--preview", "--json")
+    assert files.load(ran.out, "preview", (1,))["cells"] == 2
+    assert "errs by" in cli(*common, "--preview").out
+
+
+def test_plot_is_drawn(cli, folder):
+    ran = cli(
+        *("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1"),
+        *("--plot", "release.svg"),
+    )
+    assert ran.code == 0, ran.err
+    assert "<svg" in (folder / "release.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--query", "median"), "Cannot read the query"),
+        (("--query", "count:run"), "not a state of the belief"),
+        (("--query", "mean:a:b"), "not a number"),
+        (("--window", "9"), "Cannot read the window"),
+        (("--window", "9:3"), "window"),
+        (("--window", "1:999"), "does not fit"),
+        (("--epsilon", "0"), "greater than 0"),
+        (("--epsilon", "nan"), "not a number"),
+        (("--dataset", "d"), "go with --ledger"),
+        (("--apart", "--plot", "x.svg"), "--apart"),
+        (("--belief", "absent.json"), "Cannot read the belief"),
+        (("--value", "nothing"), "is not there"),
+    ],
+)
+def test_bad_requests_get_a_sentence_and_exit_code_2(cli, folder, arguments, message):
+    defaults = {"--belief": "belief.json", "--epsilon": "1", "--value": "activity"}
+    given = [
+        part for name, value in defaults.items() if name not in arguments for part in (name, value)
+    ]
+    ran = cli("release", "patient.csv", *given, *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_unknown_states_are_refused_before_release(cli, folder):
+    (folder / "strange.csv").write_text("activity\nrest\nfly\n")
+    ran = cli("release", "strange.csv", "--belief", "belief.json", "--epsilon", "1")
+    assert ran.code == 2
+    assert "'fly'" in ran.err
+
+
+def test_releasing_the_fitted_data_warns(cli, folder):
+    cli("fit", "patient.csv", *READ, "-o", "own.json")
+    ran = cli("release", "patient.csv", *READ, "--belief", "own.json", "--epsilon", "1")
+    assert ran.code == 0
+    assert "fitted on the data" in ran.err
