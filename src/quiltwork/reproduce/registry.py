@@ -25,6 +25,7 @@ from quiltwork.reproduce.result import Result
 
 MODULES = (
     "quiltwork.reproduce.experiments.noise",
+    "quiltwork.reproduce.experiments.time_series",
     "quiltwork.reproduce.experiments.geometric",
 )
 
