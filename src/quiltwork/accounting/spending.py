@@ -87,13 +87,8 @@ class Spending:
 
     def _check_what_the_theorem_needs(self) -> None:
         levels = self.per_point + self.per_pair + self.once
-        if self.composes_by == "joint-quilt":
-            if levels == 0:
-                raise InvalidInputError(
-                    "A release that composes by joint quilts needs its level for substituting one "
-                    "time point; give dp_epsilon, or an epsilon with composes_by='nothing'."
-                )
-        elif self.epsilon is None or levels != 0:
+        alone = self.composes_by != "joint-quilt"
+        if alone and (self.epsilon is None or levels != 0):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
                 "nothing else; give epsilon."

@@ -1,0 +1,164 @@
+"""The joint-quilt total: max over nodes of the min over quilts of charge plus influence.
+
+Every cell has an upper bound on its worst node. A release raises the bounds of the cells it
+touches by a simple sum; a cell is computed again only when its bound decides something. Cost of
+adding a release: the cells it touches. Cost of a total: the cells whose bound reaches it.
+
+Theorem: joint-quilt-accountant
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from quiltwork.accounting.cells import Cells
+from quiltwork.accounting.quilts import Quilt, best_quilt
+from quiltwork.accounting.spending import Spending
+from quiltwork.accounting.usage import Usage
+from quiltwork.accounting.view import FloatArray, IntArray, View
+from quiltwork.accounting.worst import Worst
+from quiltwork.exact import float_down, float_up
+from quiltwork.influence.families import TO_END
+
+_NEVER = -1
+
+
+@dataclass(eq=False)
+class Leakage:
+    """What a usage leaks under interval families; `plus` gives the next one.
+
+    `upper`, `size` and `tried` are kept per cell: a bound on its worst node, the largest nearby
+    set behind that bound, and how many quilts had been tried. `far` holds the cells where a
+    quilt reaching to an end of the series is best; they depend on releases anywhere.
+    """
+
+    cells: Cells
+    usage: Usage = field(default_factory=Usage)
+    upper: FloatArray = field(init=False)
+    size: IntArray = field(init=False)
+    tried: IntArray = field(init=False)
+    node: IntArray = field(init=False)
+    far: dict[int, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        count = len(self.cells)
+        self.version = self.cells.version
+        self.upper, self.size = np.full(count, np.inf), np.zeros(count, dtype=np.int64)
+        self.tried, self.node = np.full(count, _NEVER), self.cells.first.copy()
+        self.far = {}
+
+    def plus(self, spending: Spending) -> Leakage:
+        """Add a release. O(cells it touches) beside some copying."""
+        after = Leakage(self.cells, self.usage.plus(spending))
+        if self.version != self.cells.version:
+            return after
+        after.upper, after.size = self.upper.copy(), self.size.copy()
+        after.tried, after.node = self.tried.copy(), self.node.copy()
+        cells = self.cells.touched(spending.start, spending.stop)
+        points = np.minimum(self.size[cells], spending.stop - spending.start + 1)
+        raised = (
+            float_up(spending.per_point) * points
+            + float_up(spending.per_pair) * (points + 1)
+            + float_up(spending.once)
+        )
+        after.upper[cells] = (self.upper[cells] + raised) * (1 + 2.0**-50)
+        after.tried[cells] = _NEVER
+        return after
+
+    def fits(self, limit: Fraction) -> bool:
+        """Whether every node leaks at most `limit`."""
+        found = self._confirmed(float_down(limit))
+        return found is None or self._exactly(*found) <= limit
+
+    def worst(self) -> Worst:
+        """The worst node, its quilt and an exact bound on the leakage of all nodes."""
+        found = self._confirmed(-1.0)
+        if found is None:
+            return Worst(Fraction(0))
+        cell, quilt = found
+        view, node = self._view(cell), int(self.node[cell])
+        exact = self._exactly(cell, quilt)
+        separator = view.family.separator(node, quilt.left, quilt.right)
+        missing = view.missing(node, float_up(exact))
+        return Worst(exact, node, separator, quilt.influence, missing)
+
+    def _view(self, cell: int) -> View:
+        first, last = int(self.cells.first[cell]), int(self.cells.last[cell])
+        return View.around(self.usage, self.cells.table_of(cell).family, first, last)
+
+    def _keys(self) -> FloatArray:
+        """An upper bound for every cell: the group bound holds everywhere."""
+        if self.version != self.cells.version:
+            self._forget()
+        keys = self.upper.copy()
+        for cell, bound in self.far.items():
+            keys[cell] = bound
+        return np.minimum(keys, float_up(self.usage.total))
+
+    def _confirmed(self, enough: float) -> tuple[int, Quilt] | None:
+        """The cell with the largest bound, once no quilt lowers it; None if all are ≤ enough."""
+        while True:
+            keys = self._keys()
+            if not len(keys) or keys.max() <= enough:
+                return None
+            cell = int(keys.argmax())
+            table = self.cells.table_of(cell)
+            if self.tried[cell] != len(table.tried):
+                self._compute(cell, far=cell in self.far)
+                continue
+            view = self._view(cell)
+            value, quilt = best_quilt(view, int(self.node[cell]))
+            if value + 3 * view.error < keys[cell]:
+                if not view.sees(quilt.left, quilt.right):
+                    self.far[cell] = np.inf
+                table.tried.learn(quilt)
+            elif not self.cells.refine(cell):
+                return cell, quilt
+
+    def _compute(self, cell: int, far: bool) -> None:
+        """Bound the worst node of a cell by the quilts tried in its family."""
+        table, view = self.cells.table_of(cell), self._view(cell)
+        nodes = view.representatives(self.cells.nodes(cell), every=far)
+        values, choice = table.bounds(view, nodes, far)
+        worst = int(values.argmax())
+        bound = float(values[worst]) + view.error
+        self.node[cell], self.tried[cell] = nodes[worst], len(table.tried)
+        if far:
+            self.far[cell] = bound
+            return
+        self.upper[cell] = bound
+        used = np.unique(choice[choice >= 0])
+        left, right = table.tried.left[used], table.tried.right[used]
+        sizes = np.where((left == TO_END) | (right == TO_END), view.width, left + right + 1)
+        self.size[cell] = sizes.max(initial=0)
+
+    def _exactly(self, cell: int, quilt: Quilt) -> Fraction:
+        """The exact bound of the confirmed node, or of a node that ties with it in floats."""
+        group = self.usage.total
+        best = self._view(cell).exact(int(self.node[cell]), quilt)
+        threshold = float_down(min(best, group))
+        for other in np.flatnonzero(self._keys() > threshold):
+            if best >= group:
+                return group
+            best = max(best, self._exact_cell(int(other), threshold))
+        return min(best, group)
+
+    def _exact_cell(self, cell: int, threshold: float) -> Fraction:
+        """The largest exact bound among the nodes of a cell that may exceed the threshold."""
+        table, far = self.cells.table_of(cell), cell in self.far
+        view = self._view(cell)
+        nodes = view.representatives(self.cells.nodes(cell), every=far)
+        values, choice = table.bounds(view, nodes, far)
+        close = (values + view.error > threshold) & (choice >= 0)
+        if (values[choice < 0] > threshold).any():
+            return self.usage.total
+        tried, chosen = table.tried, choice[close]
+        return view.largest(
+            nodes[close], tried.left[chosen], tried.right[chosen], tried.influence[chosen]
+        )

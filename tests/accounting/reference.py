@@ -1,0 +1,82 @@
+"""Small chains computed from their definition: all paths, all quilts, no shortcuts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+
+def path_law(initial, transition, length):
+    """{path: probability} of all possible paths."""
+    law = {}
+    for path in itertools.product(range(len(transition)), repeat=length):
+        p = initial[path[0]]
+        for x, y in itertools.pairwise(path):
+            p = p * transition[x][y]
+        if p > 0:
+            law[path] = p
+    return law
+
+
+def influence(law, node, quilt):
+    """e(X_Q | X_node) by Definition 2.2 over possible states; 0/0 is skipped, x/0 is infinite."""
+    mass, joint = {}, {}
+    for path, p in law.items():
+        x, q = path[node - 1], tuple(path[j - 1] for j in quilt)
+        mass[x] = mass.get(x, 0) + p
+        joint[x, q] = joint.get((x, q), 0) + p
+    values = {q for _, q in joint}
+    worst = 0.0
+    for q in values:
+        conditional = [joint.get((x, q), 0) / mass[x] for x in mass]
+        if max(conditional) > 0:
+            if min(conditional) == 0:
+                return math.inf
+            worst = max(worst, math.log(max(conditional) / min(conditional)))
+    return worst
+
+
+def quilts(node, length):
+    """All minimal quilts of a chain: (quilt, first nearby node, last nearby node). Lemma 2.5."""
+    for left in [None, *range(1, node)]:
+        for right in [None, *range(node + 1, length + 1)]:
+            quilt = tuple(j for j in (left, right) if j is not None)
+            yield quilt, (left or 0) + 1, (right or length + 1) - 1
+
+
+def node_leakage(law, length, node, spendings):
+    """min over quilts of charge plus influence, for one node."""
+    if len({path[node - 1] for path in law}) == 1:
+        return 0.0
+    return min(
+        float(sum((s.cost(first, last) for s in spendings), Fraction(0)))
+        + influence(law, node, quilt)
+        for quilt, first, last in quilts(node, length)
+    )
+
+
+def total(law, length, spendings, nodes=None):
+    """The joint-quilt total over `nodes`, by brute force."""
+    return max(node_leakage(law, length, i, spendings) for i in nodes or range(1, length + 1))
+
+
+def chain_law(chain, length):
+    return path_law(chain.start.tolist(), chain.transition.tolist(), length)
+
+
+def random_chain(rng, size, shape):
+    """Integer weights with zeros, periodic, deterministic or absorbing."""
+    rows = rng.integers(1, 9, (size, size))
+    if shape == "sparse":
+        rows = rows * (rng.random((size, size)) < 0.6)
+    if shape == "periodic":
+        rows = rows * (np.add.outer(np.arange(size), np.arange(size)) % 2 == 1)
+    if shape == "deterministic":
+        rows = np.eye(size, dtype=int)[rng.integers(0, size, size)]
+    rows[rows.sum(axis=1) == 0, 0] = 1
+    start = rng.integers(0 if shape == "sparse" else 1, 5, size)
+    start[0] += start.sum() == 0
+    return start / start.sum(), rows / rows.sum(axis=1, keepdims=True)
