@@ -1,1 +1,26 @@
-"""To be described."""
+"""Influence: what the rest of the data betrays about one node, and the noise that this asks for.
+
+`quilt_families` is the one question every belief answers; `max_influence`, `calibrate` and
+`influence_curve` are built on it alone.
+"""
+
+from quiltwork.influence.calibration import Calibration, calibrate
+from quiltwork.influence.chains import cluster_family
+from quiltwork.influence.curve import InfluenceCurve, influence_curve
+from quiltwork.influence.profile import Profile, Run
+from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.quilts import max_influence
+
+__all__ = [
+    "Calibration",
+    "InfluenceCurve",
+    "InfluenceMethod",
+    "Profile",
+    "QuiltFamily",
+    "Run",
+    "calibrate",
+    "cluster_family",
+    "influence_curve",
+    "max_influence",
+    "quilt_families",
+]

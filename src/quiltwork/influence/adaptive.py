@@ -1,0 +1,60 @@
+"""How far to look: quilts are searched up to a reach that grows until nothing beyond can win.
+
+A quilt with a side farther than the reach has at least the nodes up to the reach nearby. Once
+these alone cost more than the worst node needs, the answer is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.beliefs import Belief
+from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.search import Cost, Found, Price, worst_node
+
+_FIRST_REACH = 16
+
+Families = Callable[[int], Iterator[QuiltFamily]]
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """One belief seen by one method, for a series of a given length."""
+
+    belief: Belief
+    length: int
+    method: InfluenceMethod
+
+    def families(self, reach: int) -> Iterator[QuiltFamily]:
+        """The families of the belief."""
+        return quilt_families(self.belief, self.length, reach, self.method)
+
+    def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[Found, int]:
+        """Return the node in `nodes` with the highest price and the reach that settled it."""
+        reach = _FIRST_REACH
+        while True:
+            answer = worst_node(self.families(reach), cost, price, nodes)
+            assert answer is not None  # noqa: S101  (families cover every node)
+            found, family = answer
+            if family.complete or found.price <= self._least_beyond(found, reach, cost, price):
+                return found, reach
+            reach *= 2
+
+    def _least_beyond(self, found: Found, reach: int, cost: Cost, price: Price) -> float:
+        """Return the least that a quilt with a side farther than `reach` can cost this node.
+
+        A side beyond which nothing costs anything more is better dropped altogether.
+        """
+        node, floor = found.node, np.inf
+        sides = (
+            (max(1, node - reach), node, 1, node),
+            (node, min(self.length, node + reach), node, self.length),
+        )
+        for start, stop, first, last in sides:
+            near, whole = cost(np.array([start, first]), np.array([stop, last])).tolist()
+            if near < whole:
+                floor = min(floor, float(price(np.array([near]), np.zeros(1))[0]))
+        return floor

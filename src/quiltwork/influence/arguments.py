@@ -1,0 +1,128 @@
+"""Reading what calibration and the influence curve are asked: lengths, methods, secrets, costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, ChainBox, as_beliefs
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.influence.adaptive import Outlook
+from quiltwork.influence.protocol import InfluenceMethod, IntArray
+from quiltwork.influence.search import Cost
+
+if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
+
+METHODS: tuple[str, ...] = get_args(InfluenceMethod)
+
+
+def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[Outlook, ...]:
+    """Return one outlook per belief, all for the same length.
+
+    Raises:
+        InvalidInputError: for bad beliefs, lengths and methods.
+        UnsupportedError: for a method that is not available here.
+    """
+    members = as_beliefs(beliefs)
+    points = read_length(members, length)
+    wanted = read_method(method)
+    return tuple(
+        Outlook(belief, points, default_method(belief) if wanted is None else wanted)
+        for belief in members
+    )
+
+
+def read_length(members: Sequence[Belief], length: Any) -> int:
+    """Return the number of nodes: given, or that of beliefs about fixed rows.
+
+    Of several independent subjects the longest decides: cutting a series shortens nearby sets and
+    removes nodes (`docs/theory/influence-curve.md`).
+    """
+    own = next((belief.length for belief in members if belief.length is not None), None)
+    if length is None:
+        if own is None:
+            raise InvalidInputError(
+                "length is missing; give the number of time points (a chain fits any length)."
+            )
+        return own
+    several = isinstance(length, (list, tuple, set, frozenset, np.ndarray))
+    lengths = list(length) if several else [length]
+    if not lengths:
+        raise InvalidInputError("The list of lengths is empty; give at least one.")
+    longest = max(integer(n, "length", 1) for n in lengths)
+    if own is not None and longest != own:
+        raise InvalidInputError(
+            f"length is {longest}, but the belief is about {own} rows; leave length out (None)."
+        )
+    return longest
+
+
+def read_method(method: Any) -> InfluenceMethod | None:
+    """Return a known method, or None for the best one per belief."""
+    if method is None or (isinstance(method, str) and method in METHODS):
+        return cast("InfluenceMethod | None", method)
+    if method == "optimal-scale":
+        raise UnsupportedError(
+            "method='optimal-scale' needs the exact leakage of a query, which is not available "
+            "here yet; use method='exact'."
+        )
+    raise InvalidInputError(f"method is {method!r}; choose one of {', '.join(METHODS)}, or None.")
+
+
+@singledispatch
+def default_method(belief: Belief) -> InfluenceMethod:
+    """Return the sharpest method that a belief allows."""
+    return "exact"
+
+
+@default_method.register
+def _(belief: ChainBox) -> InfluenceMethod:
+    return "approx"
+
+
+def read_secrets(secrets: Any, length: int) -> range:
+    """Return the protected nodes: start..stop inclusive, or all.
+
+    Raises:
+        InvalidInputError: if they do not fit the series.
+    """
+    if secrets is None:
+        return range(1, length + 1)
+    if not isinstance(secrets, (list, tuple)) or len(secrets) != 2:
+        raise InvalidInputError(
+            f"secrets must be (start, stop), the first and the last protected time point, not "
+            f"{secrets!r}."
+        )
+    start = integer(secrets[0], "The first protected time point", 1)
+    stop = integer(secrets[1], "The last protected time point", start)
+    if stop > length:
+        raise InvalidInputError(
+            f"The last protected time point is {stop}, but the series has {length}."
+        )
+    return range(start, stop + 1)
+
+
+def cost_of(query: Query | None, length: int) -> Cost:
+    """Return how far runs of nodes can move the query: by their number of nodes without one.
+
+    Raises:
+        InvalidInputError: if the query's window does not fit, or it is no query.
+    """
+    if query is None:
+        return number_of_nodes
+    if not hasattr(query, "change") or not hasattr(query, "window"):
+        raise InvalidInputError(
+            f"query is {query!r}; give one of quiltwork.queries, for example queries.histogram()."
+        )
+    query.window(length)
+    return lambda start, stop: query.change(start, stop, length)
+
+
+def number_of_nodes(start: IntArray, stop: IntArray) -> IntArray:
+    """The cost of a query that moves by at most 1 per node."""
+    return np.asarray(np.maximum(stop - start + 1, 0))

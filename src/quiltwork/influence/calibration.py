@@ -1,0 +1,223 @@
+"""Calibration: the least noise with which every protected node leaks at most ε.
+
+σ = max_θ max_i min_Q change(N)/(ε − e_θ(Q|i)), Algorithm 1 with the sharper cost of what is nearby
+(`docs/theory/influence-curve.md`). With the geometric or Laplace mechanism of scale σ on the
+integers of the query, every node leaks at most ε under every belief given.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork import files
+from quiltwork.beliefs import Belief
+from quiltwork.errors import QuiltworkWarning
+from quiltwork.exact import Number, float_down, float_up, positive_fraction
+from quiltwork.influence.adaptive import Outlook
+from quiltwork.influence.arguments import cost_of, outlooks, read_secrets
+from quiltwork.influence.profile import Profile, profile
+from quiltwork.influence.protocol import FloatArray, InfluenceMethod, IntArray
+from quiltwork.influence.search import Cost, Found
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quiltwork.queries.base import Query
+
+_SLACK = 1 + Fraction(1, 2**40)
+
+
+@dataclass(frozen=True)
+class ScaleFor:
+    """The price of a candidate is the noise it asks for: cost/(ε − e), +∞ where e ≥ ε."""
+
+    epsilon: Fraction
+
+    def __call__(self, cost: IntArray, influence: FloatArray) -> FloatArray:
+        """One scale per candidate."""
+        room = float_down(self.epsilon) - influence
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(room > 0, cost / room, np.inf)
+
+    def exactly(self, found: Found) -> Fraction:
+        """A scale at or above that of the candidate, and of every node found to need less.
+
+        Without influence it is exact; otherwise a relative 2^-40 covers the float comparisons
+        between nodes.
+        """
+        if found.influence == 0:
+            return found.cost / self.epsilon
+        scale = found.cost / (self.epsilon - Fraction(found.influence))
+        return Fraction(float_up(scale * _SLACK))
+
+
+@dataclass(frozen=True)
+class LeakAt:
+    """The price of a candidate is what it leaks at a given noise: cost/σ + e."""
+
+    level: float
+
+    def __call__(self, cost: IntArray, influence: FloatArray) -> FloatArray:
+        """One leakage per candidate."""
+        return np.asarray(cost * self.level + influence)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked: beliefs seen by methods, the cost of nearby nodes, the protected nodes."""
+
+    outlooks: tuple[Outlook, ...]
+    cost: Cost
+    nodes: range
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The noise scale and why it is needed.
+
+    Attributes:
+        scale: per unit of Lipschitz constant, or with a query the noise to add to its integers;
+            rounded up.
+        exact_scale: the same as a fraction at or above the least sufficient scale.
+        epsilon: as it was given.
+        node: a node that needs the most noise (1-based).
+        quilt: its best quilt; () is the empty one.
+        influence: the max-influence of that quilt, rounded up.
+        nearby: how many nodes the quilt leaves nearby.
+        change: how far they can move the query.
+        method: how influence was computed for the belief that decided.
+        belief: which belief decided, counted from 1.
+        length: of the series (the longest one).
+    """
+
+    scale: float
+    exact_scale: Fraction
+    epsilon: Number
+    node: int
+    quilt: tuple[int, ...]
+    influence: float
+    nearby: int
+    change: int
+    method: InfluenceMethod
+    belief: int
+    length: int
+    question: Question = field(repr=False, compare=False)
+
+    def per_node(self) -> Profile:
+        """Return the scale that each node needs, as runs of nodes with the same scale."""
+        level = positive_fraction(self.epsilon, "epsilon")
+        asked = self.question
+        return profile(asked.outlooks, asked.cost, ScaleFor(level), asked.nodes)
+
+    def explain(self) -> str:
+        """Say in a few lines which node needs this much noise and why."""
+        from quiltwork.influence.words import explain
+
+        return explain(self)
+
+    def to_json(self) -> str:
+        """Write the result as a document of schema `quiltwork/calibration`."""
+        return files.dump(
+            "calibration",
+            1,
+            {
+                "scale": self.scale,
+                "exact_scale": str(self.exact_scale),
+                "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+                "node": self.node,
+                "quilt": list(self.quilt),
+                "influence": self.influence,
+                "nearby": self.nearby,
+                "change": self.change,
+                "method": self.method,
+                "belief": self.belief,
+                "length": self.length,
+            },
+        )
+
+    def plot(self) -> Figure:
+        """Draw the scale that each node needs; needs the `plot` extra."""
+        from quiltwork.influence.plots import profile_figure
+
+        return profile_figure(self.per_node(), self.scale)
+
+
+def calibrate(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | None,
+    epsilon: Number,
+    method: str | None = None,
+    query: Query | None = None,
+    secrets: tuple[int, int] | None = None,
+) -> Calibration:
+    """Return the least noise scale with which every protected node leaks at most `epsilon`.
+
+    The cost does not grow with the length: O(k³·reach) for "exact", O(k³) for the bounds.
+
+    Theorem: docs/theory/influence-curve.md
+
+    Args:
+        beliefs: one belief or a list; the scale holds under each of them.
+        length: the number of time points; a list for independent subjects (the longest decides);
+            None for beliefs about fixed rows.
+        epsilon: what may be learnt about a node, > 0.
+        method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
+            or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
+            not protect correlated data). None: exact where the belief allows, else approx.
+        query: what will be asked; without one, any query that moves by at most 1 per node.
+        secrets: (start, stop), the protected nodes; all by default.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+        UnsupportedError: if the method says nothing about a belief.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[1, 0])
+    >>> found = calibrate(chain, length=100, epsilon=1)
+    >>> round(found.scale, 6), found.node, found.quilt
+    (12.934051, 8, (1, 13))
+    """
+    level = positive_fraction(epsilon, "epsilon")
+    seen = outlooks(beliefs, length, method)
+    points = seen[0].length
+    question = Question(seen, cost_of(query, points), read_secrets(secrets, points))
+    price = ScaleFor(level)
+    answers = [one.worst(question.cost, price, question.nodes)[0] for one in seen]
+    scales = [price.exactly(found) for found in answers]
+    index = max(range(len(scales)), key=scales.__getitem__)
+    found, scale = answers[index], scales[index]
+    if method == "entry":
+        _warn_of_entry(seen, question, scale)
+    return Calibration(
+        scale=float_up(scale),
+        exact_scale=scale,
+        epsilon=epsilon,
+        node=found.node,
+        quilt=found.quilt,
+        influence=found.influence,
+        nearby=found.nearby,
+        change=found.cost,
+        method=seen[index].method,
+        belief=index + 1,
+        length=points,
+        question=question,
+    )
+
+
+def _warn_of_entry(seen: tuple[Outlook, ...], question: Question, scale: Fraction) -> None:
+    honest = outlooks([one.belief for one in seen], seen[0].length, None)
+    price = LeakAt(float_up(1 / scale) if scale else 0.0)
+    leak = max(one.worst(question.cost, price, question.nodes)[0].price for one in honest)
+    warnings.warn(
+        f"method='entry' protects one time point as if it said nothing about the others. Under "
+        f"the belief given, noise of scale {float(scale):.6g} may leak up to {leak:.6g} about a "
+        f"time point.",
+        QuiltworkWarning,
+        stacklevel=3,
+    )

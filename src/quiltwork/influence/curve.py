@@ -1,0 +1,115 @@
+"""The influence curve: what a belief makes of any pure-DP mechanism.
+
+A mechanism that is x-DP for substituting one node leaks at most f(x) = max_i min_Q [|N|·x + e(Q|i)]
+about any node. f is concave with f(0) = 0, so f of a sum is at most the sum of the f's.
+
+Theorem: docs/theory/influence-curve.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quiltwork.beliefs import Belief
+from quiltwork.exact import Number, float_down, float_up, positive_fraction, to_fraction
+from quiltwork.influence.adaptive import Outlook
+from quiltwork.influence.arguments import number_of_nodes, outlooks
+from quiltwork.influence.calibration import LeakAt, ScaleFor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_SLACK = 2.0**-40
+
+
+@dataclass(frozen=True)
+class InfluenceCurve:
+    """Translates between the level of a DP mechanism and what it leaks under the beliefs.
+
+    Attributes:
+        length: of the series.
+        outlooks: the beliefs, each seen by a method.
+    """
+
+    length: int
+    outlooks: tuple[Outlook, ...]
+
+    def epsilon(self, dp_epsilon: Number) -> float:
+        """Return what a mechanism of this level leaks about a node, rounded up.
+
+        `dp_epsilon` is the level for *substituting* one time point; for several releases on the
+        whole series, the sum of their levels. 0 leaks 0.
+
+        Theorem: docs/theory/influence-curve.md
+        """
+        if to_fraction(dp_epsilon, "dp_epsilon") == 0:
+            return 0.0
+        level = float_up(positive_fraction(dp_epsilon, "dp_epsilon"))
+        nodes = range(1, self.length + 1)
+        price = LeakAt(level)
+        worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
+        return max(self._rounded_up(found.cost, level, found.influence) for found in worst)
+
+    @staticmethod
+    def _rounded_up(cost: int, level: float, influence: float) -> float:
+        if influence == 0 and cost <= 1:
+            return cost * level
+        return math.nextafter((cost * level + influence) * (1 + _SLACK), math.inf)
+
+    def dp_epsilon(self, epsilon: Number) -> float:
+        """Return the largest level whose leakage is at most `epsilon`, rounded down.
+
+        Theorem: docs/theory/influence-curve.md
+
+        Raises:
+            InvalidInputError: unless epsilon is a number > 0.
+        """
+        target = positive_fraction(epsilon, "epsilon")
+        nodes = range(1, self.length + 1)
+        price = ScaleFor(target)
+        worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
+        scale = max(price.exactly(found) for found in worst)
+        if scale == 0:
+            return math.inf
+        level, step = float_down(1 / scale), _SLACK
+        while self.epsilon(level) > target:
+            level, step = level * (1 - step), step * 2
+        return level
+
+    def plot(self) -> Figure:
+        """Draw the curve and the line of independent nodes; needs the `plot` extra."""
+        from quiltwork.influence.plots import curve_figure
+
+        return curve_figure(self)
+
+
+def influence_curve(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | None,
+    method: str | None = None,
+) -> InfluenceCurve:
+    """Return the influence curve of the beliefs, for any pure-DP mechanism on the whole series.
+
+    Each evaluation costs as much as a calibration and does not grow with the length.
+
+    Theorem: docs/theory/influence-curve.md
+
+    Args:
+        beliefs: one belief or a list; the curve holds under each of them.
+        length: as in `calibrate`.
+        method: as in `calibrate`.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+        UnsupportedError: if the method says nothing about a belief.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> curve = influence_curve(MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2]), 100)
+    >>> round(curve.epsilon(10 / 12.840186), 4)
+    4.2981
+    """
+    seen = outlooks(beliefs, length, method)
+    return InfluenceCurve(seen[0].length, seen)
