@@ -9,7 +9,10 @@ from typing import cast
 from quiltwork.demo.chapter import Chapter
 from quiltwork.report import note, page, section
 
-CHAPTERS = ("quiltwork.demo.counts:chapter",)
+CHAPTERS = (
+    "quiltwork.demo.series:chapter",
+    "quiltwork.demo.counts:chapter",
+)
 
 
 def chapters() -> Iterator[Chapter]:
@@ -27,7 +30,8 @@ def report(told: Sequence[Chapter]) -> str:
             "Limits.",
             "The true values on this page are shown because the people are simulated; with real "
             "data they never leave the machine. A guarantee holds for the rows, the query and the "
-            "ε named with it; every further release about the same people adds to what is known.",
+            "ε named with it, and for a series against the belief it was calibrated to; every "
+            "further release about the same people adds to what is known.",
         ),
         anchor="limits",
     )
