@@ -217,7 +217,10 @@ def test_real_power_readings_have_ten_gaps(shared_file):
 
 def test_real_activity_has_five_people_of_a_week(shared_file):
     series = read_series(
-        shared_file("data/activity_nhanes.csv.gz"), "state4", time="minute_of_record", subject="seqn"
+        shared_file("data/activity_nhanes.csv.gz"),
+        "state4",
+        time="minute_of_record",
+        subject="seqn",
     )
     assert series.states == (0, 1, 2, 3)
     assert series.lengths == (10_080,) * 5

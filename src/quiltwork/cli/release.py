@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -180,8 +181,14 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
         np.atleast_1d(np.asarray(part)).ravel()
         for part in (released.value, each.low, each.high, together.low, together.high)
     ]
+    places = _places(float(np.min(columns[2] - columns[1])))
     rows = [
-        [_label(cell), f"{value:.6g}", f"[{a:.6g}, {b:.6g}]", f"[{c:.6g}, {d:.6g}]"]
+        [
+            _label(cell),
+            f"{value:.{places}f}",
+            f"[{a:.{places}f}, {b:.{places}f}]",
+            f"[{c:.{places}f}, {d:.{places}f}]",
+        ]
         for cell, value, a, b, c, d in zip(released.cells, *columns, strict=True)
     ]
     level = f"{float(100 * confidence):g} %"
@@ -189,6 +196,11 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     header = ["cell", released.query.kind, f"{level} interval", "all at once"]
     shown = [row if many else row[:3] for row in rows]
     yield from text_table(header if many else header[:3], shown)
+
+
+def _places(width: float) -> int:
+    """Decimals that show an interval of this width to two digits; none for whole numbers."""
+    return max(0, 2 - math.ceil(math.log10(width))) if 0 < width < 10 and width % 1 else 0
 
 
 def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str]:
