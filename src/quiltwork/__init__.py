@@ -25,7 +25,10 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
     from quiltwork.beliefs import MarkovChain as MarkovChain
+    from quiltwork.counts import Consumer as Consumer
     from quiltwork.counts import GeometricMechanism as GeometricMechanism
+    from quiltwork.counts import constraint_matrix as constraint_matrix
+    from quiltwork.counts import optimal_mechanism as optimal_mechanism
     from quiltwork.influence import calibrate as calibrate
     from quiltwork.influence import influence_curve as influence_curve
     from quiltwork.influence import max_influence as max_influence
@@ -33,7 +36,12 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
 _ROOMS = {
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
-    "quiltwork.counts": ("GeometricMechanism",),
+    "quiltwork.counts": (
+        "GeometricMechanism",
+        "Consumer",
+        "optimal_mechanism",
+        "constraint_matrix",
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = ("queries", "release")  # the room release can be called like its main function

@@ -1,0 +1,100 @@
+"""Mechanisms as matrices of exact fractions: reading, privacy, repair, composition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import to_fraction
+
+FractionMatrix: TypeAlias = list[list[Fraction]]
+
+_ROUNDING = Fraction(1, 1 << 50)  # more than what floats move an entry by
+
+
+def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
+    """Read a stochastic matrix exactly: fractions as they are, floats as their binary value.
+
+    Raises:
+        InvalidInputError: if it is not a matrix of finite numbers.
+    """
+    rows = [list(row) for row in matrix] if _is_nested(matrix) else []
+    if len(rows) < 2 or len({len(row) for row in rows}) != 1:
+        raise InvalidInputError(f"{name} must be a matrix with one row per count, at least 2.")
+    return [
+        [
+            Fraction(float(entry))
+            if isinstance(entry, (float, np.floating))
+            else to_fraction(entry, name)
+            for entry in row
+        ]
+        for row in rows
+    ]
+
+
+def _is_nested(matrix: Any) -> bool:
+    return isinstance(matrix, (Sequence, np.ndarray)) and all(
+        isinstance(row, (Sequence, np.ndarray)) for row in matrix
+    )
+
+
+def compose(matrix: FractionMatrix, remap: FractionMatrix) -> FractionMatrix:
+    """Return y∘x: (y∘x)[i][r] = Σ_s x[i][s]·y[s][r], the mechanism x followed by the remap y."""
+    columns = list(zip(*remap, strict=True))
+    return [
+        [
+            sum((a * b for a, b in zip(row, column, strict=True) if a and b), Fraction(0))
+            for column in columns
+        ]
+        for row in matrix
+    ]
+
+
+def deterministic(mapping: Sequence[int]) -> FractionMatrix:
+    """Return a deterministic remap as a matrix of zeros and ones."""
+    size = len(mapping)
+    return [[Fraction(int(mapping[s] == r)) for r in range(size)] for s in range(size)]
+
+
+def expected_loss(matrix: FractionMatrix, costs: FractionMatrix) -> Fraction:
+    """Return Σ costs·x, with costs[i][r] = prior[i]·l(i, r)."""
+    pairs = zip(matrix, costs, strict=True)
+    return sum((x * c for row, cost in pairs for x, c in zip(row, cost, strict=True)), Fraction(0))
+
+
+def smallest_slack(matrix: FractionMatrix, alpha: Fraction) -> Fraction:
+    """Return the least x[i±1][r] − α·x[i][r]; negative if the mechanism is not α-private."""
+    return min(
+        min(b - alpha * a, a - alpha * b)
+        for above, below in pairwise(matrix)
+        for a, b in zip(above, below, strict=True)
+    )
+
+
+def make_stochastic(matrix: FractionMatrix) -> FractionMatrix:
+    """Clip at 0 and divide every row by its sum."""
+    clipped = [[max(Fraction(0), entry) for entry in row] for row in matrix]
+    return [[entry / sum(row) for entry in row] for row in clipped]
+
+
+def mix_until_private(matrix: FractionMatrix, alpha: Fraction) -> tuple[FractionMatrix, Fraction]:
+    """Mix with the uniform mechanism until neighbouring rows keep α, even as floats.
+
+    If x[i±1] ≥ α·x[i] fails by v at most, the share λ = v(n+1)/((1−α) + v(n+1)) of uniform noise
+    restores it. Returns the mechanism and λ. At α = 1 all rows become their average.
+    """
+    size = len(matrix)
+    if alpha == 0:
+        return matrix, Fraction(0)
+    if alpha == 1:
+        average = [sum(column, Fraction(0)) / size for column in zip(*matrix, strict=True)]
+        return [list(average) for _ in range(size)], Fraction(0)
+    violation = max(Fraction(0), -smallest_slack(matrix, alpha)) + _ROUNDING
+    share = violation * size / ((1 - alpha) + violation * size)
+    uniform = share / size
+    return [[(1 - share) * entry + uniform for entry in row] for row in matrix], share
