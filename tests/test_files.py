@@ -151,11 +151,17 @@ def _documents(folder: Path) -> Iterator[str]:
     yield qw.ChainBox([[0.8, 0.1], [0.3, 0.5]], [[0.9, 0.2], [0.5, 0.7]]).to_json()
     yield qw.Clusters(["a", "a", "b"]).to_json()
     yield beliefs_to_json([chain, qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])])
+    yield qw.calibrate(chain, 20, 1).to_json()
+    yield qw.release([0, 1] * 10, qw.queries.histogram(), chain, epsilon=1).to_json()
+    yield qw.GeometricMechanism(5, alpha=0.5).remap(qw.Consumer("uniform")).to_json()
+    belief = folder / "belief.json"
+    belief.write_text(chain.to_json(), encoding="utf-8")
     rows = folder / "rows.csv"
     rows.write_text("sex\nf\nm\n", encoding="utf-8")
     for arguments in (
         ["count", str(rows), "--by", "sex", "--epsilon", "1", "--categories-from-data"],
         ["count", "--value", "5", "--n", "9", "--epsilon", "1"],
+        ["calibrate", str(belief), "--length", "20", "--epsilon", "1", "--compare"],
         ["demo", "--output", str(folder / "demo")],
         ["reproduce", "--list"],
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],

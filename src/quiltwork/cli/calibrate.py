@@ -61,7 +61,10 @@ def calibrate(
     secrets: str | None,
     compare: bool,
 ) -> None:
-    """Find the noise scale under BELIEF files (several make a set: the worst of them counts)."""
+    """Find the noise scale that beliefs ask for.
+
+    Several BELIEF files make a set: the worst of them counts.
+    """
     from quiltwork import influence
 
     if window is not None and question is None:
