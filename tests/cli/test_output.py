@@ -69,3 +69,8 @@ def test_a_table_for_the_terminal_aligns():
         "bus     120",
     ]
     assert text_table(["a"], []) == ["a"]
+    assert text_table(["a", "b"], [["4 levels", "1e-9"], ["10", ""]]) == [
+        "a            b",
+        "4 levels  1e-9",
+        "10",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -72,4 +73,5 @@ def _shows_progress() -> bool:
 
 
 def _looks_numeric(cell: str) -> bool:
-    return cell[:1] in "+-−0123456789[" and cell != ""
+    """Tell numbers, fractions and intervals from text such as `4 levels`; a gap may be either."""
+    return re.fullmatch(r"[-+−\d.,e/%\[\] ]*", cell) is not None
