@@ -65,7 +65,7 @@ def test_a_table_for_the_terminal_aligns():
     lines = text_table(["mode", "count", "interval"], [["walk", 7, "[1, 13]"], ["bus", 120, ""]])
     assert [line.rstrip() for line in lines] == [
         "mode  count  interval",
-        "walk      7  [1, 13]",
+        "walk      7   [1, 13]",
         "bus     120",
     ]
     assert text_table(["a"], []) == ["a"]

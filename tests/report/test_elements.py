@@ -2,7 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from quiltwork.report import Html, bullets, code, facts, link, note, paragraph, section, table
+from quiltwork.report import (
+    Html,
+    bullets,
+    code,
+    facts,
+    folded,
+    link,
+    note,
+    paragraph,
+    section,
+    table,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,6 +24,7 @@ from quiltwork.report import Html, bullets, code, facts, link, note, paragraph, 
         lambda text: bullets([text]),
         lambda text: link(text, text),
         lambda text: note(text, text),
+        lambda text: folded(text, paragraph(text)),
         lambda text: facts({text: text}),
         lambda text: table(text, [text], [[text]]),
         lambda text: section(text, anchor=text),

@@ -40,6 +40,15 @@ def test_figures_tables_and_one_page(outcome, tmp_path):
     assert rows[1]["published"] == ""
 
 
+def test_a_long_table_is_folded_after_the_figures(outcome, tmp_path):
+    import dataclasses
+
+    rows = tuple(Row(f"row {i}", i) for i in range(30))
+    long = dataclasses.replace(outcome, result=dataclasses.replace(RESULT, rows=rows))
+    text = write_all([long], tmp_path)[0].read_text(encoding="utf-8")
+    assert text.index("<figure>") < text.index("All 30 values") < text.index("row 29")
+
+
 def test_pieces_for_the_documentation(outcome, tmp_path):
     written = write_docs([outcome], tmp_path)
     text = (tmp_path / "scales.md").read_text(encoding="utf-8")

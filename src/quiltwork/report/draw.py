@@ -88,23 +88,33 @@ def _interval_legend(chart: IntervalChart, left: float) -> str:
 
 
 def _lines(chart: LineChart) -> tuple[str, float]:
-    top, bottom, left, right = 16 + 20.0 * len(chart.series), 0.0, 74.0, 16.0
+    left, right = 74.0, 16.0
+    legend, legend_height = _line_legend(chart, left)
+    top = legend_height + 26
     bottom = top + 280
     xs = [x for one in chart.series for x, _ in one.points]
     ys = [y for one in chart.series for _, y in one.points]
     across = axis_for(xs, left, WIDTH - right, logarithmic=chart.log_x)
     up = axis_for(ys, bottom, top, logarithmic=chart.log_y, zero=not chart.log_y)
-    drawn = [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, WIDTH - right)]
-    drawn.append(_text(0, top - 8, chart.y_axis, css="small"))
+    drawn = [legend, _text(0, top - 10, chart.y_axis, css="small")]
+    drawn += [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, WIDTH - right)]
     for i, one in enumerate(chart.series):
-        colour = f"var(--c{1 + i % 5})"
         places = [(across.place(x), up.place(y)) for x, y in one.points]
-        drawn.append(_dots(places, colour) if one.marks else _path(places, colour))
-        y = 12 + 20.0 * i
-        sample = [(left, y), (left + 22, y)]
-        drawn.append(_dots([(left + 11, y)], colour) if one.marks else _path(sample, colour))
-        drawn.append(_text(left + 30, y + 4.5, one.name, css="small"))
+        drawn.append(_dots(places, i) if one.marks else _path(places, i))
     return "".join(drawn), bottom + 44
+
+
+def _line_legend(chart: LineChart, left: float) -> tuple[str, float]:
+    """Name the series, as many on a row as fit; return the drawing and its height."""
+    drawn, x, y = [], left, 12.0
+    for i, one in enumerate(chart.series):
+        width = 30 + _LETTER * len(one.name) + 18
+        if x > left and x + width > WIDTH:
+            x, y = left, y + 20
+        sample = _dots([(x + 11, y)], i) if one.marks else _path([(x, y), (x + 22, y)], i)
+        drawn += [sample, _text(x + 30, y + 4.5, one.name, css="small")]
+        x += width
+    return "".join(drawn), y + 12
 
 
 def _matrix(chart: MatrixChart) -> tuple[str, float]:
@@ -155,15 +165,20 @@ def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def _path(places: list[tuple[float, float]], colour: str) -> str:
+def _path(places: list[tuple[float, float]], series: int) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return f'<polyline class="line" style="stroke:{colour}" points="{points}"/>'
+    return f'<polyline class="line" style="stroke:{_colour(series)}" points="{points}"/>'
 
 
-def _dots(places: list[tuple[float, float]], colour: str) -> str:
+def _dots(places: list[tuple[float, float]], series: int) -> str:
     return "".join(
-        f'<circle style="fill:{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places
+        f'<circle style="fill:{_colour(series)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
+        for x, y in places
     )
+
+
+def _colour(series: int) -> str:
+    return f"var(--c{1 + series % 5})"
 
 
 def _diamond(x: float, y: float) -> str:

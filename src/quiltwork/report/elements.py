@@ -57,6 +57,11 @@ def note(title: str, content: object) -> Html:
     return Html(f'<aside class="note"><strong>{escaped(title)}</strong> {escaped(content)}</aside>')
 
 
+def folded(summary: str, *parts: Html) -> Html:
+    """Write what a reader may open: a long table, a detail."""
+    return Html(f"<details><summary>{escaped(summary)}</summary>\n{joined(parts).text}\n</details>")
+
+
 def facts(values: Mapping[str, object]) -> Html:
     """Write a few key figures with their names."""
     items = "".join(

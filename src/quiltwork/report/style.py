@@ -55,6 +55,7 @@ th{font-weight:600;border-bottom-color:var(--muted)}
 .facts dd{margin:0;font-size:1.05rem;font-weight:600;line-height:1.35}
 .note{border-left:3px solid var(--c2);background:var(--panel);padding:.7rem 1rem;margin:1.1rem 0;
   border-radius:0 .5rem .5rem 0}
+details{margin:1rem 0}summary{cursor:pointer;color:var(--c1)}
 figure{margin:1.4rem 0}
 figure svg,figure img{width:100%;height:auto;display:block}
 .figure-title{font-weight:600;margin:0 0 .3rem}

@@ -11,6 +11,7 @@ from quiltwork.report import (
     Html,
     code,
     figure,
+    folded,
     joined,
     link,
     page,
@@ -23,6 +24,8 @@ from quiltwork.report.plots import available, png
 from quiltwork.reproduce.result import Row, Value
 from quiltwork.reproduce.runner import Outcome
 
+LONG = 20
+"""Tables with more rows than this are folded on the page."""
 HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 
 
@@ -112,21 +115,28 @@ def _section(outcome: Outcome) -> Html:
     shown = [_shown(row) for row in outcome.result.rows]
     used = _used_columns(shown)
     downloads = [f"{stem}.csv", *(f"{stem}-{sheet.name}.csv" for sheet in outcome.result.sheets)]
+    values = table(
+        f"{outcome.experiment.item} ({outcome.size}"
+        f"{': ' + parameters if parameters else ''}; {outcome.seconds:.3g} s)",
+        [HEADER[i] for i in used],
+        [[row[i] for i in used] for row in shown],
+    )
     return section(
         outcome.experiment.title,
         paragraph(outcome.result.summary),
-        table(
-            f"{outcome.experiment.item} ({outcome.size}"
-            f"{': ' + parameters if parameters else ''}; {outcome.seconds:.3g} s)",
-            [HEADER[i] for i in used],
-            [[row[i] for i in used] for row in shown],
-        ),
-        *(figure(drawing.chart) for drawing in outcome.result.figures),
+        *_in_order(values, len(shown), [figure(one.chart) for one in outcome.result.figures]),
         paragraph(joined([Html("Files:"), *(link(name, name) for name in downloads)])),
         paragraph("To compute it again:"),
         code(f"quiltwork reproduce {stem}{_flag(outcome)} --fresh"),
         anchor=stem,
     )
+
+
+def _in_order(values: Html, rows: int, figures: list[Html]) -> list[Html]:
+    """Put a short table before its figures; fold a long one away after them."""
+    if rows <= LONG:
+        return [values, *figures]
+    return [*figures, folded(f"All {rows} values", values)]
 
 
 def _flag(outcome: Outcome) -> str:
