@@ -76,6 +76,12 @@ def smallest_slack(matrix: FractionMatrix, alpha: Fraction) -> Fraction:
     )
 
 
+def is_private(matrix: FractionMatrix, alpha: Fraction) -> bool:
+    """Whether neighbouring rows keep the ratio α exactly and every row is a distribution."""
+    rows_add_up = all(sum(row) == 1 and min(row) >= 0 for row in matrix)
+    return rows_add_up and smallest_slack(matrix, alpha) >= 0
+
+
 def make_stochastic(matrix: FractionMatrix) -> FractionMatrix:
     """Clip at 0 and divide every row by its sum."""
     clipped = [[max(Fraction(0), entry) for entry in row] for row in matrix]

@@ -121,7 +121,7 @@ class GeometricMechanism:
         >>> GeometricMechanism(5, alpha=0.5).probability(2, 0)
         Fraction(1, 6)
         """
-        value, answer = self._read_count(count), integer(response, "response", -(2**62))
+        value, answer = self.read_count(count), integer(response, "response", -(2**62))
         if unbounded:
             self._refuse_unbounded_coin()
         elif not 0 <= answer <= self.n:
@@ -146,7 +146,7 @@ class GeometricMechanism:
             NotPrivateError: at α = 0, which would publish the count itself.
             InvalidInputError: if the count is no integer in 0..n.
         """
-        value = self._read_count(count)
+        value = self.read_count(count)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(
                 "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."
@@ -194,7 +194,8 @@ class GeometricMechanism:
 
         return optimal_remap(self, consumer)
 
-    def _read_count(self, count: int) -> int:
+    def read_count(self, count: int) -> int:
+        """Return the count as an integer in 0..n, or refuse it."""
         value = integer(count, "count", 0)
         if value > self.n:
             raise InvalidInputError(

@@ -10,25 +10,30 @@ Theorem: consumer-program
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumer import Consumer
+from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.exact_matrix import (
     FractionMatrix,
     expected_loss,
     make_stochastic,
     mix_until_private,
-    smallest_slack,
 )
-from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.losses import FloatArray
 from quiltwork.counts.monotonicity import Universality
 from quiltwork.counts.refinement import SparseRows, solve_precisely
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
+
+Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 LARGEST_PROGRAM = 80
 
@@ -73,6 +78,31 @@ class OptimalMechanism:
     certificate: Certificate
     universality: Universality
 
+    def release(
+        self,
+        count: int,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+    ) -> int:
+        """Draw one answer from the exact mechanism; debited first where there is a ledger."""
+        value = integer(count, "count", 0)
+        if value >= len(self.exact):
+            raise InvalidInputError(
+                f"count must lie in 0..{len(self.exact) - 1}, not {count!r}; is n right?"
+            )
+        if self.certificate.alpha == 0:
+            raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
+        record = {
+            "mechanism": "consumer's program",
+            "n": len(self.exact) - 1,
+            "alpha": str(self.certificate.alpha),
+            "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
+        }
+        return draw_paid(
+            ledger, dataset, key, record, lambda: draw_index(self.exact[value]), str, int
+        )
+
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:
     """Solve the consumer's program.
@@ -112,57 +142,61 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     )
 
 
-def solve(costs: FractionMatrix, alpha: Fraction) -> tuple[FractionMatrix, list[Fraction]]:
+def solve(
+    costs: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
+) -> tuple[FractionMatrix, list[Fraction]]:
     """Return (mechanism, duals) of the program with objective Σ costs·x, precise to about 1e-16.
 
-    The duals belong to `standard_form`'s rows: first the privacy constraints, then the row sums.
+    `pairs` are the neighbouring inputs: successive counts unless told otherwise. The duals belong
+    to `standard_form`'s rows.
     """
-    size = len(costs)
-    form = standard_form(size, alpha)
+    inputs, answers = len(costs), len(costs[0])
+    form = standard_form(inputs, answers, alpha, _neighbours(costs, pairs))
     flat = [cost for row in costs for cost in row]
-    slack_costs = [Fraction(0)] * (form.width - size * size)
-    sides = [Fraction(0)] * (len(form.rows) - size) + [Fraction(1)] * size
+    slack_costs = [Fraction(0)] * (form.width - len(flat))
+    sides = [Fraction(0)] * (len(form.rows) - inputs) + [Fraction(1)] * inputs
     solution = solve_precisely(flat + slack_costs, form, sides)
-    matrix = [solution.primal[i * size : (i + 1) * size] for i in range(size)]
+    matrix = [solution.primal[i * answers : (i + 1) * answers] for i in range(inputs)]
     return matrix, solution.dual
 
 
-def standard_form(size: int, alpha: Fraction) -> SparseRows:
-    """Return the equations: α·x[i+1][r] − x[i][r] + slack = 0, its mirror, and Σ_r x[i][r] = 1.
+def standard_form(inputs: int, answers: int, alpha: Fraction, pairs: Pairs) -> SparseRows:
+    """Return the equations α·x[j][r] − x[i][r] + slack = 0, its mirror, and Σ_r x[i][r] = 1.
 
-    In (3) and (4) of the paper, i runs over 0..n−1 and r over 0..n.
+    For counts, pairs are (i, i+1) with i in 0..n−1 while r runs over all of 0..n; the paper prints
+    these two sets the other way round.
     """
     rows: list[tuple[tuple[int, Fraction], ...]] = []
-    for i in range(size - 1):
-        for r in range(size):
-            here, below = i * size + r, (i + 1) * size + r
-            for small, large in ((below, here), (here, below)):
-                slack = size * size + len(rows)
+    for i, j in pairs:
+        for r in range(answers):
+            here, there = i * answers + r, j * answers + r
+            for small, large in ((there, here), (here, there)):
+                slack = inputs * answers + len(rows)
                 rows.append(((small, alpha), (large, Fraction(-1)), (slack, Fraction(1))))
     slacks = len(rows)
-    rows += [tuple((i * size + r, Fraction(1)) for r in range(size)) for i in range(size)]
-    return SparseRows(tuple(rows), size * size + slacks)
+    one = Fraction(1)
+    rows += [tuple((i * answers + r, one) for r in range(answers)) for i in range(inputs)]
+    return SparseRows(tuple(rows), inputs * answers + slacks)
 
 
-def lagrange_bound(costs: FractionMatrix, duals: list[Fraction], alpha: Fraction) -> Fraction:
+def lagrange_bound(
+    costs: FractionMatrix, duals: list[Fraction], alpha: Fraction, pairs: Pairs | None = None
+) -> Fraction:
     """Return a number that the loss of no α-private mechanism goes below, for any duals.
 
     Multipliers m = max(0, −dual) ≥ 0 of the privacy constraints A·x ≤ 0 give, for a private x,
     Σ costs·x ≥ Σ costs·x + m·(A·x), and since rows of x add up to 1 that is at least
     Σ_i min_r (costs + Aᵀm)[i][r].
     """
-    size = len(costs)
     reduced = [list(row) for row in costs]
     multipliers = iter([max(Fraction(0), -dual) for dual in duals])
-    for i in range(size - 1):
-        for r in range(size):
+    for i, j in _neighbours(costs, pairs):
+        for r in range(len(costs[0])):
             falling, rising = next(multipliers), next(multipliers)
             reduced[i][r] += alpha * rising - falling
-            reduced[i + 1][r] += alpha * falling - rising
+            reduced[j][r] += alpha * falling - rising
     return sum((min(row) for row in reduced), Fraction(0))
 
 
-def check_private(matrix: FractionMatrix, alpha: Fraction) -> bool:
-    """Whether neighbouring rows keep the ratio α exactly and every row is a distribution."""
-    rows_add_up = all(sum(row) == 1 and min(row) >= 0 for row in matrix)
-    return rows_add_up and smallest_slack(matrix, alpha) >= 0
+def _neighbours(costs: FractionMatrix, pairs: Pairs | None) -> Pairs:
+    return [(i, i + 1) for i in range(len(costs) - 1)] if pairs is None else pairs

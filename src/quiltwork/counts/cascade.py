@@ -1,0 +1,166 @@
+"""The same count for several recipients, each at its own privacy level, safe against collusion.
+
+Drawing fresh noise for each would let recipients average it away. Here the least private answer is
+drawn first and every further one is made from the previous one: with ratios α ≤ β, adding nothing
+with probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwise turns α-geometric noise into
+β-geometric noise, exactly. All answers together are a post-processing of the first, so colluding
+recipients learn no more than the least private of them, and the release costs that level once.
+Cost: one draw per level.
+
+Theorem: several-levels
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from quiltwork import files
+from quiltwork.counts.choice import draw_index
+from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.derivation import derive
+from quiltwork.counts.exact_matrix import FractionMatrix
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.levels import read_level
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number
+from quiltwork.noise import TwoSidedGeometric
+
+
+@dataclass(frozen=True)
+class LevelledCount:
+    """One count at several levels.
+
+    Attributes:
+        n: the largest possible count.
+        alphas: the levels, least private first.
+        noisy: the unbounded answer of each level, in the same order.
+        dp_epsilon: what all of them cost together: the level of the first.
+    """
+
+    n: int
+    alphas: tuple[Fraction, ...]
+    noisy: tuple[int, ...]
+    dp_epsilon: Fraction
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The answers within 0..n: what each recipient gets."""
+        return tuple(min(max(value, 0), self.n) for value in self.noisy)
+
+    def to_json(self) -> str:
+        """Return the answers as a document of schema `quiltwork/levelled-count`."""
+        body = {
+            "n": self.n,
+            "alphas": [str(alpha) for alpha in self.alphas],
+            "noisy": list(self.noisy),
+            "dp_epsilon": str(self.dp_epsilon),
+        }
+        return files.dump("levelled-count", 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> LevelledCount:
+        """Read the answers back from `to_json`."""
+        body = files.load(text, "levelled-count", (1,))
+        return cls(
+            body["n"],
+            tuple(Fraction(alpha) for alpha in body["alphas"]),
+            tuple(body["noisy"]),
+            Fraction(body["dp_epsilon"]),
+        )
+
+
+def release_levels(
+    count: int,
+    n: int,
+    alphas: Sequence[Number] | None = None,
+    epsilons: Sequence[Number] | None = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    key: str | None = None,
+) -> LevelledCount:
+    """Release one count at several levels, debiting only the least private one.
+
+    Give the levels from the least private to the most private: rising `alphas` or falling
+    `epsilons`.
+
+    Raises:
+        InvalidInputError: if levels are missing, out of order or outside (0, 1).
+
+    >>> answer = release_levels(40, 100, epsilons=[2, 1, 0.5])
+    >>> len(answer.values), float(answer.dp_epsilon)
+    (3, 2.0)
+
+    Theorem: several-levels
+    """
+    levels = _read_levels(alphas, epsilons)
+    first = GeometricMechanism(n, alpha=levels[0][0])
+    ratios, cost = tuple(ratio for ratio, _ in levels), levels[0][1]
+    assert cost is not None  # noqa: S101  (α = 0 was refused)
+
+    def draw() -> LevelledCount:
+        noisy = [first.release(count, unbounded=True)]
+        for before, after in pairwise(ratios):
+            noisy.append(noisy[-1] + draw_step(before, after))
+        return LevelledCount(first.n, ratios, tuple(noisy), cost)
+
+    first.read_count(count)
+    record = {
+        "mechanism": "geometric at several levels",
+        "n": first.n,
+        "alphas": [str(ratio) for ratio in ratios],
+        "dp_epsilon": str(cost),
+    }
+    return draw_paid(
+        ledger, dataset, key, record, draw, LevelledCount.to_json, LevelledCount.from_json
+    )
+
+
+def nothing_added(before: Fraction, after: Fraction) -> Fraction:
+    """Return ρ, the probability that the step from ratio `before` to `after` adds nothing.
+
+    >>> nothing_added(Fraction(1, 4), Fraction(1, 2))
+    Fraction(2, 9)
+    """
+    return before * (1 - after) ** 2 / (after * (1 - before) ** 2)
+
+
+def draw_step(before: Fraction, after: Fraction) -> int:
+    """Draw the noise that turns `before`-geometric into `after`-geometric noise."""
+    stay = nothing_added(before, after)
+    if draw_index([stay, 1 - stay]) == 0:
+        return 0
+    return TwoSidedGeometric.from_alpha(after).draw_one()
+
+
+def step_matrix(n: int, before: Number, after: Number) -> FractionMatrix:
+    """Return the remap that makes G at level `after` out of G at level `before`, within 0..n."""
+    private = GeometricMechanism(n, alpha=after).matrix(exact=True)
+    derivation = derive(private, before)
+    if not derivation.derivable:
+        raise InvalidInputError(
+            f"Level {after} is less private than {before}: {derivation.detail}."
+        )
+    return derivation.remap
+
+
+def _read_levels(
+    alphas: Sequence[Number] | None, epsilons: Sequence[Number] | None
+) -> list[tuple[Fraction, Fraction | None]]:
+    if (alphas is None) == (epsilons is None):
+        raise InvalidInputError("Give the levels once: alphas=[…] or epsilons=[…].")
+    if alphas is not None:
+        levels = [read_level(alpha, None) for alpha in alphas]
+    else:
+        levels = [read_level(None, epsilon) for epsilon in epsilons or ()]
+    if not levels or any(not 0 < ratio < 1 for ratio, _ in levels):
+        raise InvalidInputError("Give at least one level, each with 0 < alpha < 1.")
+    if any(before > after for (before, _), (after, _) in pairwise(levels)):
+        raise InvalidInputError(
+            "List the levels from the least private to the most private: rising alphas or "
+            "falling epsilons."
+        )
+    return levels
