@@ -5,19 +5,22 @@ Theorem: influence-curve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from fractions import Fraction
 from typing import Any
+
+_NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
 
 
 def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction:
     """Return the largest dp_epsilon, for substituting one person, that keeps `beliefs` at ε.
 
     Under `Clusters` it is ε divided by the largest cluster; under independence it is ε.
+
+    Raises:
+        InvalidInputError: if the beliefs are about another number of people.
     """
-    from quiltwork.beliefs import Clusters
     from quiltwork.influence import influence_curve
 
-    members = beliefs if isinstance(beliefs, Sequence) else [beliefs]
-    length = None if all(isinstance(member, Clusters) for member in members) else people
-    return Fraction(influence_curve(beliefs, length).dp_epsilon(epsilon))
+    level = influence_curve(beliefs, people).dp_epsilon(epsilon)
+    return _NOTHING_SECRET if math.isinf(level) else Fraction(level)

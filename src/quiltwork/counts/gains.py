@@ -1,0 +1,103 @@
+"""What a consumer gains by its own reading of a count, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from quiltwork.counts.consumer import Consumer
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.remap import Remap
+from quiltwork.exact import float_up
+
+_STEPS = 24
+_LARGEST_EPSILON = 60.0
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the optimal remap is worth to one consumer.
+
+    Attributes:
+        remap: the consumer's optimal remap.
+        prior_loss: the least expected loss without any release, from the prior alone.
+        equivalent_epsilon: the ε at which answers at face value would serve it as well; None if
+            none up to 60 does.
+    """
+
+    remap: Remap
+    prior_loss: float
+    equivalent_epsilon: float | None
+    epsilon: float
+
+    @property
+    def saved(self) -> float:
+        """The share of the face-value loss that the remap saves."""
+        face = self.remap.face_value_loss
+        return 1 - self.remap.expected_loss / face if face else 0.0
+
+    def explain(self) -> list[str]:
+        """Say it in a few lines."""
+        remap = self.remap
+        changed = sum(i != r for i, r in enumerate(remap.mapping))
+        lines = [
+            f"{remap.loss_name} loss, counts 0..{remap.n}, epsilon = {self.epsilon:.6g}",
+            f"expected loss without any release: {self.prior_loss:.6g}",
+            f"expected loss at face value:       {remap.face_value_loss:.6g}",
+            f"expected loss after the remap:     {remap.expected_loss:.6g}"
+            f" ({100 * self.saved:.1f} % less than at face value)",
+            f"the remap changes {changed} of {remap.n + 1} answers",
+        ]
+        if self.equivalent_epsilon is not None:
+            lines.append(
+                "at face value, the same loss would take epsilon = "
+                f"{self.equivalent_epsilon:.4g}: {self.equivalent_epsilon / self.epsilon:.3g} "
+                "times the privacy budget"
+            )
+        lines.append(_verdict(remap))
+        return lines
+
+
+def _verdict(remap: Remap) -> str:
+    condition = remap.universality
+    if condition.condition == "monotone":
+        return "no mechanism of this privacy level serves this consumer better (monotone loss)"
+    if condition.condition == "single crossing":
+        return (
+            "no mechanism of this privacy level serves this consumer better (the loss is not "
+            f"monotone, {condition.detail}, but single-crossing)"
+        )
+    if condition.condition == "not decided":
+        return "whether another mechanism could serve this consumer better was not decided"
+    return (
+        f"the loss is not monotone: {condition.detail}; another mechanism may serve this consumer "
+        "better, see optimal_mechanism"
+    )
+
+
+def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
+    """Compute what the remap is worth; about 25 remaps of cost each."""
+    remap = mechanism.remap(consumer)
+    blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
+    level = mechanism.dp_epsilon or Fraction(0)
+    return Gain(
+        remap,
+        blind.expected_loss,
+        _equivalent(mechanism.n, consumer, remap.expected_loss, float(level)),
+        float_up(level),
+    )
+
+
+def _equivalent(n: int, consumer: Consumer, target: float, epsilon: float) -> float | None:
+    """Return the least ε at which face value reaches the target loss, by bisection."""
+
+    def face(level: float) -> float:
+        return GeometricMechanism(n, epsilon=level).remap(consumer).face_value_loss
+
+    low, high = epsilon, _LARGEST_EPSILON
+    if not 0 < low < high or target <= 0 or face(high) > target:
+        return None
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if face(middle) <= target else (middle, high)
+    return high
