@@ -14,6 +14,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Counts": {
         "count": "quiltwork.cli.count:count",
+        "remap": "quiltwork.cli.remap:remap",
     },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",

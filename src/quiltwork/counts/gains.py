@@ -12,6 +12,7 @@ from quiltwork.exact import float_up
 
 _STEPS = 24
 _LARGEST_EPSILON = 60.0
+_LARGEST_SEARCH = 20_000
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Gain:
         remap: the consumer's optimal remap.
         prior_loss: the least expected loss without any release, from the prior alone.
         equivalent_epsilon: the ε at which answers at face value would serve it as well; None if
-            none up to 60 does.
+            none up to 60 does, or n is above 20,000.
     """
 
     remap: Remap
@@ -49,10 +50,10 @@ class Gain:
             f"the remap changes {changed} of {remap.n + 1} answers",
         ]
         if self.equivalent_epsilon is not None:
+            more = 100 * (self.equivalent_epsilon / self.epsilon - 1)
             lines.append(
                 "at face value, the same loss would take epsilon = "
-                f"{self.equivalent_epsilon:.4g}: {self.equivalent_epsilon / self.epsilon:.3g} "
-                "times the privacy budget"
+                f"{self.equivalent_epsilon:.4g}: {more:.1f} % more privacy budget"
             )
         lines.append(_verdict(remap))
         return lines
@@ -95,7 +96,7 @@ def _equivalent(n: int, consumer: Consumer, target: float, epsilon: float) -> fl
         return GeometricMechanism(n, epsilon=level).remap(consumer).face_value_loss
 
     low, high = epsilon, _LARGEST_EPSILON
-    if not 0 < low < high or target <= 0 or face(high) > target:
+    if n > _LARGEST_SEARCH or not 0 < low < high or target <= 0 or face(high) > target:
         return None
     for _ in range(_STEPS):
         middle = (low * high) ** 0.5

@@ -1,0 +1,114 @@
+"""Priors and losses as text: names with parameters, or files."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from quiltwork.errors import InvalidInputError
+
+_PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
+
+
+def read_prior_text(text: str, n: int) -> Any:
+    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior.
+
+    Raises:
+        InvalidInputError: if it is none of these.
+    """
+    kind, _, rest = text.partition(":")
+    if text == "uniform":
+        return text
+    if kind in ("binomial", "poisson"):
+        return _distribution(kind, _number(rest, text), n)
+    if kind == "earlier":
+        return _earlier(rest, n, text)
+    if kind == "chain":
+        return _chain(rest, text)
+    return [cell for row in _numbers(text, _PRIORS) for cell in row]
+
+
+def read_loss_text(text: str) -> Any:
+    """Turn a loss's name or a file with a matrix into a loss."""
+    from quiltwork.counts.losses import read_loss
+
+    if text.partition(":")[0] in ("absolute", "squared", "binary", "power", "asymmetric"):
+        return read_loss(text)
+    return read_loss(
+        _numbers(text, "absolute, squared, binary, power:Q, asymmetric:UNDER:OVER or a file")
+    )
+
+
+def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
+    from scipy import stats
+
+    value = float(parameter)
+    if kind == "binomial" and 0 <= value <= 1:
+        return stats.binom(n, value)
+    if kind == "poisson" and value > 0:
+        return stats.poisson(value)
+    wanted = "a probability" if kind == "binomial" else "a mean > 0"
+    raise InvalidInputError(f"{kind}:{parameter} needs {wanted}.")
+
+
+def _earlier(rest: str, n: int, text: str) -> Any:
+    from quiltwork.counts.learning import learn_from_release
+    from quiltwork.counts.levels import alpha_for_epsilon
+
+    value, _, epsilon = rest.partition(":")
+    level = alpha_for_epsilon(_number(epsilon, text))
+    return learn_from_release(int(_number(value, text)), n, level)
+
+
+def _chain(rest: str, text: str) -> Any:
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.counts.priors import ChainCounts
+
+    path, _, state = rest.rpartition(":")
+    if not path:
+        raise InvalidInputError(f"Cannot read the prior {text!r}; write chain:FILE:STATE.")
+    chain = MarkovChain.from_json(_text(path))
+    named = {str(label): label for label in chain.states}
+    if state not in named:
+        raise InvalidInputError(f"The chain has no state {state!r}; it has {', '.join(named)}.")
+    return ChainCounts(chain, named[state])
+
+
+def _numbers(path: str, known: str) -> list[list[Fraction]]:
+    """Read a file of numbers: JSON lists, or lines with commas; a header line is skipped."""
+    if not Path(path).exists():
+        raise InvalidInputError(f"{path!r} is no file and none of: {known}.")
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        rows = json.loads(text)
+        rows = rows if rows and isinstance(rows[0], list) else [rows]
+        return [[_number(str(cell), path) for cell in row] for row in rows]
+    lines = [line for line in text.splitlines() if line.strip()]
+    if lines and not _is_number(lines[0].split(",")[0]):
+        lines = lines[1:]
+    return [[_number(cell, path) for cell in line.split(",")] for line in lines]
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{path!r} is not UTF-8 text.") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        return False
+    return True
+
+
+def _number(text: str, where: str) -> Fraction:
+    if not _is_number(text):
+        raise InvalidInputError(f"{text!r} in {where!r} is not a number such as 1, 0.5 or 1/3.")
+    return Fraction(text.strip())

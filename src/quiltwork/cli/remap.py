@@ -1,0 +1,199 @@
+"""`quiltwork remap`: read released counts as one consumer's prior and loss advise."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.consumer import read_loss_text, read_prior_text
+from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.counts.gains import Gain
+    from quiltwork.counts.remap import Remap
+
+_MOST_SHOWN = 40
+
+
+@command(
+    example="""
+    quiltwork remap --n 100 --epsilon 0.5 --prior binomial:0.1 --value 14 --value 0
+    quiltwork remap --n 5 --alpha 1/2 --prior prior.csv --loss power:3/2 --plot heat.png
+    quiltwork remap released.csv --column count --n 1000 --epsilon 1 \\
+        --prior poisson:30 --loss asymmetric:3:1 --output read.csv
+    """
+)
+@click.argument("file", required=False)
+@click.option("--column", metavar="NAME", help="With FILE: the column of released counts.")
+@click.option("--value", "values", multiple=True, type=int, help="A released count; repeatable.")
+@click.option("--n", type=int, required=True, help="The number of people: counts lie in 0..n.")
+@click.option("--epsilon", type=exact_number, metavar="NUMBER", help="The level of one count.")
+@click.option("--alpha", type=exact_number, metavar="NUMBER", help="The level as e^-epsilon.")
+@click.option(
+    "--prior",
+    default="uniform",
+    show_default=True,
+    metavar="PRIOR",
+    help="uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
+    "count), chain:FILE:STATE (visits of a belief's chain), or a file with n + 1 probabilities.",
+)
+@click.option(
+    "--loss",
+    default="absolute",
+    show_default=True,
+    metavar="LOSS",
+    help="absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
+)
+@click.option(
+    "--confidence",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.95",
+    show_default=True,
+    help="Of the intervals, which count on the prior.",
+)
+@click.option("--output", metavar="FILE", help="With FILE: write its rows with what was read.")
+@click.option("--plot", metavar="FILE", help="Draw the mechanism before and after the remap.")
+def remap(
+    file: str | None,
+    column: str | None,
+    values: tuple[int, ...],
+    n: int,
+    epsilon: Fraction | None,
+    alpha: Fraction | None,
+    prior: str,
+    loss: str,
+    confidence: Fraction,
+    output: str | None,
+    plot: str | None,
+) -> None:
+    """Remap released counts for one consumer, and show what it gains.
+
+    What is released is the same for everybody; each consumer reads it with its own prior and
+    loss, which costs no privacy. For monotone losses no other mechanism of the same level would
+    serve this consumer better. FILE is CSV with a header.
+    """
+    if (file is None) != (column is None):
+        raise click.UsageError("FILE and --column go together: which column holds the counts?")
+    if output is not None and file is None:
+        raise click.UsageError("--output writes the rows of FILE: give one")
+    from quiltwork.counts import Consumer, GeometricMechanism
+    from quiltwork.counts.gains import consumer_gain
+
+    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
+    consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
+    with progress(1, "Remapping") as bar:
+        gain = consumer_gain(mechanism, consumer)
+        bar.update(1)
+    rows = [] if file is None or column is None else _rows(file, column)
+    readings = _readings(gain.remap, [*values, *(count for count, _ in rows)], confidence)
+    if output is not None and column is not None:
+        _write(output, column, rows, readings[len(values) :])
+    if plot is not None:
+        from quiltwork.counts.plots import heat_map, save_figure
+
+        save_figure(heat_map(mechanism, gain.remap), plot)
+    emit(_document(gain, readings, confidence), _lines(gain, readings, confidence, plot, output))
+
+
+def _readings(
+    remap: Remap, released: list[int], confidence: Fraction
+) -> list[tuple[int, int, int, int]]:
+    """Return (released, remapped, low, high) for every count."""
+    if not released:
+        return []
+    import numpy as np
+
+    counts = np.array(released, dtype=np.int64)
+    low, high = remap.interval(counts, confidence)
+    columns = (counts.tolist(), remap(counts).tolist(), low.tolist(), high.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def _rows(path: str, column: str) -> list[tuple[int, dict[str, str]]]:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            if column not in (reader.fieldnames or ()):
+                there = ", ".join(reader.fieldnames or ())
+                raise InvalidInputError(f"{path!r} has no column {column!r}; it has {there}.")
+            return [(_count(row[column], path, reader.line_num), row) for row in reader]
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror}.") from None
+
+
+def _count(text: str | None, path: str, line: int) -> int:
+    try:
+        return int(text or "")
+    except ValueError:
+        raise InvalidInputError(
+            f"Line {line} of {path!r}: {text!r} is no released count; they are integers."
+        ) from None
+
+
+def _write(
+    path: str,
+    column: str,
+    rows: list[tuple[int, dict[str, str]]],
+    readings: list[tuple[int, int, int, int]],
+) -> None:
+    names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*(rows[0][1] if rows else [column]), *names])
+        writer.writeheader()
+        for (_, row), (_, *read) in zip(rows, readings, strict=True):
+            writer.writerow({**row, **dict(zip(names, read, strict=True))})
+
+
+def _document(gain: Gain, readings: list[tuple[int, int, int, int]], confidence: Fraction) -> str:
+    body: dict[str, Any] = {
+        "remap": json.loads(gain.remap.to_json()),
+        "prior_loss": gain.prior_loss,
+        "saved": gain.saved,
+        "equivalent_epsilon": gain.equivalent_epsilon,
+        "confidence": str(confidence),
+        "readings": [
+            {"released": r, "remapped": m, "low": low, "high": high} for r, m, low, high in readings
+        ],
+    }
+    return files.dump("remapped", 1, body)
+
+
+def _lines(
+    gain: Gain,
+    readings: list[tuple[int, int, int, int]],
+    confidence: Fraction,
+    plot: str | None,
+    output: str | None,
+) -> Iterator[str]:
+    if readings:
+        header = ["released", "remapped", f"{float(100 * confidence):g} % interval"]
+        shown = [(r, m, f"[{low}, {high}]") for r, m, low, high in readings[:_MOST_SHOWN]]
+        yield from text_table(header, shown)
+        if len(readings) > _MOST_SHOWN:
+            yield f"… {len(readings) - _MOST_SHOWN} more"
+    else:
+        yield from text_table(["released", "remapped"], _runs(gain.remap)[:_MOST_SHOWN])
+    yield ""
+    yield from gain.explain()
+    yield from (f"wrote {Path(path)}" for path in (output, plot) if path is not None)
+
+
+def _runs(remap: Remap) -> list[tuple[str, int]]:
+    """Return the mapping as runs of answers that are read alike."""
+    runs = []
+    for answer, group in groupby(enumerate(remap.mapping), key=lambda pair: pair[1]):
+        members = [released for released, _ in group]
+        span = str(members[0]) if len(members) == 1 else f"{members[0]}..{members[-1]}"
+        runs.append((span, answer))
+    return runs
