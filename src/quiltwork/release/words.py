@@ -59,8 +59,13 @@ def _protects(release: Release) -> str:
     which = "every time point"
     if release.secrets is not None:
         which = f"the time points {release.secrets[0]}..{release.secrets[1]}"
-    return (
+    guarantee = (
         f"Protects {which} with ε = {release.epsilon:g} against each of: "
-        f"{'; '.join(release.beliefs)}. Substituting one point, whatever the belief, changes "
-        f"probabilities by at most e^{release.dp_epsilon:.6g}."
+        f"{'; '.join(release.beliefs)}."
+    )
+    if release.exact_dp_epsilon is None:
+        return guarantee
+    return (
+        f"{guarantee} Substituting one point, whatever the belief, changes probabilities by at "
+        f"most e^{release.dp_epsilon:.6g}."
     )
