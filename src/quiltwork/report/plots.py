@@ -11,6 +11,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.report.axes import axis_for, label
 from quiltwork.report.charts import Chart, IntervalChart, LineChart, MatrixChart
 from quiltwork.report.elements import Html
 
@@ -98,11 +99,24 @@ def _lines(axes: Any, chart: LineChart) -> None:
     for i, one in enumerate(chart.series):
         xs, ys = zip(*one.points, strict=True)
         axes.plot(xs, ys, "o" if one.marks else "-", color=COLOURS[i % 5], label=one.name)
-    axes.set_xscale("log" if chart.log_x else "linear")
-    axes.set_yscale("log" if chart.log_y else "linear")
+    points = [point for one in chart.series for point in one.points]
+    for side, logarithmic, values in (
+        ("x", chart.log_x, [x for x, _ in points]),
+        ("y", chart.log_y, [y for _, y in points]),
+    ):
+        if logarithmic:
+            _logarithmic(axes, side, values)
     axes.set_xlabel(chart.x_axis)
     axes.set_ylabel(chart.y_axis)
-    axes.legend(frameon=False)
+    axes.figure.legend(frameon=False, loc="outside upper center", ncols=len(chart.series))
+
+
+def _logarithmic(axes: Any, side: str, values: list[float]) -> None:
+    """Use the ticks of the SVG drawing; matplotlib's own run into each other on short ranges."""
+    ticks = axis_for(values, 0, 1, logarithmic=True).ticks()
+    getattr(axes, f"set_{side}scale")("log")
+    getattr(axes, f"set_{side}ticks")(ticks, [label(tick) for tick in ticks])
+    getattr(axes, f"set_{side}ticks")([], minor=True)
 
 
 def _matrix(axes: Any, chart: MatrixChart) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import QuiltworkWarning
 from quiltwork.report.charts import LineChart, Series
 from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -83,11 +85,11 @@ def activity(progress: Progress) -> Result:
         one: MarkovChain.fit([people[p] for p in people if p != one], states=series.states)
         for one in people
     }
-    tasks: dict[str, tuple[Sequence[Belief], int, int]] = {
-        f"person {one}": ([others[one]], len(people[one]), 1) for one in people
+    tasks = {
+        "one person (mean of five)": [Job([others[p]], len(people[p]), 1, 4) for p in people],
+        "all five together": [Job(list(others.values()), max(series.lengths), len(people), 4)],
     }
-    tasks["all five"] = (list(others.values()), max(series.lengths), len(people))
-    return _histogram_errors("activity", tasks, len(series.states), progress)
+    return _histogram_errors("activity", tasks, progress)
 
 
 @experiment(
@@ -105,8 +107,7 @@ def power(progress: Progress) -> Result:
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
-    tasks: dict[str, tuple[Sequence[Belief], int, int]] = {}
-    sizes = {}
+    tasks = {}
     for levels, edges in (
         ("4 levels", [0.3, 1, 2.5]),
         ("10 levels", [0.2, 0.3, 0.4, 0.6, 1, 1.5, 2, 3, 4]),
@@ -120,31 +121,38 @@ def power(progress: Progress) -> Result:
         (readings,) = series.data.values()
         half = len(readings) // 2
         chain = MarkovChain.fit(readings[:half], states=series.states)
-        tasks[levels] = ([chain], len(readings) - half, 1)
-        sizes[levels] = len(series.states)
-    return _histogram_errors("power", tasks, sizes, progress)
+        tasks[levels] = [Job([chain], len(readings) - half, 1, len(series.states))]
+    return _histogram_errors("power", tasks, progress)
 
 
-def _histogram_errors(
-    name: str,
-    tasks: Mapping[str, tuple[Sequence[Belief], int, int]],
-    cells: int | Mapping[str, int],
-    progress: Progress,
-) -> Result:
-    """Expected L1 error of relative frequencies, for every task, method and epsilon."""
-    from quiltwork import calibrate, queries
-    from quiltwork.noise import TwoSidedGeometric
+@dataclass(frozen=True)
+class Job:
+    """Relative frequencies of some subjects under some beliefs."""
 
-    jobs = list(product(tasks.items(), EPSILONS, METHODS))
-    errors: dict[tuple[str, float, str], float] = {}
-    for done, ((task, (beliefs, length, subjects)), epsilon, method) in enumerate(jobs, 1):
+    beliefs: Sequence[Belief]
+    length: int
+    subjects: int
+    cells: int
+
+    def error(self, epsilon: float, method: str) -> float:
+        """Expected L1 error, exactly from the law of the noise."""
+        from quiltwork import calibrate, queries
+        from quiltwork.noise import TwoSidedGeometric
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuiltworkWarning)
-            found = calibrate(beliefs, length, epsilon, method, queries.frequencies())
-        law = TwoSidedGeometric.from_scale(found.exact_scale)
-        count = cells if isinstance(cells, int) else cells[task]
-        errors[task, epsilon, method] = count * law.expected_absolute / (length * subjects)
-        progress(done, len(jobs))
+            found = calibrate(self.beliefs, self.length, epsilon, method, queries.frequencies())
+        noise = TwoSidedGeometric.from_scale(found.exact_scale).expected_absolute
+        return self.cells * noise / (self.length * self.subjects)
+
+
+def _histogram_errors(name: str, tasks: Mapping[str, Sequence[Job]], progress: Progress) -> Result:
+    """Expected L1 error of relative frequencies, for every task, method and epsilon."""
+    wanted = list(product(tasks, EPSILONS, METHODS))
+    errors: dict[tuple[str, float, str], float] = {}
+    for done, (task, epsilon, method) in enumerate(wanted, 1):
+        errors[task, epsilon, method] = mean(job.error(epsilon, method) for job in tasks[task])
+        progress(done, len(wanted))
     rows = [
         Row(
             f"{task}, ε = {epsilon:g}, {method}",
@@ -155,7 +163,7 @@ def _histogram_errors(
         for task, epsilon, method in errors
     ]
     header = ("task", "epsilon", *METHODS)
-    table = [
+    table: list[tuple[Value, ...]] = [
         (task, epsilon, *(errors[task, epsilon, method] for method in METHODS))
         for task, epsilon in product(tasks, EPSILONS)
     ]
@@ -175,7 +183,7 @@ def _figure(name: str, task: str, errors: Mapping[tuple[str, float, str], float]
         return ((epsilon, errors[task, epsilon, method]) for epsilon in EPSILONS)
 
     return Figure(
-        f"{name}-{task.replace(' ', '-')}",
+        f"{name}-{task.split(' (')[0].replace(' ', '-')}",
         LineChart(
             f"{task}: error against privacy",
             "Expected L1 error of relative frequencies for each method over epsilon.",
