@@ -70,7 +70,7 @@ def epsilon_for_alpha(alpha: Fraction) -> Fraction:
     with decimal.localcontext(prec=digits, rounding=decimal.ROUND_FLOOR):
         below = Decimal(alpha.numerator) / Decimal(alpha.denominator)
         log = below.ln().next_minus()
-    return Fraction(-log)
+    return -Fraction(log)  # negating a Decimal would round it
 
 
 def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, Fraction | None]:

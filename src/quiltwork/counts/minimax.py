@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.derivation import best_remap
 from quiltwork.counts.exact_matrix import FractionMatrix, make_stochastic
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.losses import Loss, MatrixLoss, read_loss
+from quiltwork.counts.monotonicity import Universality, universality
 from quiltwork.counts.refinement import SparseRows, solve_precisely
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
@@ -38,7 +41,7 @@ class MinimaxRemap:
         worst_loss: the largest expected loss over the range, exactly.
         prior: a least favourable prior over lower..upper.
         lower_bound: what a Bayesian consumer with that prior loses at least; no private mechanism
-            has a smaller worst-case loss.
+            with answers in lower..upper has a smaller worst-case loss.
         face_value_loss: the largest expected loss without the remap, answers clipped to 0..n.
     """
 
@@ -67,7 +70,7 @@ def minimax_remap(
     """Find the remap of least worst-case loss for counts known to lie in lower..upper.
 
     Raises:
-        UnsupportedError: for ranges of more than 61 counts.
+        UnsupportedError: for ranges of more than 61 counts, and for losses that are not monotone.
         InvalidInputError: if the range is empty or not within 0..n.
 
     >>> answer = minimax_remap(GeometricMechanism(1, alpha=0.5), "absolute")
@@ -89,9 +92,10 @@ def minimax_remap(
         )
     function = read_loss(loss)
     losses = _losses(function, low, high)
+    table = MatrixLoss(np.array(losses, dtype=np.float64), tuple(map(tuple, losses)))
+    _refuse_unproven(universality(table, high - low))
     geometric = GeometricMechanism(high - low, alpha=mechanism.alpha).matrix(exact=True).tolist()
     remap, prior = _solve(geometric, losses)
-    table = MatrixLoss(_floats(losses), tuple(map(tuple, losses)))
     _, bound = best_remap(geometric, Consumer(prior, table))
     return MinimaxRemap(
         low,
@@ -163,7 +167,9 @@ def _face_value(mechanism: GeometricMechanism, loss: Loss, count: int) -> Fracti
     )
 
 
-def _floats(losses: FractionMatrix) -> Any:
-    import numpy as np
-
-    return np.array(losses, dtype=np.float64)
+def _refuse_unproven(condition: Universality) -> None:
+    if not condition.proven:
+        raise UnsupportedError(
+            f"The loss is not monotone ({condition.detail}), so a remap of the geometric mechanism "
+            "need not be the best; minimax remaps are for monotone losses."
+        )

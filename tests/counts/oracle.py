@@ -1,0 +1,70 @@
+"""Independent computations that the tests compare with: the definitions, in exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from quiltwork.counts.losses import asymmetric, power, read_loss
+
+
+def geometric(n, alpha):
+    """G by its definition: fold the two-sided geometric law at 0 and n."""
+    density = (1 - alpha) / (1 + alpha)
+    rows = []
+    for i in range(n + 1):
+        row = [density * alpha ** abs(i - r) for r in range(n + 1)]
+        row[0] = alpha**i / (1 + alpha)
+        row[n] = alpha ** (n - i) / (1 + alpha)
+        rows.append(row)
+    return rows
+
+
+def bayes(matrix, prior, loss):
+    """(mapping, loss after, loss at face value) by Bayes' rule over the whole matrix."""
+    size = len(matrix)
+    mapping, after, face = [], Fraction(0), Fraction(0)
+    for s in range(size):
+        costs = [
+            sum((prior[i] * matrix[i][s] * loss.exact(i, r) for i in range(size)), Fraction(0))
+            for r in range(size)
+        ]
+        mapping.append(min(range(size), key=lambda r: (costs[r], r)))
+        after += min(costs)
+        face += costs[s]
+    return tuple(mapping), after, face
+
+
+def is_private(matrix, alpha):
+    return all(sum(row) == 1 and min(row) >= 0 for row in matrix) and all(
+        alpha * a <= b and alpha * b <= a
+        for above, below in zip(matrix, matrix[1:], strict=False)
+        for a, b in zip(above, below, strict=True)
+    )
+
+
+NAMED = [
+    read_loss("absolute"),
+    read_loss("squared"),
+    read_loss("binary"),
+    asymmetric(3, 1),
+    asymmetric(1, 5),
+    power(Fraction(3, 2)),
+    power(Fraction(1, 2)),
+    power(3),
+    power(4),
+    power(5),
+]
+
+
+@st.composite
+def priors(draw, n, full_support=False):
+    low = 1 if full_support else 0
+    weights = draw(
+        st.lists(st.integers(low, 9), min_size=n + 1, max_size=n + 1).filter(lambda w: sum(w) > 0)
+    )
+    return [Fraction(w, sum(weights)) for w in weights]
+
+
+ALPHAS = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quiltwork as qw
+from quiltwork.counts import GeometricMechanism
+from quiltwork.counts.levels import alpha_for_epsilon
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    UnsupportedError,
+)
+from tests.counts.oracle import ALPHAS, geometric, is_private
+
+
+@given(st.integers(1, 9), ALPHAS)
+def test_the_matrix_is_the_folded_two_sided_geometric_law(n, alpha):
+    mechanism = GeometricMechanism(n, alpha=alpha)
+    exact = mechanism.matrix(exact=True)
+    assert exact.tolist() == geometric(n, alpha)
+    assert is_private(exact.tolist(), alpha)
+    assert np.allclose(mechanism.matrix(), exact.astype(float), rtol=1e-14)
+    assert [
+        [mechanism.probability(i, r) for r in range(n + 1)] for i in range(n + 1)
+    ] == exact.tolist()
+
+
+@given(st.integers(1, 6), st.fractions(Fraction(1, 100), 5, max_denominator=100))
+def test_with_epsilon_the_matrix_is_that_of_the_alpha_in_use(n, epsilon):
+    mechanism = GeometricMechanism(n, epsilon=epsilon)
+    assert mechanism.alpha == alpha_for_epsilon(epsilon)
+    assert mechanism.matrix(exact=True).tolist() == geometric(n, mechanism.alpha)
+    assert mechanism.epsilon == epsilon
+
+
+def test_the_unbounded_law_is_two_sided_geometric():
+    mechanism = GeometricMechanism(4, alpha=Fraction(1, 3))
+    total = sum(mechanism.probability(2, r, unbounded=True) for r in range(-60, 65))
+    assert 1 - Fraction(1, 10**20) < total < 1
+    assert mechanism.probability(2, -1, unbounded=True) == Fraction(1, 2) / 27
+
+
+def test_alpha_zero_and_one_have_defined_outcomes():
+    assert GeometricMechanism(2, alpha=0).matrix(exact=True).tolist() == np.eye(3).tolist()
+    coin = GeometricMechanism(3, alpha=1)
+    assert coin.matrix(exact=True).tolist() == [[Fraction(1, 2), 0, 0, Fraction(1, 2)]] * 4
+    assert set(Counter(coin.release(2) for _ in range(60))) == {0, 3}
+    assert coin.interval(3) == (0, 3)
+    with pytest.raises(NotPrivateError, match="publish the count itself"):
+        GeometricMechanism(2, alpha=0).release(1)
+    for call in (
+        lambda: coin.release(1, unbounded=True),
+        lambda: coin.probability(1, 1, unbounded=True),
+    ):
+        with pytest.raises(InvalidInputError, match="no distribution"):
+            call()
+
+
+def chi_square(observed: Counter, expected: dict[int, float], draws: int) -> float:
+    """The statistic's distance from its mean in standard deviations."""
+    statistic = sum((observed[k] - draws * p) ** 2 / (draws * p) for k, p in expected.items())
+    freedom = len(expected) - 1
+    return (statistic - freedom) / math.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize(("factor", "fits"), [(1.0, True), (0.9, False)])
+def test_releases_follow_the_matrix_and_the_test_would_notice_another(factor, fits):
+    n, count, draws = 6, 2, 20_000
+    mechanism = GeometricMechanism(n, alpha=Fraction(3, 5))
+    observed = Counter(mechanism.release(count) for _ in range(draws))
+    wrong = GeometricMechanism(n, alpha=Fraction(3, 5) * Fraction(str(factor)))
+    expected = dict(enumerate(map(float, wrong.matrix()[count])))
+    assert (chi_square(observed, expected, draws) < 6) is fits
+
+
+def test_face_values_leave_the_range():
+    mechanism = GeometricMechanism(2, alpha=0.9)
+    assert any(not 0 <= mechanism.release(1, unbounded=True) <= 2 for _ in range(200))
+
+
+@given(st.integers(1, 30), st.data())
+def test_intervals_cover_the_count_exactly_as_promised(n, data):
+    """Coverage by summing exact probabilities of all answers whose interval holds the count."""
+    alpha = data.draw(ALPHAS)
+    count = data.draw(st.integers(0, n))
+    mechanism = GeometricMechanism(n, alpha=alpha)
+    covered = sum(
+        mechanism.probability(count, r)
+        for r in range(n + 1)
+        if mechanism.interval(r, 0.8)[0] <= count <= mechanism.interval(r, 0.8)[1]
+    )
+    assert covered >= Fraction(4, 5)
+
+
+@pytest.mark.parametrize("count", [-1, 11, 2.0, True, "3", None])
+def test_counts_outside_the_range_are_refused(count):
+    with pytest.raises(InvalidInputError, match="count"):
+        GeometricMechanism(10, alpha=0.5).release(count)
+
+
+@pytest.mark.parametrize("n", [0, -3, 2.5, True])
+def test_n_is_a_positive_integer(n):
+    with pytest.raises(InvalidInputError, match="n must"):
+        GeometricMechanism(n, alpha=0.5)
+
+
+def test_construction_and_single_probabilities_do_not_need_the_matrix():
+    mechanism = GeometricMechanism(10**9, epsilon=0.1)
+    assert 0 <= mechanism.release(10**9) <= 10**9
+    assert mechanism.probability(5 * 10**8, 5 * 10**8 + 3) > 0
+    with pytest.raises(UnsupportedError, match="probability"):
+        mechanism.matrix()
+
+
+class Ledger:
+    """Keeps what was debited and stores answers by key, as the release room's protocol asks."""
+
+    def __init__(self, budget):
+        self.budget, self.records, self.answers = budget, [], {}
+
+    def debit(self, dataset, record, key):
+        ledger, stored = self, self.answers.get(key)
+
+        class Receipt:
+            def __init__(self):
+                self.stored = stored
+
+            def complete(self, answer):
+                ledger.answers[key] = answer
+
+        if stored is None:
+            if Fraction(record["dp_epsilon"]) > self.budget:
+                raise BudgetExceeded("too much")
+            self.budget -= Fraction(record["dp_epsilon"])
+            self.records.append((dataset, record))
+        return Receipt()
+
+
+def test_a_ledger_is_debited_before_drawing_and_keys_repeat_the_answer(monkeypatch):
+    ledger = Ledger(Fraction(1))
+    mechanism = GeometricMechanism(1000, epsilon=Fraction(3, 5))
+    first = mechanism.release(500, ledger=ledger, dataset="d", key="k")
+    assert ledger.budget == Fraction(2, 5)
+    assert ledger.records[0][1]["mechanism"] == "geometric"
+    assert {mechanism.release(500, ledger=ledger, dataset="d", key="k") for _ in range(5)} == {
+        first
+    }
+    drawn = []
+    monkeypatch.setattr(GeometricMechanism, "_draw", lambda *_: drawn.append(1))
+    with pytest.raises(BudgetExceeded):
+        mechanism.release(500, ledger=ledger, dataset="d")
+    assert not drawn
+    assert ledger.budget == Fraction(2, 5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"ledger": Ledger(1)}, {"dataset": "d"}, {"key": "k"}, {"ledger": Ledger(1), "dataset": ""}],
+)
+def test_half_a_ledger_is_refused(arguments):
+    with pytest.raises(InvalidInputError, match=r"ledger|dataset"):
+        GeometricMechanism(10, epsilon=1).release(5, **arguments)
+
+
+def test_households_pay_for_their_largest():
+    """Brute force: two people of a cluster always agree, so their count moves by two."""
+    labels = ["a", "a", "b", "c"]
+    mechanism = GeometricMechanism(4, epsilon=1, beliefs=qw.Clusters(labels))
+    assert mechanism.epsilon == 1
+    assert mechanism.dp_epsilon <= Fraction(1, 2)
+    exact = mechanism.matrix(exact=True)
+    leak = max(
+        math.log(exact[i][r] / exact[i + 2][r]) for i in range(3) for r in range(5)
+    )  # both members of household a change together
+    assert leak == pytest.approx(1, abs=1e-9)
+    assert leak <= 1
+
+
+def test_a_chain_as_belief_needs_more_noise_than_independence():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    independent = GeometricMechanism(100, epsilon=1)
+    dependent = GeometricMechanism(100, epsilon=1, beliefs=chain)
+    assert dependent.alpha > independent.alpha
+    assert float(dependent.dp_epsilon) == pytest.approx(
+        qw.influence_curve(chain, 100).dp_epsilon(1)
+    )
+
+
+def test_beliefs_about_another_number_of_people_are_refused():
+    with pytest.raises(InvalidInputError, match="4"):
+        GeometricMechanism(10, epsilon=1, beliefs=qw.Clusters(["a", "a", "b", "c"]))
