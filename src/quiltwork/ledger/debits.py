@@ -1,0 +1,103 @@
+"""A debit and its answer, within a transaction: the two states of a release.
+
+    nothing → debited → released
+
+A debit is appended before the data are used, an answer after it was drawn and before it is shown;
+neither is ever taken back. A key that was debited but has no answer stays so: its answer may have
+been drawn and lost, and a crash that depends on the answer would turn drawing again into choosing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quiltwork.accounting import Spending
+from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
+from quiltwork.ledger.datasets import Dataset
+from quiltwork.ledger.entries import Draft, Entry, canonical
+from quiltwork.ledger.receipts import Receipt
+from quiltwork.ledger.requests import Request, read_request
+from quiltwork.ledger.tables import Tables, now
+
+
+def debited(
+    tables: Tables,
+    state: Dataset,
+    identity: str,
+    asked: Any,
+    key: str | None,
+    analyst: str | None,
+) -> Receipt:
+    """Append a debit, or find the one this request has made already."""
+    mine = tables.with_id(identity)
+    if mine is not None:
+        return _receipt(mine)
+    accountant = state.accountant
+    request = read_request(asked, state.name, accountant.beliefs, accountant.length)
+    earlier = None if key is None else tables.with_key(state.name, key)
+    if earlier is not None:
+        return _repeated(tables, earlier, request, analyst)
+    grant = state.grant(request.spending, analyst)
+    body = {
+        **request.body,
+        "at": now(),
+        "key": key,
+        "analyst": analyst,
+        "charge": None if grant.charge is None else str(grant.charge),
+    }
+    draft = Draft(identity, state.name, "debit", canonical(body))
+    return _receipt(tables.append(draft, key=key))
+
+
+def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+    body = earlier.content
+    same = {name: body[name] for name in (*request.body, "analyst")}
+    if canonical(same) != canonical({**request.body, "analyst": analyst}):
+        raise InvalidInputError(
+            f"The key {body['key']!r} was used for another request at {body['at']} (entry "
+            f"{earlier.seq}); a key stands for one request for ever. Use a new key."
+        )
+    answer = tables.answer_to(earlier.seq)
+    if answer is None:
+        raise NotPrivateError(
+            f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
+            "another process is still at it, or one died before it had stored the answer. What "
+            "was spent stays spent, and drawing noise again would be a second release. Ask again "
+            "in a moment; if this stays so, use a new key, which is debited anew."
+        )
+    return _receipt(earlier, answer.content["answer"])
+
+
+def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
+    spending = Spending.from_body(entry.content["spending"])
+    return Receipt(entry.dataset, entry.seq, spending, stored)
+
+
+def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) -> None:
+    """Append the answer to a debit, once.
+
+    Raises:
+        InvalidInputError: if the answer is no text, or there is one already.
+        StorageError: if the debit is not in the ledger.
+    """
+    if not isinstance(answer, str):
+        raise InvalidInputError(f"An answer is stored as text, not {type(answer).__name__}.")
+    if tables.with_id(identity) is not None:
+        return
+    if tables.answer_to(receipt.number) is not None:
+        raise InvalidInputError(
+            f"Debit {receipt.number} has its answer already, and a debit pays for one answer only."
+        )
+    paid = tables.at(receipt.number)
+    if paid is None or (paid.dataset, paid.kind) != (receipt.dataset, "debit"):
+        raise StorageError(f"Debit {receipt.number} of {receipt.dataset!r} is not in the ledger.")
+    body = {"debit": receipt.number, "answer": answer, "at": now()}
+    draft = Draft(identity, receipt.dataset, "answer", canonical(body))
+    tables.append(draft, debit=receipt.number)
+
+
+def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
+    """Return the answer stored under a key."""
+    debit = tables.with_key(dataset, key)
+    answer = None if debit is None else tables.answer_to(debit.seq)
+    return None if answer is None else str(answer.content["answer"])

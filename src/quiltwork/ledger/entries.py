@@ -1,0 +1,105 @@
+"""Entries of the log: immutable, numbered from 1 and chained by SHA-256.
+
+An entry's hash covers its number, identity, dataset, kind, body and the hash before it, so that
+whoever knows one hash can tell whether anything up to it was changed, removed or put in. A body is
+stored as the very text that was hashed. Cost: one SHA-256 per entry.
+
+Theorem: ledger
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from quiltwork.errors import StorageError
+
+KINDS = ("create", "extend", "allot", "debit", "answer", "retire")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An entry before it has a place in the log; `id` is random and tells retries apart."""
+
+    id: str
+    dataset: str
+    kind: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the log; `body` is canonical JSON."""
+
+    seq: int
+    id: str
+    dataset: str
+    kind: str
+    body: str
+    hash: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body as a dictionary."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where the log ends: how many entries it has and the last hash."""
+
+    count: int
+    hash: str
+
+
+def canonical(body: Mapping[str, Any]) -> str:
+    """Write a body as the one text that stands for it: sorted keys, ASCII, no NaN.
+
+    >>> canonical({"length": 3, "budget": "1/10"})
+    '{"budget":"1/10","length":3}'
+    """
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def origin(ledger_id: str) -> str:
+    """Return the hash before the first entry, different for every ledger."""
+    return hashlib.sha256(f"quiltwork/ledger/{ledger_id}".encode()).hexdigest()
+
+
+def appended(head: Head, draft: Draft) -> Entry:
+    """Give a draft the place after `head`."""
+    seq = head.count + 1
+    digest = _digest(head.hash, seq, draft.id, draft.dataset, draft.kind, draft.body)
+    return Entry(seq, draft.id, draft.dataset, draft.kind, draft.body, digest)
+
+
+def follow(head: Head, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield entries unchanged while each continues the chain from `head`.
+
+    Raises:
+        StorageError: at the first one that is missing, out of place or changed.
+    """
+    for entry in entries:
+        if entry.seq != head.count + 1:
+            raise StorageError(
+                f"The ledger is damaged: entry {head.count + 1} is missing and {entry.seq} stands "
+                "in its place. Restore a backup and retire the datasets it may have lost debits of."
+            )
+        expected = _digest(head.hash, entry.seq, entry.id, entry.dataset, entry.kind, entry.body)
+        if entry.hash != expected:
+            raise StorageError(
+                f"The ledger is damaged: entry {entry.seq} (dataset {entry.dataset!r}) or the one "
+                "before it was changed after it was written. Restore a backup and retire the "
+                "datasets it may have lost debits of."
+            )
+        head = Head(entry.seq, entry.hash)
+        yield entry
+
+
+def _digest(previous: str, *fields: object) -> str:
+    text = json.dumps([previous, *fields], separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

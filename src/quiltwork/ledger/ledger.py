@@ -1,0 +1,332 @@
+"""`Ledger`: the truth about many datasets' budgets, across processes, machines and crashes.
+
+Every request is one transaction: look at what has been committed, price, refuse or append, commit
+to the disk. A release is debited before its data are used and shown only after its answer is
+stored, so what was released is always among what was debited. Cost of a debit: one durable commit
+(about a millisecond) plus pricing, which grows with the window and not with the history.
+
+Theorem: ledger
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quiltwork.accounting import Accountant
+from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.errors import InvalidInputError, QuiltworkError
+from quiltwork.exact import Number, float_down, float_up, integer
+from quiltwork.ledger.backups import read_backup, write_backup
+from quiltwork.ledger.checkpoints import Checkpoint
+from quiltwork.ledger.databases import database_at
+from quiltwork.ledger.datasets import Dataset
+from quiltwork.ledger.debits import debited, find_answer, stored_answer
+from quiltwork.ledger.durable import LedgerAccountant
+from quiltwork.ledger.entries import Draft, Entry, canonical
+from quiltwork.ledger.numbers import amount, identifier
+from quiltwork.ledger.receipts import Preview, Receipt
+from quiltwork.ledger.records import Debit, Share, Status, create_body, read_history, share_body
+from quiltwork.ledger.requests import read_request
+from quiltwork.ledger.shares import check_share
+from quiltwork.ledger.store import Store
+from quiltwork.ledger.tables import Tables, now
+from quiltwork.ledger.verification import check_log
+
+Result = TypeVar("Result")
+
+
+class Ledger:
+    """Budgets of datasets in one database; open it with `Ledger.open(url)`.
+
+    Safe to share between threads, and to use on both sides of a fork.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Use a store; `Ledger.open` makes one from a URL."""
+        self._store = store
+        self._datasets: dict[str, Dataset] = {}
+
+    @classmethod
+    def open(cls, url: str) -> Ledger:
+        """Name the database: `sqlite:///budget.db`, or `postgresql://user@host/database`.
+
+        Nothing is created or connected to before it is needed; the first `create` makes the file
+        or the tables.
+
+        Raises:
+            InvalidInputError: for any other URL.
+            UnsupportedError: for PostgreSQL without psycopg.
+        """
+        return cls(Store(database_at(url)))
+
+    def close(self) -> None:
+        """Let go of the database; using the ledger again opens it again."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        """Use the ledger in a `with` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def create(
+        self, dataset: str, beliefs: Belief | Sequence[Belief], length: int | None, budget: Number
+    ) -> Status:
+        """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
+
+        Its budget is fixed for ever and its name is never used again.
+
+        Raises:
+            InvalidInputError: for bad arguments, or if the dataset exists.
+        """
+        name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
+        members = as_beliefs(beliefs)
+        points = Accountant(members, length, limit).length
+        body = create_body(members, points, limit)
+
+        def work(tables: Tables) -> None:
+            if tables.of_dataset(name, 0):
+                raise InvalidInputError(
+                    f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
+                    "choose another name for other data."
+                )
+
+        self._append(name, "create", body, work)
+        return self.status(name)
+
+    def extend(self, dataset: str, length: int) -> Status:
+        """Let a dataset grow to `length` time points; what was spent never costs more by that.
+
+        Raises:
+            InvalidInputError: if it would shrink.
+            UnsupportedError: for beliefs about fixed rows.
+        """
+        points = integer(length, "length", 1)
+
+        def work(tables: Tables) -> None:
+            accountant = self._replayed(tables, dataset).accountant
+            Accountant(accountant.beliefs, accountant.length).extend(points)
+
+        self._append(dataset, "extend", {"length": points}, work)
+        return self.status(dataset)
+
+    def allot(
+        self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
+    ) -> Status:
+        """Give an analyst a cap, a reserved share, or both; the last word counts.
+
+        Args:
+            dataset: whose budget.
+            analyst: a name.
+            cap: the most that may be debited for this analyst; None for no limit of her own.
+            reserved: what others must leave for this analyst; None for nothing.
+
+        Raises:
+            BudgetExceeded: if so much is no longer free; then nothing was changed.
+
+        Theorem: ledger
+        """
+        name = identifier(analyst, "analyst")
+        share = Share(
+            None if cap is None else amount(cap, "cap"),
+            *(() if reserved is None else (amount(reserved, "reserved"),)),
+        )
+
+        def work(tables: Tables) -> None:
+            state = self._replayed(tables, dataset)
+            total = state.accountant.exact_epsilon
+            check_share(name, share, state.shares, state.charged, state.budget, total)
+
+        self._append(dataset, "allot", share_body(name, share), work)
+        return self.status(dataset)
+
+    def retire(self, dataset: str, reason: str = "no longer used") -> Status:
+        """Close a dataset for good: nothing more is granted; history and answers stay."""
+        text = identifier(reason, "reason")
+
+        def work(tables: Tables) -> None:
+            self._replayed(tables, dataset)
+
+        self._append(dataset, "retire", {"reason": text}, work)
+        return self.status(dataset)
+
+    def debit(
+        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+    ) -> Receipt:
+        """Debit a release before it is made, durably; the receipt takes its answer afterwards.
+
+        Args:
+            dataset: whose budget.
+            spending: a `Spending`, a release, or a release's description of itself.
+            key: repeating a request under the same key costs nothing and returns the stored
+                answer, for as long as the ledger lives.
+            analyst: for whom.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            NotPrivateError: if the key was debited but its answer never stored: it may have been
+                seen, and drawing noise again would be a second release.
+            InvalidInputError: for bad arguments, and for a key of another request.
+            UnsupportedError: if no theorem combines it with what was released before.
+            StorageError: if it could not be stored.
+
+        Theorem: ledger
+        """
+        name = identifier(dataset, "dataset")
+        used_key = None if key is None else identifier(key, "key")
+        who = None if analyst is None else identifier(analyst, "analyst")
+        identity = secrets.token_hex(16)
+
+        def work(tables: Tables) -> Receipt:
+            state = self._replayed(tables, name)
+            return debited(tables, state, identity, spending, used_key, who)
+
+        return replace(self._store.write(work), _answers=self)
+
+    def complete(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer to a debit, once; `receipt.complete(answer)` is the same."""
+        identity = secrets.token_hex(16)
+        self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
+
+    def answer(self, dataset: str, key: str) -> str | None:
+        """Return the answer stored under a key, byte for byte; None if there is none."""
+        return self._store.read(lambda tables: find_answer(tables, dataset, key))
+
+    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
+        """Say what a debit would cost and whether it would be granted, without making it."""
+        return self._ask(dataset, lambda state: _previewed(state, spending, analyst))
+
+    def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
+        """Return an accountant whose every `spend` and `add` is a durable debit here."""
+        self._ask(dataset, lambda state: None)
+        return LedgerAccountant(self, dataset, analyst)
+
+    def status(self, dataset: str) -> Status:
+        """Return budget, total, shares and state of a dataset."""
+        return self._ask(dataset, lambda state: state.status)
+
+    def datasets(self) -> tuple[Status, ...]:
+        """Return the status of every dataset, in the order of their creation."""
+        return self._store.read(
+            lambda tables: tuple(self._replayed(tables, name).status for name in tables.datasets())
+        )
+
+    def history(self, dataset: str) -> tuple[Debit, ...]:
+        """Return the granted debits of a dataset, oldest first."""
+
+        def work(tables: Tables) -> tuple[Debit, ...]:
+            self._replayed(tables, dataset)
+            return read_history(tables.of_dataset(dataset, 0))
+
+        return self._store.read(work)
+
+    def log(self) -> tuple[Entry, ...]:
+        """Return every entry, as it is stored."""
+        return self._store.read(lambda tables: tuple(tables.all_entries()))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
+        return self._store.read(
+            lambda tables: Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+        )
+
+    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
+        """Check the whole log: the chain of hashes, the states, the database's own pages.
+
+        With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
+        a new checkpoint. Cost: one SHA-256 per entry.
+
+        Raises:
+            StorageError: at the first thing that is not as it was written.
+
+        Theorem: ledger
+        """
+        return self._store.read(lambda tables: check_log(tables, checkpoint))
+
+    def backup(self, path: str | Path) -> Checkpoint:
+        """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
+        return self._store.read(lambda tables: write_backup(tables, Path(path)))
+
+    @classmethod
+    def restore(cls, path: str | Path, url: str, checkpoint: Checkpoint | None = None) -> Ledger:
+        """Begin a ledger from a backup.
+
+        A backup may lack debits that were made after it. Unless `checkpoint`, the last one
+        known, shows that it does not, every dataset comes back retired: its history and stored
+        answers can be read, but nothing more is granted.
+
+        Raises:
+            InvalidInputError: if the file is no backup, or there is a ledger at the URL.
+            StorageError: if the backup is damaged, or not of the checkpoint's ledger.
+        """
+        backup = read_backup(Path(path), checkpoint)
+        ledger = cls.open(url)
+        ledger._store.write(backup.insert, backup.ledger_id)
+        return ledger
+
+    def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
+        """Ask the accountant of a dataset something about all that was committed by now."""
+        return self._ask(dataset, lambda state: question(state.accountant))
+
+    def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
+        return self._store.read(lambda tables: question(self._replayed(tables, dataset)))
+
+    def _append(
+        self, dataset: str, kind: str, body: dict[str, Any], check: Callable[[Tables], None]
+    ) -> None:
+        """Append an entry if `check` does not refuse it; once, however often it is tried."""
+        draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
+
+        def work(tables: Tables) -> None:
+            if tables.with_id(draft.id) is None:
+                check(tables)
+                tables.append(draft)
+
+        self._store.write(work)
+
+    def _replayed(self, tables: Tables, dataset: str) -> Dataset:
+        """Return the dataset's state with everything that has been committed."""
+        state = self._datasets.get(dataset) or Dataset(dataset)
+        try:
+            state.catch_up(tables)
+        except BaseException:
+            self._datasets.pop(dataset, None)
+            raise
+        if state.seen == 0:
+            raise _unknown(dataset, tables.datasets())
+        self._datasets[dataset] = state
+        return state
+
+
+def _unknown(dataset: str, known: list[str]) -> InvalidInputError:
+    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
+    there = f"there are {shown}" if known else "there are none yet"
+    return InvalidInputError(
+        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
+        "length, budget)."
+    )
+
+
+def _previewed(state: Dataset, spending: Any, analyst: str | None) -> Preview:
+    accountant = state.accountant
+    asked = read_request(spending, state.name, accountant.beliefs, accountant.length).spending
+    refusal = None
+    try:
+        state.grant(asked, analyst)
+    except QuiltworkError as error:
+        refusal = str(error)
+    after = state.price(asked)
+    return Preview(
+        dataset=state.name,
+        before=accountant.epsilon(),
+        after=None if after is None else float_up(after),
+        budget=float_down(state.budget),
+        refusal=refusal,
+        composes_by=asked.composes_by,
+    )

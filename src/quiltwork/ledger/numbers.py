@@ -1,0 +1,62 @@
+"""Amounts and names as a ledger takes them: exact, of sane size, and fit to be kept for ever."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from fractions import Fraction
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import positive_fraction
+
+_SMALLEST = Fraction(sys.float_info.min)
+_LARGEST = Fraction(sys.float_info.max)
+_MOST_DIGITS = 1000
+_LONGEST_NAME = 200
+
+
+def amount(value: object, name: str) -> Fraction:
+    """Read a budget or a level exactly.
+
+    Raises:
+        InvalidInputError: for what is no positive finite number, and for numbers outside the range
+            of normal floats (about 2e-308 to 2e308) or of more than 1,000 digits.
+
+    >>> amount(0.1, "budget")
+    Fraction(1, 10)
+    """
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > _MOST_DIGITS:
+        raise _out_of_range(name, str(value))
+    fraction = positive_fraction(value, name)
+    if not _SMALLEST <= fraction <= _LARGEST:
+        raise _out_of_range(name, str(value)[:40])
+    if max(fraction.numerator, fraction.denominator) >= 10**_MOST_DIGITS:
+        raise InvalidInputError(
+            f"{name} has more than {_MOST_DIGITS:,} digits; round it to a few, towards privacy."
+        )
+    return fraction
+
+
+def _out_of_range(name: str, shown: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name} is {shown}, outside the range of normal numbers (about 2e-308 to 2e308); give an "
+        "ordinary amount such as 0.1."
+    )
+
+
+def identifier(value: object, name: str) -> str:
+    """Read the name of a dataset, an analyst or a request.
+
+    Raises:
+        InvalidInputError: for anything but 1 to 200 printable characters.
+    """
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InvalidInputError(
+            f"{name} must be text of printable characters, not {value!r}; give a name such as "
+            "'power-2024'."
+        )
+    if len(value) > _LONGEST_NAME:
+        raise InvalidInputError(
+            f"{name} has {len(value)} characters; give at most {_LONGEST_NAME}."
+        )
+    return value

@@ -1,0 +1,137 @@
+"""A ledger in PostgreSQL, right under its default isolation.
+
+Every write first locks the ledger's one row (`SELECT … FOR UPDATE`). Under READ COMMITTED each
+later statement of the transaction sees everything committed before it, hence every debit granted
+before the lock was obtained. A connection that breaks during COMMIT leaves the outcome unknown;
+the caller asks again with the same entry identity, behind the same lock (`store.py`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from quiltwork.errors import QuiltworkWarning, StorageError, UnsupportedError
+from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection, without_password
+from quiltwork.ledger.schema import POSTGRES_MIGRATIONS
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SCHEMA_LOCK = 0x5157_4C44  # any constant that other programs are unlikely to take
+_CONNECT_SECONDS = 10
+
+
+class PostgresDatabase:
+    """The database at `url`; its tables are created by the first write."""
+
+    locked_row = f"{LEDGER_ROW} FOR UPDATE"
+
+    def __init__(self, url: str) -> None:
+        """Remember the URL; nothing is opened.
+
+        Raises:
+            UnsupportedError: if psycopg is not installed.
+        """
+        self._full_url = url
+        self.url = without_password(url)
+        self.errors: tuple[type[BaseException], ...] = (self._psycopg.Error,)
+
+    @cached_property
+    def _psycopg(self) -> Any:
+        try:
+            import psycopg
+        except ImportError:
+            raise UnsupportedError(
+                "A ledger in PostgreSQL needs psycopg: pip install 'quiltwork[postgres]', or use "
+                "'sqlite:///budget.db'."
+            ) from None
+        return psycopg
+
+    def exists(self) -> bool:
+        """Connecting creates nothing, so there is nothing to find out beforehand."""
+        return True
+
+    def connect(self) -> Connection:
+        """Open a connection; statements outside a transaction commit by themselves.
+
+        No statement is prepared and nothing is set for the session, so that poolers which hand
+        every transaction to another session do no harm.
+        """
+        connection: psycopg.Connection[Any] = self._psycopg.connect(
+            self._full_url,
+            autocommit=True,
+            connect_timeout=_CONNECT_SECONDS,
+            prepare_threshold=None,
+        )
+        if connection.execute("SHOW fsync").fetchall()[0][0] == "off":
+            warnings.warn(
+                f"The PostgreSQL server of {self.url!r} runs with fsync=off: a power loss can "
+                "make it forget debits. Turn fsync on.",
+                QuiltworkWarning,
+                stacklevel=2,
+            )
+        return cast(Connection, connection)
+
+    def has_ledger(self, connection: Connection) -> bool:
+        """Whether the tables are there."""
+        found = connection.execute("SELECT to_regclass('quiltwork_ledger')").fetchall()
+        return found[0][0] is not None
+
+    def begin(self, connection: Connection, *, write: bool) -> None:
+        """Begin; a read sees one state throughout.
+
+        A commit waits for the disk even if the server is set not to.
+        """
+        if not write:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return
+        connection.execute(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
+            f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; "
+            "SELECT set_config('synchronous_commit', 'on', true) "
+            "WHERE current_setting('synchronous_commit') = 'off'"
+        )
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Keep other processes from creating the tables at the same time."""
+        connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+
+    def sql(self, statement: str) -> str:
+        """Write parameters as psycopg wants them."""
+        return statement.replace("?", "%s")
+
+    def migrations(self) -> tuple[tuple[str, ...], ...]:
+        """Return the statements in PostgreSQL's dialect."""
+        return POSTGRES_MIGRATIONS
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether the server hung up or is shutting down."""
+        state = str(getattr(error, "sqlstate", None) or "")
+        no_state = isinstance(error, self._psycopg.OperationalError) and not state
+        return no_state or state.startswith(("08", "57P"))
+
+    def sentence(self, error: BaseException) -> StorageError:
+        """Say what PostgreSQL reports."""
+        state = str(getattr(error, "sqlstate", None) or "")
+        first = " ".join(str(error).split())
+        if self.is_lost(error):
+            known = f"cannot be reached ({first}). Check the URL and the server"
+        elif state == "55P03":
+            known = (
+                f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was granted; "
+                "ask again"
+            )
+        elif state == "25006":
+            known = "cannot be written: the server or the session is read-only"
+        elif state == "42501":
+            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT and UPDATE"
+        elif state == "53100":
+            known = "is on a full disk. Nothing was granted; make room and ask again"
+        else:
+            known = f"failed ({first}). Nothing was granted"
+        return StorageError(f"The ledger {self.url!r} {known}.")
+
+    def check_pages(self, connection: Connection) -> None:
+        """PostgreSQL checks its pages itself, where its checksums are on."""

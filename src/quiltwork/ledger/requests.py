@@ -1,0 +1,146 @@
+"""What may be debited: a spending, a release, or a release's own description of itself.
+
+Rooms that release something describe it as plain data before they touch the data: which mechanism,
+which query, the exact noise scale, or just the level for substituting one point. This is where
+such a description becomes the `Spending` that the accountant prices.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from quiltwork.accounting import Spending
+from quiltwork.beliefs import Belief
+from quiltwork.errors import InvalidInputError
+from quiltwork.ledger.numbers import amount
+
+_LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A spending with the mechanism behind it and the document that describes it."""
+
+    spending: Spending
+    mechanism: str = "declared"
+    document: Mapping[str, Any] | None = None
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """Everything that makes two requests the same one."""
+        return {
+            "spending": self.spending.to_body(),
+            "mechanism": self.mechanism,
+            "request": dict(self.document or {}),
+        }
+
+
+def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: int) -> Request:
+    """Read a `Spending`, a `Release`, or a release's description.
+
+    A description has `query`, `noise_scale`, `length`, `exact_epsilon`, `method` and
+    `belief_digest` as in a release's document; or `dp_epsilon`, and perhaps `start` and `stop`,
+    for a release that is that private for substituting one point of the window.
+
+    Raises:
+        InvalidInputError: for anything else, for levels out of range, and for a release that was
+            made under other beliefs or for a longer series than the dataset's.
+        UnsupportedError: for a release without noise, which no theorem prices.
+    """
+    if isinstance(asked, Spending):
+        return Request(_checked(asked))
+    if isinstance(asked, Mapping):
+        description = dict(asked)
+    elif hasattr(asked, "to_json") and hasattr(asked, "noise_scale"):
+        description = json.loads(asked.to_json())
+    else:
+        raise InvalidInputError(
+            f"A debit is for a Spending or a release, not {asked!r}; write Spending.dp(0.1, 1, 10)."
+        )
+    if "query" in description:
+        _check_it_is_about(dataset, beliefs, length, description)
+        spending = _spending_of_query(description)
+    else:
+        spending = _spending_of_level(description, length)
+    return Request(
+        _checked(spending), str(description.get("mechanism", "declared")), _plain(description)
+    )
+
+
+def _check_it_is_about(
+    dataset: str, beliefs: tuple[Belief, ...], length: int, description: Mapping[str, Any]
+) -> None:
+    from quiltwork.release.document import digest
+
+    if description["belief_digest"] != digest(beliefs):
+        raise InvalidInputError(
+            f"The release was made under other beliefs than those of dataset {dataset!r}, so its "
+            f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
+            "create a dataset with the beliefs you mean."
+        )
+    if description["length"] > length:
+        raise InvalidInputError(
+            f"The data have {description['length']} time points, dataset {dataset!r} has {length}; "
+            f"first let it grow: ledger.extend({dataset!r}, {description['length']})."
+        )
+
+
+@dataclass(frozen=True)
+class _Described:
+    """A release as far as its description tells it."""
+
+    query: Any
+    noise_scale: Fraction
+    length: int
+    exact_epsilon: Fraction
+    method: str
+
+
+def _spending_of_query(description: Mapping[str, Any]) -> Spending:
+    from quiltwork.queries.document import from_document
+
+    return Spending.from_release(
+        _Described(
+            query=from_document(description["query"]),
+            noise_scale=Fraction(description["noise_scale"]),
+            length=description["length"],
+            exact_epsilon=Fraction(description["exact_epsilon"]),
+            method=description["method"],
+        )
+    )
+
+
+def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
+    if "dp_epsilon" not in description:
+        raise InvalidInputError(
+            f"A debit needs a level: {description!r} has neither a query with its noise nor "
+            "dp_epsilon."
+        )
+    level = description["dp_epsilon"]
+    exact = Fraction(level) if isinstance(level, str) else level
+    return Spending.dp(
+        amount(exact, "dp_epsilon"),
+        description.get("start", 1),
+        description.get("stop", length),
+        label=str(description.get("label", "")),
+    )
+
+
+def _checked(spending: Spending) -> Spending:
+    for name in _LEVELS:
+        if getattr(spending, name):
+            amount(getattr(spending, name), name)
+    return spending
+
+
+def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out the answer and write exact numbers as text, so that the description is JSON."""
+    return {
+        name: str(value) if isinstance(value, Fraction) else value
+        for name, value in description.items()
+        if name not in ("mechanism", "value", "noisy")
+    }

@@ -1,0 +1,65 @@
+"""The tables, version by version, in both dialects.
+
+`quiltwork_ledger` has one row: the schema's version and the ledger's identity. `quiltwork_entries`
+is the log. Its columns `key` and `debit` repeat what the hashed body says, so that the database
+itself keeps a key to one debit and a debit to one answer.
+
+- Version 1: the log, and at most one debit per key.
+- Version 2: at most one answer per debit, and triggers that refuse to change or remove entries.
+"""
+
+from __future__ import annotations
+
+VERSION = 2
+
+_TABLES = (
+    """CREATE TABLE quiltwork_ledger (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        version INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        created TEXT NOT NULL
+    )""",
+    """CREATE TABLE quiltwork_entries (
+        seq BIGINT NOT NULL PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        dataset TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        key TEXT,
+        body TEXT NOT NULL,
+        hash TEXT NOT NULL
+    )""",
+    "CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq)",
+    "CREATE UNIQUE INDEX quiltwork_one_debit_per_key ON quiltwork_entries (dataset, key) "
+    "WHERE key IS NOT NULL",
+)
+_ONE_ANSWER = (
+    "CREATE UNIQUE INDEX quiltwork_one_answer_per_debit ON quiltwork_entries (debit) "
+    "WHERE debit IS NOT NULL"
+)
+_REFUSAL = "entries of the ledger are final"
+
+SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    tuple(statement.replace("BIGINT", "INTEGER") for statement in _TABLES),
+    (
+        "ALTER TABLE quiltwork_entries ADD COLUMN debit INTEGER",
+        "UPDATE quiltwork_entries SET debit = json_extract(body, '$.debit') WHERE kind = 'answer'",
+        _ONE_ANSWER,
+        "CREATE TRIGGER quiltwork_no_update BEFORE UPDATE ON quiltwork_entries "
+        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
+        "CREATE TRIGGER quiltwork_no_delete BEFORE DELETE ON quiltwork_entries "
+        f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
+    ),
+)
+
+POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    _TABLES,
+    (
+        "ALTER TABLE quiltwork_entries ADD COLUMN debit BIGINT",
+        "UPDATE quiltwork_entries SET debit = (body::json->>'debit')::bigint WHERE kind = 'answer'",
+        _ONE_ANSWER,
+        "CREATE FUNCTION quiltwork_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$",
+        "CREATE TRIGGER quiltwork_no_change BEFORE UPDATE OR DELETE OR TRUNCATE "
+        "ON quiltwork_entries FOR EACH STATEMENT EXECUTE FUNCTION quiltwork_refuse()",
+    ),
+)

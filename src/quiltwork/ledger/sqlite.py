@@ -1,0 +1,137 @@
+"""A ledger in one SQLite file: write-ahead log, full sync, one writer at a time.
+
+`synchronous=FULL` makes a commit wait until the log is on the disk, so a granted debit survives a
+power loss; `BEGIN IMMEDIATE` takes the write lock before anything is read, so that what is decided
+rests on the last committed state.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from quiltwork.errors import StorageError
+from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
+from quiltwork.ledger.schema import SQLITE_MIGRATIONS
+
+_SENTENCES = {
+    "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
+    "SQLITE_READONLY": "cannot be written. Check the permissions of the file and its folder",
+    "SQLITE_CANTOPEN": "cannot be opened. Check the permissions of the file and its folder",
+    "SQLITE_BUSY": f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was "
+    "granted; ask again",
+    "SQLITE_NOTADB": "is not a ledger, or is damaged beyond reading. Check the path, or restore "
+    "a backup",
+    "SQLITE_CORRUPT": "is damaged. Restore a backup and retire the datasets it may have lost "
+    "debits of",
+}
+
+
+class SqliteDatabase:
+    """The file at `path`, which is created by the first write."""
+
+    errors: tuple[type[BaseException], ...] = (sqlite3.Error,)
+    locked_row = LEDGER_ROW
+
+    def __init__(self, path: Path) -> None:
+        """Remember the path; nothing is opened."""
+        self.path = path
+        self.url = f"sqlite:///{path}"
+
+    def exists(self) -> bool:
+        """Whether the file is there and not empty."""
+        try:
+            return self.path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+
+    def connect(self) -> Connection:
+        """Open the file, creating it if need be, with the write-ahead log and full sync."""
+        is_new = not self.exists()
+        connection = self.open()
+        try:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        if is_new:
+            _sync_folder(self.path.parent)
+        return connection
+
+    def open(self) -> Connection:
+        """Open the file with the standard library's SQLite."""
+        return sqlite3.connect(
+            f"file:{quote(str(self.path))}?mode=rwc",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=LOCK_SECONDS,
+        )
+
+    def has_ledger(self, connection: Connection) -> bool:
+        """Whether the tables are there.
+
+        Raises:
+            StorageError: if the file holds another program's tables.
+        """
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = {name for (name,) in rows}
+        if names and "quiltwork_ledger" not in names:
+            raise StorageError(
+                f"{str(self.path)!r} is a database of another program (it has a table "
+                f"{min(names)!r}); name a new file for the ledger."
+            )
+        return bool(names)
+
+    def begin(self, connection: Connection, *, write: bool) -> None:
+        """Take the write lock at once, or only read."""
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Nothing to do: the write lock covers the tables too."""
+
+    def sql(self, statement: str) -> str:
+        """Return the statement, which is written for SQLite."""
+        return statement
+
+    def migrations(self) -> tuple[tuple[str, ...], ...]:
+        """Return the statements in SQLite's dialect."""
+        return SQLITE_MIGRATIONS
+
+    def is_lost(self, error: BaseException) -> bool:
+        """A file cannot hang up."""
+        return False
+
+    def sentence(self, error: BaseException) -> StorageError:
+        """Say what SQLite reports."""
+        code = str(getattr(error, "sqlite_errorname", ""))
+        known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
+        if known is None:
+            known = f"failed ({error}). Nothing was granted; check the disk and ask again"
+        return StorageError(f"The ledger {str(self.path)!r} {known}.")
+
+    def check_pages(self, connection: Connection) -> None:
+        """Run SQLite's own integrity check.
+
+        Raises:
+            StorageError: if it finds anything.
+        """
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
+        if found != ["ok"]:
+            raise StorageError(
+                f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_CORRUPT']}: {found[0]}."
+            )
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable, where folders can be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
