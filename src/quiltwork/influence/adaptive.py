@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from quiltwork.beliefs import Belief
+from quiltwork.influence.intervals import Cost, Found, Price
 from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
-from quiltwork.influence.search import Cost, Found, Price, worst_node
+from quiltwork.influence.search import worst_node
 
-_FIRST_REACH = 16
+_FIRST_REACH = 1 << 12
 
 Families = Callable[[int], Iterator[QuiltFamily]]
 
@@ -41,7 +42,7 @@ class Outlook:
             found, family = answer
             if family.complete or found.price <= self._least_beyond(found, reach, cost, price):
                 return found, reach
-            reach *= 2
+            reach *= 16
 
     def _least_beyond(self, found: Found, reach: int, cost: Cost, price: Price) -> float:
         """Return the least that a quilt with a side farther than `reach` can cost this node.

@@ -12,8 +12,8 @@ from quiltwork.beliefs import Belief, ChainBox, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.influence.adaptive import Outlook
+from quiltwork.influence.intervals import Cost
 from quiltwork.influence.protocol import InfluenceMethod, IntArray
-from quiltwork.influence.search import Cost
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
@@ -68,8 +68,8 @@ def read_method(method: Any) -> InfluenceMethod | None:
         return cast("InfluenceMethod | None", method)
     if method == "optimal-scale":
         raise UnsupportedError(
-            "method='optimal-scale' needs the exact leakage of a query, which is not available "
-            "here yet; use method='exact'."
+            "method='optimal-scale' is a calibration of one query and has no quilts to account "
+            "with; use method='exact' here."
         )
     raise InvalidInputError(f"method is {method!r}; choose one of {', '.join(METHODS)}, or None.")
 
@@ -83,28 +83,6 @@ def default_method(belief: Belief) -> InfluenceMethod:
 @default_method.register
 def _(belief: ChainBox) -> InfluenceMethod:
     return "approx"
-
-
-def read_secrets(secrets: Any, length: int) -> range:
-    """Return the protected nodes: start..stop inclusive, or all.
-
-    Raises:
-        InvalidInputError: if they do not fit the series.
-    """
-    if secrets is None:
-        return range(1, length + 1)
-    if not isinstance(secrets, (list, tuple)) or len(secrets) != 2:
-        raise InvalidInputError(
-            f"secrets must be (start, stop), the first and the last protected time point, not "
-            f"{secrets!r}."
-        )
-    start = integer(secrets[0], "The first protected time point", 1)
-    stop = integer(secrets[1], "The last protected time point", start)
-    if stop > length:
-        raise InvalidInputError(
-            f"The last protected time point is {stop}, but the series has {length}."
-        )
-    return range(start, stop + 1)
 
 
 def cost_of(query: Query | None, length: int) -> Cost:

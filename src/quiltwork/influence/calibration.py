@@ -17,13 +17,14 @@ import numpy as np
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import QuiltworkWarning
 from quiltwork.exact import Number, float_down, float_up, positive_fraction
 from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import cost_of, outlooks, read_secrets
+from quiltwork.influence.arguments import cost_of, outlooks
+from quiltwork.influence.intervals import Cost, Found
 from quiltwork.influence.profile import Profile, profile
 from quiltwork.influence.protocol import FloatArray, InfluenceMethod, IntArray
-from quiltwork.influence.search import Cost, Found
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -170,6 +171,8 @@ def calibrate(
         method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
             or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
             not protect correlated data). None: exact where the belief allows, else approx.
+            "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
+            the chains given alone, and covers the query, or without one the count of each state.
         query: what will be asked; without one, any query that moves by at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.
 
@@ -183,6 +186,10 @@ def calibrate(
     >>> round(found.scale, 6), found.node, found.quilt
     (12.934051, 8, (1, 13))
     """
+    if method == "optimal-scale":
+        from quiltwork.influence.optimal import optimal_calibration
+
+        return optimal_calibration(beliefs, length, epsilon, query, secrets)
     level = positive_fraction(epsilon, "epsilon")
     seen = outlooks(beliefs, length, method)
     points = seen[0].length

@@ -13,6 +13,7 @@ from quiltwork.influence import bounds
 from quiltwork.influence.exact import exact_families
 from quiltwork.influence.families import ClusterFamily, IntervalFamily
 from quiltwork.influence.protocol import InfluenceMethod, IntArray, QuiltFamily, quilt_families
+from quiltwork.influence.rows import Bounds
 
 _BOUNDS: dict[str, Callable[[Any, IntArray], bounds.Sides]] = {
     "approx": bounds.smallest,
@@ -55,7 +56,7 @@ def _(
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
-    rows = np.zeros((1 if method == "entry" and length > 1 else 0, 1))
+    rows = Bounds(np.zeros(1 if method == "entry" and length > 1 else 0))
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
@@ -64,7 +65,7 @@ def _distances(length: int, reach: int) -> IntArray:
 
 
 def _bounded(length: int, reach: int, sides: bounds.Sides) -> Iterator[QuiltFamily]:
-    left, right = (np.minimum.accumulate(side)[:, np.newaxis] for side in sides)
+    left, right = (Bounds(np.minimum.accumulate(side)) for side in sides)
     nodes = range(1, length + 1)
     yield IntervalFamily(nodes, length, left, right, complete=reach >= length - 1)
 

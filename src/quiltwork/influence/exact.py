@@ -9,8 +9,8 @@ Theorem: docs/theory/max-influence.md
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,33 +18,29 @@ import numpy as np
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.influence.families import IntervalFamily, KnownNodes
-from quiltwork.influence.pairs import without_dominated
-from quiltwork.influence.protocol import FloatArray, QuiltFamily
-from quiltwork.influence.ratios import (
-    BoolArray,
-    Powers,
-    backward_far,
-    falling,
-    log_ratios,
-    product_margin,
+from quiltwork.influence.powers import Powers, powers_of
+from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
+from quiltwork.influence.rows import Bounds, PairRows
+from quiltwork.influence.timeline import (
+    UNSETTLED_NODES,
+    Marginals,
+    Supports,
+    marginals,
+    supports,
 )
-from quiltwork.influence.timeline import UNSETTLED_NODES, Marginals, Supports, marginals, supports
 
-_LARGEST_REACH = 1 << 17
-_POWER_ENTRIES = 1 << 24
+_NOTHING = Bounds(np.empty(0))
 
 
 def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[QuiltFamily]:
     """Yield families with the exact max-influence of quilts up to `reach` nodes away.
 
-    O(k³·reach) time and O(k²·reach) memory, whatever the length. `reach` is cut so that the
-    powers fit into memory (131,072 nodes for few states, 6,400 for 51).
+    O(k³ log reach) time for each distance that is looked at, whatever the length.
 
     Theorem: docs/theory/max-influence.md
     """
-    longest = max(64, min(_LARGEST_REACH, _POWER_ENTRIES // chain.size**2))
-    cut = min(reach, length - 1, longest)
-    work = _Work(chain, length, cut, cut == min(length - 1, longest))
+    work = ExactWork(chain, length, min(reach, length - 1))
     if isinstance(chain.initial, str) and chain.initial == "stationary":
         yield work.stationary()
     else:
@@ -52,54 +48,52 @@ def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[Quil
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class ExactWork:
     """Everything the families of one chain share."""
 
     chain: MarkovChain
     length: int
     reach: int
-    complete: bool
+    _right: dict[bytes, PairRows] = field(default_factory=dict, repr=False)
 
     @cached_property
     def powers(self) -> Powers:
-        return Powers(self.chain.transition, self.reach)
+        """Log-ratios of powers of the matrix."""
+        return powers_of(self.chain)
 
     @cached_property
     def possible(self) -> Supports:
+        """The possible states of each node."""
         return supports(self.chain, self.length)
 
     @cached_property
     def marginals(self) -> Marginals:
+        """The distribution of each node, for a given start."""
         return marginals(self.chain, self.possible, self.length)
 
     @cached_property
     def origin(self) -> int:
+        """The first node with several possible states."""
         return self.possible.known_prefix + 1
 
     @property
     def any_start(self) -> bool:
+        """Whether every initial distribution is believed possible."""
         return isinstance(self.chain.initial, str)
 
-    @cached_property
-    def settled_backward(self) -> list[FloatArray]:
-        """`Powers.backward` for each support of the periodic part."""
-        assert self.possible.settled is not None  # noqa: S101  (only called then)
-        return [self.powers.backward(s) for s in self.possible.sets[self.possible.settled - 1 :]]
-
     def stationary(self) -> QuiltFamily:
+        """All nodes at once: they have the same marginal."""
         nodes = range(1, self.length + 1)
-        states = self.chain.support(1)
+        states = np.asarray(self.chain.support(1))
         if states.sum() == 1:
             return KnownNodes(nodes)
         if self.reach == 0 or not self.chain.is_aperiodic:
             return self.trivial(nodes)
         law = self.chain.stationary
         tilt = log_ratios(law, law, states) + 2 * relative_error(self.chain.size)
-        if _rows_agree(self.chain.transition[states]):
-            left = np.zeros((self.reach, self.chain.size, self.chain.size))
-        else:
-            left = self.powers.backward(states) + tilt
-        return self.family(nodes, states, left)
+        silent = 1 if _rows_agree(self.chain.transition[states]) else self.reach + 1
+        backward = partial(self.powers.backward, support=states)
+        return self.family(nodes, states, backward, tilt, self.reach, silent)
 
     def started(self) -> Iterator[QuiltFamily]:
         """Single nodes while supports change, then blocks, then one tail per phase.
@@ -113,7 +107,7 @@ class _Work:
         else:
             last_single = settled + (0 if self.possible.mixes else UNSETTLED_NODES)
         last_single = min(self.length, last_single)
-        yield from self.singles(range(1, last_single + 1))
+        yield from map(self.single, range(1, last_single + 1))
         if settled is None:
             if last_single < self.length:
                 yield self.trivial(range(last_single + 1, self.length + 1))
@@ -124,11 +118,8 @@ class _Work:
             if nodes:
                 yield from self.settled_nodes(nodes)
 
-    def singles(self, nodes: Iterable[int]) -> Iterator[QuiltFamily]:
-        for node in nodes:
-            yield self.single(node)
-
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
+        """The nodes of one phase of the periodic part."""
         if self.possible.at(nodes[0]).sum() == 1:
             yield KnownNodes(nodes)
         elif not self.possible.mixes or self.reach == 0:
@@ -136,7 +127,8 @@ class _Work:
         elif self.any_start:
             yield self.block(nodes)
         else:
-            early = common_prefix(nodes, len(self.marginals.values))
+            followed = len(self.marginals.values)
+            early = range(nodes.start, min(nodes.stop, followed + 1), nodes.step)
             if early:
                 yield self.block(early)
             late = nodes[len(early) :]
@@ -147,8 +139,7 @@ class _Work:
 
     def trivial(self, nodes: range) -> QuiltFamily:
         """Only the empty quilt: no other has a finite influence, or none is known."""
-        nothing = np.empty((0, 1))
-        return IntervalFamily(nodes, self.length, nothing, nothing, self.origin, complete=True)
+        return IntervalFamily(nodes, self.length, _NOTHING, _NOTHING, self.origin, complete=True)
 
     def single(self, node: int) -> QuiltFamily:
         """One node, every quilt exact."""
@@ -156,41 +147,50 @@ class _Work:
         if states.sum() == 1:
             return KnownNodes(range(node, node + 1))
         reach = min(self.reach, node - 1)
-        if reach == 0 or self.before_says_nothing(node):
-            left = np.zeros((reach, self.chain.size, self.chain.size))
-        else:
-            left = self.left_of_single(node, reach) + self.tilt_of_single(node)
-            left[self.nearest_known(node, reach) :] = 0.0
-        return self.family(range(node, node + 1), states, left)
+        silent = self.nearest_known(node, reach)
+        tilt = np.zeros((self.chain.size, self.chain.size))
+        if self.before_says_nothing(node):
+            silent = 1
+        elif reach:
+            tilt = self.tilt_of_single(node)
+        backward = partial(self.backward_of_single, node)
+        return self.family(range(node, node + 1), states, backward, tilt, reach, silent)
+
+    def backward_of_single(self, node: int, distances: IntArray) -> FloatArray:
+        """G_a over the states that X_{i−a} can take."""
+        result = np.empty((len(distances), self.chain.size, self.chain.size))
+        quilts = node - distances
+        settled = self.possible.settled
+        late = quilts >= (self.length + 1 if settled is None else settled)
+        if settled is not None and late.any():
+            result[late] = self.settled_backward(node, distances[late])
+        for j in np.flatnonzero(~late):
+            support = self.possible.at(int(quilts[j]))
+            result[j] = self.powers.backward(distances[j : j + 1], support)[0]
+        return result
+
+    def settled_backward(self, node: int, distances: IntArray) -> FloatArray:
+        """G_a of a node whose quilt nodes count as being in the periodic part."""
+        settled, period = self.possible.settled, self.possible.period
+        assert settled is not None  # noqa: S101  (only called then)
+        phases = (node - distances - settled) % period
+        result = np.empty((len(distances), self.chain.size, self.chain.size))
+        for phase in np.unique(phases).tolist():
+            these = phases == phase
+            support = self.possible.at(settled + phase)
+            result[these] = self.powers.backward(distances[these], support)
+        return result
 
     def nearest_known(self, node: int, reach: int) -> int:
-        """The number of nodes between this one and the nearest earlier one with one state."""
+        """The distance to the nearest earlier node with one possible state, or reach + 1."""
         settled, period = self.possible.settled, self.possible.period
         repeated = range(1, 0 if settled is None else min(reach, node - settled, period) + 1)
         early = range(1 if settled is None else max(1, node - settled + 1), reach + 1)
         known = (a for a in (*repeated, *early) if self.possible.at(node - a).sum() == 1)
-        return next(known, reach + 1) - 1
-
-    def left_of_single(self, node: int, reach: int) -> FloatArray:
-        settled = self.possible.settled
-        shared = 0 if settled is None else max(0, min(reach, node - settled))
-        rows = [self.settled_left(node, shared)] if shared else []
-        rows += [
-            self.powers.backward_at(a, self.possible.at(node - a))[np.newaxis]
-            for a in range(shared + 1, reach + 1)
-        ]
-        return np.concatenate(rows)
-
-    def settled_left(self, node: int, reach: int) -> FloatArray:
-        """G_a of a node whose quilt nodes lie in the periodic part."""
-        settled, period = self.possible.settled, self.possible.period
-        assert settled is not None  # noqa: S101  (only called then)
-        if period == 1:
-            return self.settled_backward[0][:reach]
-        phases = [(node - a - settled) % period for a in range(1, reach + 1)]
-        return np.array([self.settled_backward[p][a] for a, p in enumerate(phases)])
+        return next(known, reach + 1)
 
     def tilt_of_single(self, node: int) -> FloatArray:
+        """log m_i(x')/m_i(x), or the worst of it over all starts."""
         if self.any_start:
             return self.worst_start_tilt(node)
         law = self.marginals.values[node - 1]
@@ -199,31 +199,42 @@ class _Work:
 
     def worst_start_tilt(self, node: int) -> FloatArray:
         """max_y log P^(i−1)(y, x')/P^(i−1)(y, x); it falls with i."""
-        steps = node - 1
         everyone = np.ones(self.chain.size, dtype=np.bool_)
-        if steps <= self.reach:
-            return self.powers.backward_at(steps, everyone).T
-        return backward_far(self.chain.transition, steps, everyone).T
+        return np.asarray(self.powers.backward(np.array([node - 1]), everyone)[0].T)
 
     def before_says_nothing(self, node: int) -> bool:
+        """Whether X_i does not depend on X_{i−1} at all."""
         return node > 1 and _rows_agree(self.chain.transition[self.possible.at(node - 1)])
 
     def block(self, nodes: range) -> QuiltFamily:
         """Several nodes of one phase, at influences that hold for each of them."""
         if len(nodes) == 1:
             return self.single(nodes[0])
-        settled = self.possible.settled
-        assert settled is not None  # noqa: S101  (blocks are of the periodic part)
         first = nodes[0]
+        tilt = self.worst_start_tilt(first) if self.any_start else self.tilt_of_block(nodes)
+        return self.settled_family(nodes, tilt, split=True)
+
+    def tilt_of_block(self, nodes: range) -> FloatArray:
+        """An upper bound on log m_i(x')/m_i(x) over the nodes."""
+        laws = self.marginals.values[nodes.start - 1 : nodes.stop - 1 : nodes.step]
+        states = self.possible.at(nodes[0])
+        tilt = log_ratios(laws.max(axis=0), laws.min(axis=0), states)
+        return np.asarray(tilt + product_margin(nodes[-1], self.chain.size))
+
+    def tail(self, nodes: range, limit: FloatArray) -> QuiltFamily:
+        """All nodes after the marginals have converged, at the price of the rest of the way."""
+        states = self.possible.at(nodes[0])
+        return self.settled_family(nodes, log_ratios(limit, limit, states) + self.marginals.slack)
+
+    def settled_family(self, nodes: range, tilt: FloatArray, split: bool = False) -> QuiltFamily:
+        """Nodes of one phase, with quilt nodes in the periodic part or treated as if they were."""
+        settled, first = self.possible.settled, nodes[0]
+        assert settled is not None  # noqa: S101  (only called then)
         reach = self.reach if self.early_sets_are_smaller else min(self.reach, first - settled)
-        left = self.settled_left(first, reach)
-        if self.before_says_nothing(first):
-            left = np.zeros_like(left)
-        elif self.any_start:
-            left = left + self.worst_start_tilt(first)
-        else:
-            left = left + self.tilt_of_block(nodes)
-        return self.family(nodes, self.possible.at(first), left, split=True)
+        silent = 1 if self.before_says_nothing(first) else reach + 1
+        backward = partial(self.settled_backward, first)
+        states = self.possible.at(first)
+        return self.family(nodes, states, backward, tilt, reach, silent, split)
 
     @cached_property
     def early_sets_are_smaller(self) -> bool:
@@ -233,44 +244,35 @@ class _Work:
             return False
         return bool((self.possible.sets[:settled] <= self.possible.sets[settled - 1]).all())
 
-    def tilt_of_block(self, nodes: range) -> FloatArray:
-        laws = self.marginals.values[nodes.start - 1 : nodes.stop - 1 : nodes.step]
-        states = self.possible.at(nodes[0])
-        tilt = log_ratios(laws.max(axis=0), laws.min(axis=0), states)
-        return np.asarray(tilt + product_margin(nodes[-1], self.chain.size))
-
-    def tail(self, nodes: range, limit: FloatArray) -> QuiltFamily:
-        """All nodes after the marginals have converged, at the price of the rest of the way."""
-        settled = self.possible.settled
-        assert settled is not None  # noqa: S101  (marginals converge after that)
-        reach = self.reach if self.early_sets_are_smaller else min(self.reach, nodes[0] - settled)
-        left = self.settled_left(nodes[0], reach)
-        if self.before_says_nothing(nodes[0]):
-            left = np.zeros_like(left)
-        else:
-            states = self.possible.at(nodes[0])
-            left = left + (log_ratios(limit, limit, states) + self.marginals.slack)
-        return self.family(nodes, self.possible.at(nodes[0]), left)
-
     def family(
         self,
         nodes: range,
         states: BoolArray,
-        left: FloatArray,
+        backward: Callable[[IntArray], FloatArray],
+        tilt: FloatArray,
+        reach: int,
+        silent: int,
         split: bool = False,
     ) -> QuiltFamily:
-        x, y = np.nonzero(np.outer(states, states) & ~np.eye(self.chain.size, dtype=np.bool_))
-        right = self.powers.forward[:, x, y] if self.reach else np.empty((0, len(x)))
-        rows = without_dominated(falling(np.maximum(left[:, x, y], 0.0)), right)
-        family = partial(
-            IntervalFamily,
-            nodes,
-            self.length,
-            *rows,
-            self.origin,
-            self.complete,
-        )
-        return family(partial(self.halves, nodes)) if split else family()
+        """Put left and right sides together for the pairs of possible states."""
+        right = self.right_rows(states)
+        left = PairRows(reach, backward, tilt, right.pairs, silent)
+        complete = self.reach == self.length - 1
+        if not split:
+            return IntervalFamily(nodes, self.length, left, right, self.origin, complete)
+        halves = partial(self.halves, nodes)
+        return IntervalFamily(nodes, self.length, left, right, self.origin, complete, halves)
+
+    def right_rows(self, states: BoolArray) -> PairRows:
+        """R_b between possible states, shared by all nodes with the same ones."""
+        kept = self._right.get(states.tobytes())
+        if kept is None:
+            size = self.chain.size
+            pairs = np.flatnonzero(np.outer(states, states) & ~np.eye(size, dtype=np.bool_))
+            flat = np.zeros((size, size))
+            kept = PairRows(self.reach, self.powers.forward, flat, pairs, self.reach + 1)
+            self._right[states.tobytes()] = kept
+        return kept
 
     def halves(self, nodes: range) -> Iterator[QuiltFamily]:
         """Split early: a block that starts at node i ends by node 2i or in its middle."""
@@ -278,11 +280,6 @@ class _Work:
         middle = min(len(nodes) // 2, doubled)
         yield self.block(nodes[:middle])
         yield self.block(nodes[middle:])
-
-
-def common_prefix(nodes: range, last: int) -> range:
-    """Return the nodes up to `last`."""
-    return range(nodes.start, min(nodes.stop, last + 1), nodes.step)
 
 
 def _rows_agree(rows: FloatArray) -> bool:

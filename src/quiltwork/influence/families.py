@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.rows import Rows
 
 TO_END = -1
 """As a number of nodes before or after node i: that side of the quilt is dropped."""
 
-_TABLE_CHUNK = 1 << 22
+_CHUNK = 1 << 20
 
 
 def _no_refinement() -> Iterable[QuiltFamily]:
@@ -25,17 +26,16 @@ class IntervalFamily:
     """Quilts {i−a, i+b} of a chain, one- and two-sided, and the empty one.
 
     Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of
-    `left_rows[a−1] + right_rows[b−1]` (one column per pair of states, or a single column of
-    bounds), and a dropped side contributes 0. Rows are ≥ 0 and fall with the distance. Where a
-    quilt node would lie outside the series the side is dropped, which lowers both the influence
-    and the nearby set. Memory: O(pairs·reach) for the rows; `influence` and `spans` list all
-    (reach+1)² candidates and are built when first asked for.
+    left row a plus right row b (one entry per pair of states, or a single bound), and a dropped
+    side contributes 0. Where a quilt node would lie outside the series the side is dropped, which
+    lowers both the influence and the nearby set. Rows may be computed when they are asked for;
+    `influence` and `spans` list all (reach+1)² candidates.
 
     Args:
         nodes: the nodes that share the rows.
         length: of the series.
-        left_rows: one row for each distance a = 1, 2, …
-        right_rows: one row for each distance b = 1, 2, …
+        left_rows: by distance a = 1, 2, …
+        right_rows: by distance b = 1, 2, …
         origin: the first node that is not known for certain; the nodes before it are constants,
             so that a dropped left side ends there.
         complete: whether a larger reach would add nothing.
@@ -44,8 +44,8 @@ class IntervalFamily:
 
     nodes: range
     length: int
-    left_rows: FloatArray
-    right_rows: FloatArray
+    left_rows: Rows
+    right_rows: Rows
     origin: int = 1
     complete: bool = False
     refinement: Callable[[], Iterable[QuiltFamily]] = field(default=_no_refinement, repr=False)
@@ -57,22 +57,20 @@ class IntervalFamily:
     @cached_property
     def left_most(self) -> FloatArray:
         """e({i−a}|i) for a = 1, 2, …"""
-        return np.asarray(self.left_rows.max(axis=1, initial=0.0))
+        every = np.arange(1, len(self.left_rows) + 1)
+        return np.minimum.accumulate(self.left_rows.most(every))
 
     @cached_property
     def right_most(self) -> FloatArray:
         """e({i+b}|i) for b = 1, 2, …"""
-        return np.asarray(self.right_rows.max(axis=1, initial=0.0))
+        every = np.arange(1, len(self.right_rows) + 1)
+        return np.minimum.accumulate(self.right_rows.most(every))
 
     def two_sided(self, a: IntArray, b: IntArray) -> FloatArray:
         """e({i−a, i+b}|i) for arrays of distances, rounded up."""
-        result = np.zeros(len(a))
-        step = max(1, _TABLE_CHUNK // max(1, self.left_rows.shape[1]))
-        for start in range(0, len(a), step):
-            part = slice(start, start + step)
-            sums = self.left_rows[a[part] - 1] + self.right_rows[b[part] - 1]
-            result[part] = sums.max(axis=1, initial=0.0)
-        return np.where(result > 0, np.nextafter(result, np.inf), result)
+        lefts, left = np.unique(a, return_inverse=True)
+        rights, right = np.unique(b, return_inverse=True)
+        return pairwise_most(self.left_rows.take(lefts), self.right_rows.take(rights), left, right)
 
     @cached_property
     def left(self) -> IntArray:
@@ -119,6 +117,19 @@ class IntervalFamily:
         after = 0 if right == TO_END else node + right + 1
         kept = (before,) if before >= 1 else ()
         return (*kept, after) if 0 < after <= self.length else kept
+
+
+def pairwise_most(
+    left: FloatArray, right: FloatArray, of_left: IntArray, of_right: IntArray
+) -> FloatArray:
+    """Return the largest entry of left[of_left[j]] + right[of_right[j]] for each j, rounded up."""
+    result = np.zeros(len(of_left))
+    step = max(1, _CHUNK // max(1, left.shape[1]))
+    for first in range(0, len(of_left), step):
+        part = slice(first, first + step)
+        sums = left[of_left[part]] + right[of_right[part]]
+        result[part] = sums.max(axis=1, initial=0.0)
+    return np.where(result > 0, np.nextafter(result, np.inf), result)
 
 
 @dataclass(frozen=True, eq=False)

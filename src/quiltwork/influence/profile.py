@@ -14,8 +14,9 @@ import numpy as np
 
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.families import IntervalFamily
+from quiltwork.influence.intervals import Cost, Price, one_sided
 from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.search import Cost, Price, common, one_sided, price_at, worst_in_family
+from quiltwork.influence.search import common, price_at, worst_in_family
 
 _MOST_PIECES = 4096
 _MOST_NODES = 1 << 20

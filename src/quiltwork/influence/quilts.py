@@ -17,14 +17,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.influence.arguments import read_length
 from quiltwork.influence.bounds import smallest
+from quiltwork.influence.powers import powers_of
 from quiltwork.influence.protocol import FloatArray
-from quiltwork.influence.ratios import (
-    BoolArray,
-    backward_far,
-    forward_far,
-    log_ratios,
-    product_margin,
-)
+from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 
 
 def max_influence(
@@ -88,7 +83,7 @@ def _(belief: MarkovChain, node: int, quilt: list[int], length: int) -> float:
     if before is not None:
         total += _left(belief, node, before, states)
     if after is not None:
-        total += forward_far(belief.transition, after - node)
+        total += powers_of(belief).forward(np.array([after - node]))[0]
     np.fill_diagonal(total, 0.0)
     result = float(total[np.ix_(states, states)].max(initial=0.0))
     return float(np.nextafter(result, np.inf)) if result > 0 else 0.0
@@ -99,23 +94,23 @@ def _left(chain: MarkovChain, node: int, before: int, states: BoolArray) -> Floa
     rows = chain.transition[np.asarray(chain.support(node - 1))]
     if start.sum() == 1 or (rows == rows[0]).all():
         return np.zeros((chain.size, chain.size))
-    backward = backward_far(chain.transition, node - before, start)
+    backward = powers_of(chain).backward(np.array([node - before]), start)[0]
     outside = ~np.outer(states, states)
     with np.errstate(invalid="ignore"):
         total = backward + _tilt(chain, node, states)
     total[np.isnan(total)] = np.inf
     total[outside] = 0.0
-    return np.maximum(total, 0.0)
+    return np.asarray(np.maximum(total, 0.0))
 
 
 def _tilt(chain: MarkovChain, node: int, states: BoolArray) -> FloatArray:
     if isinstance(chain.initial, str) and chain.initial == "any":
         everyone = np.ones(chain.size, dtype=np.bool_)
-        return backward_far(chain.transition, node - 1, everyone).T
+        return np.asarray(powers_of(chain).backward(np.array([node - 1]), everyone)[0].T)
     law = chain.marginal(node)
     stationary = isinstance(chain.initial, str)
     margin = 2 * relative_error(chain.size) if stationary else product_margin(node, chain.size)
-    return log_ratios(law, law, states) + margin
+    return np.asarray(log_ratios(law, law, states) + margin)
 
 
 @quilt_influence.register

@@ -1,0 +1,232 @@
+"""The best quilt of a node and the worst node of a family of interval quilts.
+
+Influence falls and cost grows with distance, so quilts are searched by splitting rectangles of
+distances: in a rectangle none costs less than at its nearest corner, nor has less influence than at
+its farthest. Few distances are ever looked at.
+
+Within a family the price of node i is min(C, rising(i), falling(i)): two-sided quilts cost the same
+everywhere, those that keep everything before i cost more as i grows, those that keep everything
+after i cost less. So the worst node is where the last two cross, found by bisection.
+
+Theorem: docs/theory/influence-curve.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from quiltwork.influence.families import TO_END, IntervalFamily, pairwise_most
+from quiltwork.influence.protocol import FloatArray, IntArray
+
+Cost: TypeAlias = Callable[[IntArray, IntArray], IntArray]
+"""From first and last nodes of runs to the cost of each run; more for a longer run.
+
+It may cut runs to a window, and must not depend on the position of a run inside it.
+"""
+
+_MOST_CHAMPIONS = 12
+
+
+class Price(Protocol):
+    """What a candidate amounts to: increasing in the cost of what is nearby and the influence."""
+
+    def __call__(self, cost: Any, influence: FloatArray) -> FloatArray:
+        """One number per candidate."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A node, its best quilt, and the price of both."""
+
+    price: float
+    node: int
+    quilt: tuple[int, ...]
+    nearby: int
+    cost: int
+    influence: float
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How many nodes a quilt leaves nearby on each side, and its price and influence."""
+
+    price: float
+    left: int
+    right: int
+    influence: float
+
+
+def worst_interval(family: IntervalFamily, nodes: range, cost: Cost, price: Price) -> Found:
+    """Return the node with the highest price among some of the family's, with its best quilt.
+
+    O(log nodes) one-sided searches at most; none if two-sided quilts are best in the middle.
+    """
+    middle = nodes[len(nodes) // 2]
+    best = best_interval(family, middle, cost, price)
+    if len(nodes) == 1 or TO_END not in (best.left, best.right):
+        return described(family, middle, best, cost)
+    low, high = 0, len(nodes) - 1
+    while low < high:
+        half = (low + high) // 2
+        rising, sinking = one_sided(family, nodes[half], cost, price)
+        low, high = (low, half) if rising >= sinking else (half + 1, high)
+    ends = [nodes[index] for index in (low - 1, low) if index >= 0]
+    node = max(ends, key=lambda i: min(one_sided(family, i, cost, price)))
+    return described(family, node, best_interval(family, node, cost, price), cost)
+
+
+def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> Found:
+    """Say what the best quilt of a node leaves nearby and what that costs."""
+    start, stop = family.span(node, np.array([best.left]), np.array([best.right]))
+    return Found(
+        best.price,
+        node,
+        family.separator(node, best.left, best.right),
+        int(stop[0] - start[0] + 1),
+        int(cost(start, stop)[0]),
+        best.influence,
+    )
+
+
+def one_sided(family: IntervalFamily, node: int, cost: Cost, price: Price) -> tuple[float, float]:
+    """Return the best price with everything before the node nearby, and everything after it."""
+    limit = _nothing_remote(family, node, cost, price)
+    before = _best_after(family, node, cost, price, limit.price) or limit
+    after = _best_before(family, node, cost, price, limit.price) or limit
+    return before.price, after.price
+
+
+def best_interval(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
+    """Return the best quilt of one node: empty, one-sided or two-sided."""
+    best = _nothing_remote(family, node, cost, price)
+    for search in (_best_after, _best_before, _best_two_sided):
+        best = search(family, node, cost, price, best.price) or best
+    return best
+
+
+def _nothing_remote(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
+    ends = np.array([TO_END])
+    everything = price(cost(*family.span(node, ends, ends)), np.zeros(1))
+    return Sides(float(everything[0]), TO_END, TO_END, 0.0)
+
+
+def _best_after(
+    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
+) -> Sides | None:
+    def costs(right: IntArray) -> IntArray:
+        return cost(*family.span(node, np.full_like(right, TO_END), right))
+
+    found = _nearest(len(family.right_rows), family.right_rows.most, costs, price, limit)
+    return None if found is None else Sides(found[0], TO_END, found[1], found[2])
+
+
+def _best_before(
+    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
+) -> Sides | None:
+    def costs(left: IntArray) -> IntArray:
+        return cost(*family.span(node, left, np.full_like(left, TO_END)))
+
+    found = _nearest(len(family.left_rows), family.left_rows.most, costs, price, limit)
+    return None if found is None else Sides(found[0], found[1], TO_END, found[2])
+
+
+def _nearest(
+    reach: int,
+    influences: Callable[[IntArray], FloatArray],
+    costs: Callable[[IntArray], IntArray],
+    price: Price,
+    limit: float,
+) -> tuple[float, int, float] | None:
+    """Return (price, nearby nodes on that side, influence) of the best distance below `limit`."""
+    cells = np.array([[1, reach]] if reach else np.empty((0, 2)), dtype=np.int64)
+    best = None
+    while len(cells):
+        near, far = cells.T
+        influence = influences(far)
+        reached = price(costs(far - 1), influence)
+        index = int(np.argmin(reached))
+        if reached[index] < limit:
+            limit = float(reached[index])
+            best = limit, int(far[index]) - 1, float(influence[index])
+        open_cells = (price(costs(near - 1), influence) < limit) & (near < far)
+        near, far = cells[open_cells].T
+        middle = (near + far) // 2
+        cells = np.concatenate(
+            [np.stack([near, middle], axis=1), np.stack([middle + 1, far], axis=1)]
+        )
+    return best
+
+
+def _best_two_sided(
+    family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
+) -> Sides | None:
+    """Split rectangles of distances; a few pairs of states rule most rectangles out."""
+    most_left, most_right = len(family.left_rows), len(family.right_rows)
+    if not most_left or not most_right:
+        return None
+    cells = np.array([[1, most_left, 1, most_right]], dtype=np.int64)
+    champions: list[int] = []
+    best = None
+    while len(cells):
+        cells, least_cost = _two_sides_needed(family, node, cost, cells)
+        a0, a1, b0, b1 = cells.T
+        lefts, of_left = np.unique(a1, return_inverse=True)
+        rights, of_right = np.unique(b1, return_inverse=True)
+        left, right = family.left_rows.take(lefts), family.right_rows.take(rights)
+        if champions or not len(cells):
+            at_least = pairwise_most(left[:, champions], right[:, champions], of_left, of_right)
+            kept = np.flatnonzero(price(least_cost, at_least) < limit)
+            cells, least_cost = cells[kept], least_cost[kept]
+            of_left, of_right = of_left[kept], of_right[kept]
+            if not len(kept):
+                break
+        a0, a1, b0, b1 = cells.T
+        influence = pairwise_most(left, right, of_left, of_right)
+        reached = price(cost(*family.span(node, a1 - 1, b1 - 1)), influence)
+        index = int(np.argmin(reached))
+        if reached[index] < limit:
+            limit = float(reached[index])
+            best = Sides(limit, int(a1[index]) - 1, int(b1[index]) - 1, float(influence[index]))
+        for cell in {index, int(np.argmax(influence))}:
+            champion = int(np.argmax(left[of_left[cell]] + right[of_right[cell]]))
+            if champion not in champions and len(champions) < _MOST_CHAMPIONS:
+                champions.append(champion)
+        open_cells = (price(least_cost, influence) < limit) & ((a0 < a1) | (b0 < b1))
+        cells = _quartered(cells[open_cells])
+    return best
+
+
+def _two_sides_needed(
+    family: IntervalFamily, node: int, cost: Cost, cells: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Drop rectangles where a dropped side costs no more; return the others and their least cost.
+
+    That is so beyond the ends of the series and of a query's window.
+    """
+    left, right = cells[:, 0] - 1, cells[:, 2] - 1
+    end = np.full_like(left, TO_END)
+    least = cost(*family.span(node, left, right))
+    kept = least < cost(*family.span(node, end, right))
+    kept &= least < cost(*family.span(node, left, end))
+    return cells[kept], least[kept]
+
+
+def _quartered(cells: IntArray) -> IntArray:
+    """Halve each rectangle [a0, a1]×[b0, b1] in both directions where it can be halved."""
+    a0, a1, b0, b1 = cells.T
+    am, bm = (a0 + a1) // 2, (b0 + b1) // 2
+    parts = [
+        np.stack(sides, axis=1)
+        for sides in (
+            (a0, am, b0, bm),
+            (am + 1, a1, b0, bm),
+            (a0, am, bm + 1, b1),
+            (am + 1, a1, bm + 1, b1),
+        )
+    ]
+    split = np.concatenate(parts)
+    return split[(split[:, 0] <= split[:, 1]) & (split[:, 2] <= split[:, 3])]

@@ -1,0 +1,132 @@
+"""`method="optimal-scale"`: calibration to the exact leakage of a query instead of a quilt bound.
+
+The least noise of all additive mechanisms for one query under the beliefs given, and private under
+those beliefs only. It does not compose linearly: accountants price such a release by its level per
+substituted time point, as any other.
+
+Theorem: exact-calibration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from quiltwork.audit.calibration import least_scale, scales_per_node
+from quiltwork.audit.laws import MOST_NUMBERS
+from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.levels import Laws
+from quiltwork.audit.statistics import Additive, Joint, additive_parts
+from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.influence.arguments import cost_of, outlooks, read_length
+from quiltwork.influence.calibration import Calibration, Question
+from quiltwork.influence.profile import Profile, Run
+from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.queries import Count
+
+if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
+
+METHOD = "optimal-scale"
+
+
+@dataclass(frozen=True)
+class OptimalCalibration(Calibration):
+    """The least scale whose exact leakage is at most epsilon; `quilt` is empty, none is used."""
+
+    laws: tuple[tuple[Laws, ...], ...] = field(default=(), repr=False, compare=False)
+
+    def per_node(self) -> Profile:
+        """Return the scale that each node needs on its own; about forty audits of the query."""
+        level = positive_fraction(self.epsilon, "epsilon")
+        tables = [scales_per_node(one, level) for row in self.laws for one in row]
+        needed = np.max(tables, axis=0)
+        nodes = zip(self.question.nodes, needed.tolist(), strict=True)
+        runs = []
+        for scale, group in groupby(nodes, key=lambda pair: pair[1]):
+            members = [node for node, _ in group]
+            runs.append(Run(members[0], members[-1], scale))
+        return Profile(tuple(runs))
+
+    def explain(self) -> str:
+        """Say what decides, and what the scale rests on."""
+        if self.exact_scale == 0:
+            return "Noise scale 0: under the beliefs given, the exact answer leaks no more."
+        beliefs = len(self.laws)
+        trusted = "the belief given" if beliefs == 1 else f"the {beliefs} beliefs given"
+        return (
+            f"Noise scale {self.scale:.6g} for epsilon {float(self.epsilon):g} (method {METHOD}, "
+            f"{self.length} time points).\n"
+            f"Node {self.node} under belief {self.belief} decides: with less noise, some output "
+            "would tell more about it.\n"
+            f"This is exact for {trusted} and trusts nothing else: a chain that is slightly "
+            "different may leak more."
+        )
+
+
+def optimal_calibration(
+    beliefs: Belief | Sequence[Belief],
+    length: int | Sequence[int] | None,
+    epsilon: Number,
+    query: Query | None,
+    secrets: tuple[int, int] | None,
+) -> OptimalCalibration:
+    """Return the least noise with exact leakage ≤ epsilon; without a query, for every count.
+
+    Raises:
+        UnsupportedError: for beliefs other than chains with a known start, and for queries whose
+            joint law is too large.
+
+    Theorem: exact-calibration
+    """
+    level = positive_fraction(epsilon, "epsilon")
+    chains = single_chains(beliefs)
+    points = read_length(chains, length)
+    nodes = read_secrets(secrets, points)
+    statistics = _statistics(chains[0], query, points)
+    laws = tuple(tuple(Laws(c, points, one, nodes) for one in statistics) for c in chains)
+    found = least_scale(laws, level)
+    cost = cost_of(query, points)
+    return OptimalCalibration(
+        scale=float_up(found.scale),
+        exact_scale=found.scale,
+        epsilon=epsilon,
+        node=nodes.start if found.node is None else found.node,
+        quilt=(),
+        influence=0.0,
+        nearby=points,
+        change=int(cost(np.array([1]), np.array([points]))[0]),
+        method=cast("InfluenceMethod", METHOD),
+        belief=found.belief,
+        length=points,
+        question=Question(outlooks(chains, points, None), cost, nodes),
+        laws=laws,
+    )
+
+
+def _statistics(chain: MarkovChain, query: Query | None, points: int) -> list[Joint]:
+    """What is to be protected: the query's integers jointly, or the count of every state."""
+    if query is None:
+        counts = [additive_parts(Count(state=s), chain.states, points) for s in chain.states]
+        return [_noisy(parts) for parts in counts]
+    statistic = _noisy(additive_parts(query, chain.states, points))
+    if statistic.cells * chain.size * points > MOST_NUMBERS:
+        raise UnsupportedError(
+            f"method='optimal-scale' follows the joint law of the query's "
+            f"{len(statistic.parts)} integers, which has {statistic.cells:,} combinations of "
+            f"values over {points:,} time points: too many. Use method='exact', or ask for a "
+            "single count."
+        )
+    return [statistic]
+
+
+def _noisy(parts: tuple[Additive, ...]) -> Joint:
+    return Joint(parts, (Fraction(1),) * len(parts))
