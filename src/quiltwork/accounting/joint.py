@@ -17,6 +17,7 @@ from quiltwork.accounting.sets import worst_of_sets
 from quiltwork.accounting.spending import Spending
 from quiltwork.accounting.usage import Usage
 from quiltwork.accounting.worst import Worst
+from quiltwork.exact import float_up
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.families import IntervalFamily, KnownNodes
 from quiltwork.influence.protocol import QuiltFamily
@@ -80,10 +81,15 @@ class Joint:
 
     def fits(self, limit: Fraction) -> bool:
         """Whether every node leaks at most `limit`, decided with as little work as it takes."""
-        self._catch_up()
-        if self._sets().exact > limit:
-            return False
-        return self.leakage.fits(limit) or self.worst().exact <= limit
+        while True:
+            self._catch_up()
+            if self._sets().exact > limit:
+                return False
+            if self.leakage.fits(limit):
+                return True
+            worst = self.leakage.worst()
+            if float_up(worst.exact - limit) > worst.missing or not self.quilts.grow():
+                return False
 
     def worst(self) -> Worst:
         """The node that leaks most, with an exact bound on what any node leaks."""

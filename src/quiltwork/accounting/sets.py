@@ -14,8 +14,9 @@ import numpy as np
 
 from quiltwork.accounting.steps import Integers
 from quiltwork.accounting.usage import Charges, Usage
-from quiltwork.accounting.view import IntArray
+from quiltwork.accounting.view import FloatArray, IntArray
 from quiltwork.accounting.worst import Worst
+from quiltwork.exact import float_up
 from quiltwork.influence.families import ClusterFamily
 from quiltwork.influence.protocol import QuiltFamily
 
@@ -57,7 +58,7 @@ def _(family: ClusterFamily, charges: Charges, first: int, last: int) -> Worst:
     rows = family.cluster[first - 1 : last]
     if not len(rows):
         return Worst(Fraction(0))
-    totals = np.add.reduceat(_charged(charges, family.first, family.last), family.offset[:-1])
+    totals = _cluster_totals(family, charges)
     row = int(np.argmax(totals[rows]))
     return Worst(Fraction(int(totals[rows[row]]), charges.denominator), first + row)
 
@@ -68,3 +69,35 @@ def _charged(charges: Charges, start: IntArray, stop: IntArray) -> Integers:
     found = np.zeros(len(start), dtype=charges.upto.dtype)
     found[full] = charges.of(start[full], stop[full])
     return found
+
+
+def set_profile(families: Iterable[QuiltFamily], usage: Usage, length: int) -> FloatArray:
+    """What every node leaks at most, rounded up. O(length + runs)."""
+    charges = usage.charges(1, length)
+    values = np.zeros(length)
+    for family in families:
+        nodes, bounds = set_bounds(family, charges)
+        values[nodes - 1] = np.maximum(values[nodes - 1], bounds)
+    return values
+
+
+@singledispatch
+def set_bounds(family: Any, charges: Charges) -> tuple[IntArray, FloatArray]:
+    """The nodes of one family and what each of them leaks at most."""
+    nodes = np.asarray(family.nodes, dtype=np.int64)
+    bounds = [float_up(_at(family, charges, int(node)).exact) for node in nodes]
+    return nodes, np.array(bounds)
+
+
+@set_bounds.register
+def _(family: ClusterFamily, charges: Charges) -> tuple[IntArray, FloatArray]:
+    totals, which = np.unique(_cluster_totals(family, charges), return_inverse=True)
+    bounds = np.array([float_up(Fraction(int(total), charges.denominator)) for total in totals])
+    return np.arange(1, len(family.cluster) + 1), bounds[which][family.cluster]
+
+
+def _cluster_totals(family: ClusterFamily, charges: Charges) -> Integers:
+    totals: Integers = np.add.reduceat(
+        _charged(charges, family.first, family.last), family.offset[:-1]
+    )
+    return totals

@@ -17,11 +17,11 @@ Theorem: joint-quilt-accountant
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query, Transitions
 
@@ -34,6 +34,30 @@ Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
 """
 
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
+
+
+class Released(Protocol):
+    """What a release must tell to be accounted for."""
+
+    @property
+    def query(self) -> Query:
+        """What was asked, on the grid that was used."""
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """The scale of the noise added to the query's integers."""
+
+    @property
+    def length(self) -> int:
+        """The number of time points of the series."""
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """The level it was calibrated for."""
+
+    @property
+    def method(self) -> str:
+        """How it was calibrated."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +170,43 @@ class Spending:
             epsilon=level,
             quilts=quilts,
             label=label,
+        )
+
+    @classmethod
+    def from_release(cls, release: Released, label: str = "") -> Spending:
+        """Record a release made by `qw.release`.
+
+        Raises:
+            UnsupportedError: if it was released without noise, so that it has no level.
+        """
+        if release.noise_scale == 0:
+            raise UnsupportedError(
+                "This release added no noise, since its beliefs leave nothing to protect; it has "
+                "no level to account for under others. Release it with beliefs that do."
+            )
+        return cls.of_query(
+            release.query,
+            release.noise_scale,
+            release.length,
+            epsilon=release.exact_epsilon,
+            quilts=f"{release.method} at scale {release.noise_scale}",
+            label=label,
+        )
+
+    def times(self, number: Number) -> Spending:
+        """This release `number` times over, or one with so many times its charges.
+
+        >>> Spending.dp(0.1, 1, 10).times(3).dp_epsilon
+        Fraction(3, 10)
+        """
+        factor = positive_fraction(number, "number")
+        return replace(
+            self,
+            per_point=self.per_point * factor,
+            per_pair=self.per_pair * factor,
+            once=self.once * factor,
+            epsilon=None,
+            quilts=None,
         )
 
     @property

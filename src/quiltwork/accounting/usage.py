@@ -66,6 +66,7 @@ class Usage:
     begun: Steps = _NOTHING
     ended: Steps = _NOTHING
     going_on: Steps = _NOTHING
+    everything: int = 0
 
     def plus(self, spending: Spending) -> Usage:
         """Add one release. O(K) copying and the pieces within its window.
@@ -84,6 +85,7 @@ class Usage:
             begun=usage.begun.plus(start, start, once),
             ended=usage.ended.plus(stop, stop, once),
             going_on=usage.going_on.plus(start, stop - 1, once),
+            everything=usage.everything + point * (stop - start + 1) + pair * (stop - start) + once,
         )
 
     def _on_denominator(self, wanted: int) -> Usage:
@@ -93,7 +95,7 @@ class Usage:
             return self
         factor = wanted // self.denominator
         scaled = {name: getattr(self, name).times(factor) for name in _STEPS}
-        return Usage(wanted, **scaled)
+        return Usage(wanted, **scaled, everything=self.everything * factor)
 
     def charges(self, first: int, last: int) -> Charges:
         """G and H on first..last, O(last − first)."""
@@ -118,10 +120,7 @@ class Usage:
     @property
     def total(self) -> Fraction:
         """The charge of everything: what group privacy pays."""
-        ends = [
-            steps.corners[-1] for steps in (self.points, self.pairs, self.begun) if steps.corners
-        ]
-        return self.charge(1, max(ends, default=0))
+        return Fraction(self.everything, self.denominator)
 
     def upto(self, last: int) -> int:
         """G(last) over the denominator; O(K) the first time, then O(log K)."""
