@@ -21,6 +21,7 @@ from quiltwork.errors import (
 )
 
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
+    from quiltwork import audit as audit
     from quiltwork import queries as queries
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
@@ -44,7 +45,7 @@ _ROOMS = {
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("queries", "release")  # the room release can be called like its main function
+_MODULES = ("audit", "queries", "release")  # the room release can be called like its main function
 
 __all__ = [
     "BudgetExceeded",

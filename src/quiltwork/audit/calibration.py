@@ -1,0 +1,167 @@
+"""Exact calibration: the least noise whose exact leakage is at most ε.
+
+Larger noise is post-processing of smaller, so the leakage falls with the scale and bisection
+finds the least one; the safe end is returned. Laws are computed once, only the noise changes, and
+a node that is private at the unsafe end is never looked at again.
+
+The result is private under the beliefs given and under nothing else; see
+docs/theory/robustness.md for what a belief that is slightly wrong costs.
+
+Theorem: exact-calibration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from quiltwork.audit.levels import Block, Laws, Levels, block_levels
+from quiltwork.audit.smoothing import Rate
+from quiltwork.audit.statistics import Joint
+from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.exact import float_down
+
+_HALVINGS = 40
+_SMALLEST = 2.0**-12
+_SLACK = 1 + 2.0**-20
+
+
+@dataclass(frozen=True)
+class LeastScale:
+    """The least scale, rounded up, and the node, belief and statistic that need it."""
+
+    scale: Fraction
+    node: int | None
+    belief: int
+    statistic: int
+
+
+def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale:
+    """Return the least common scale with which every statistic leaks at most ε under each belief.
+
+    `laws[b][s]` are those of statistic s under belief b. The scale is that of the noise on the
+    statistics' integers; it is within a relative 2^-39 of the least one.
+
+    Theorem: exact-calibration
+    """
+    best = LeastScale(Fraction(0), None, 1, 0)
+    for belief, per_statistic in enumerate(laws, start=1):
+        for index, one in enumerate(per_statistic):
+            search = Search(one, float_down(epsilon))
+            found = search.least(float(best.scale))
+            if found > best.scale:
+                best = LeastScale(Fraction(found), search.node, belief, index)
+    return best
+
+
+class Search:
+    """The least noise for one statistic under one belief; nodes that pass are dropped for good."""
+
+    def __init__(self, laws: Laws, epsilon: float) -> None:
+        """Start with the laws of all uncertain nodes."""
+        self.laws, self.epsilon = laws, epsilon
+        self.blocks: list[Block] = list(laws.blocks(logs=not laws.in_floats))
+        self.node: int | None = None
+
+    def least(self, low: float) -> float:
+        """Return the least scale at or above `low` that fits all nodes, rounded up.
+
+        The node that leaks most is bisected alone, then all are tried with its scale, until none
+        fails; mostly two or three rounds.
+        """
+        enough = surely_enough(self.laws.statistic, self.epsilon)
+        worst = self._failing(low) if low > 0 else self._worst(self._levels(max(enough, low)))
+        while worst is not None:
+            self.node = worst
+            alone = Bracket(replace(self.laws, nodes=range(worst, worst + 1)), self.epsilon)
+            low = alone.least(low, max(enough, 2 * low))
+            worst = self._failing(low)
+        return low
+
+    def _failing(self, scale: float) -> int | None:
+        """Drop the nodes that are private at this scale; return the worst of the others."""
+        found = self._levels(scale)
+        kept = [level.leak > self.epsilon for level in found]
+        worst = self._worst(found) if any(part.any() for part in kept) else None
+        pairs = zip(self.blocks, kept, strict=True)
+        self.blocks = [block.only(part) for block, part in pairs if part.any()]
+        return worst
+
+    def _worst(self, found: list[Levels]) -> int | None:
+        if not found:
+            return None
+        part = max(found, key=lambda level: float(level.leak.max()))
+        return int(part.nodes[part.leak.argmax()])
+
+    def _levels(self, scale: float) -> list[Levels]:
+        if not self.blocks:
+            return []
+        rates = _rates(self.laws.statistic, scale)
+        if scale or self.blocks[0].logs:
+            found = [block_levels(block, self.laws, rates) for block in self.blocks]
+            if not any(level is None for level in found):
+                return [level for level in found if level is not None]
+        self._use_logarithms()
+        found = [block_levels(block, self.laws, rates) for block in self.blocks]
+        return [level for level in found if level is not None]
+
+    def _use_logarithms(self) -> None:
+        kept = np.concatenate([block.nodes for block in self.blocks])
+        span = range(int(kept.min()), int(kept.max()) + 1)
+        blocks = replace(self.laws, nodes=span).blocks(logs=True)
+        chosen = [block.only(np.isin(block.nodes, kept)) for block in blocks]
+        self.blocks = [block for block in chosen if len(block.nodes)]
+
+
+class Bracket(Search):
+    """Bisection for a single node."""
+
+    def least(self, low: float, high: float | None = None) -> float:
+        """Return the safe end of a bracket around the least scale above `low`; `high` is safe."""
+        safe = surely_enough(self.laws.statistic, self.epsilon) if high is None else high
+        while safe / 2 > max(low, _SMALLEST) and self._fits(safe / 2):
+            safe /= 2
+        if safe / 2 <= _SMALLEST and low == 0 and self._fits(0.0):
+            return 0.0
+        low = max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0)
+        for _ in range(_HALVINGS):
+            middle = (low + safe) / 2
+            low, safe = (low, middle) if self._fits(middle) else (middle, safe)
+        return safe
+
+    def _fits(self, scale: float) -> bool:
+        return all(bool((level.leak <= self.epsilon).all()) for level in self._levels(scale))
+
+
+def surely_enough(statistic: Joint, epsilon: float) -> float:
+    """A scale at which not even the whole range of the statistics tells more than ε."""
+    whole = sum((part.size - 1) * part.unit for part in statistic.parts)
+    return max(whole / epsilon, 2.0**-10) * _SLACK
+
+
+def _rates(statistic: Joint, scale: float | FloatArray) -> tuple[Rate, ...]:
+    with np.errstate(divide="ignore"):
+        return tuple(np.divide(part.unit, scale) for part in statistic.parts)
+
+
+def scales_per_node(laws: Laws, epsilon: Fraction, logs: bool = False) -> FloatArray:
+    """Return the scale that each node needs on its own, rounded up; 0 for nodes without doubt.
+
+    Bisects all nodes side by side, each with a noise of its own.
+    """
+    needed = np.zeros(len(laws.nodes))
+    for block in laws.blocks(logs=logs or not laws.in_floats):
+        low = np.zeros(len(block.nodes))
+        high = np.full(len(block.nodes), surely_enough(laws.statistic, float_down(epsilon)))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            found = block_levels(block, laws, _rates(laws.statistic, middle[:, None]))
+            if found is None:
+                return scales_per_node(laws, epsilon, logs=True)
+            fits = found.leak <= float_down(epsilon)
+            low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+        needed[block.nodes - laws.nodes.start] = high
+    return needed

@@ -1,0 +1,190 @@
+"""Queries as additive statistics: integers that every step of a chain adds to a running value.
+
+F = start[X_1] + Σ gain[X_{t−1}, X_t] over the steps t = first..last. A count, a bounded integer
+sum and one cell of a histogram or of transition counts are of this form, which is what makes
+their laws a dynamic program over (state, running value). Several statistics are followed at once
+by writing their values as the digits of one integer code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import IntArray
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import to_fraction
+from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
+from quiltwork.queries.base import States
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """One integer statistic; its true value is offset + unit·(what the steps add up to).
+
+    Attributes:
+        start: what X_1 adds, per state.
+        gain: what a step from x to y adds.
+        first: the first step that adds (arriving at this time point) …
+        last: … and the last one.
+        unit: the greatest common divisor that was taken out.
+        offset: the smallest value, taken out.
+        cell: how the query names this integer.
+    """
+
+    start: IntArray
+    gain: IntArray
+    first: int
+    last: int
+    unit: int
+    offset: int
+    cell: object
+
+    @property
+    def steps(self) -> int:
+        """How many steps add something."""
+        return max(0, self.last - self.first + 1)
+
+    @property
+    def size(self) -> int:
+        """How many values 0, 1, … the running value may take."""
+        return int(self.start.max()) + int(self.gain.max()) * self.steps + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Several statistics with their noise scales, as one integer code per combination of values.
+
+    `scales` are in units of the statistics. The code of values (v_1, …, v_d) is their position in
+    an array of shape `sizes`; codes add up as values do.
+    """
+
+    parts: tuple[Additive, ...]
+    scales: tuple[Fraction, ...]
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values of each statistic."""
+        return tuple(part.size for part in self.parts)
+
+    @cached_property
+    def cells(self) -> int:
+        """The number of codes: the size of the product grid."""
+        return math.prod(self.sizes)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """What one unit of each statistic adds to the code."""
+        return tuple(math.prod(self.sizes[j + 1 :]) for j in range(len(self.sizes)))
+
+    @cached_property
+    def start(self) -> IntArray:
+        """The code that X_1 adds, per state."""
+        weighted = [s * part.start for s, part in zip(self.strides, self.parts, strict=True)]
+        return np.asarray(np.sum(weighted, axis=0, dtype=np.int64))
+
+    def gain(self, t: int) -> IntArray:
+        """The code that the step arriving at time point t adds, per pair of states."""
+        total = np.zeros_like(self.parts[0].gain)
+        for stride, part in zip(self.strides, self.parts, strict=True):
+            if part.first <= t <= part.last:
+                total += stride * part.gain
+        return total
+
+    def with_scale(self, scale: Fraction) -> Joint:
+        """The same statistics with noise of one scale on all of their integers."""
+        return Joint(self.parts, tuple(scale / part.unit for part in self.parts))
+
+    def output(self, code: int) -> tuple[int, ...]:
+        """The integers that a code stands for, as the queries give them."""
+        digits = np.unravel_index(code, self.sizes)
+        return tuple(
+            part.offset + part.unit * int(digit)
+            for part, digit in zip(self.parts, digits, strict=True)
+        )
+
+
+def additive_parts(query: Query, states: States, length: int) -> tuple[Additive, ...]:
+    """Return the integers of a query as additive statistics, in the order of its cells.
+
+    Raises:
+        UnsupportedError: for queries that are no sums over time points or pairs.
+        InvalidInputError: if the window or the states do not fit.
+    """
+    if not isinstance(query, Query):
+        raise InvalidInputError(
+            f"{query!r} is no query; give one of quiltwork.queries, for example queries.count(1)."
+        )
+    query.check(states)
+    window = query.window(length)
+    size = len(states)
+    if isinstance(query, Count):
+        return (_per_point(np.arange(size) == states.index(query.state), window, query.state),)
+    if isinstance(query, Histogram):
+        return tuple(_per_point(np.arange(size) == s, window, states[s]) for s in range(size))
+    if isinstance(query, Sum):
+        return (_per_point(np.array(query.steps(states)), window, query.kind),)
+    if isinstance(query, Transitions):
+        return tuple(
+            _per_pair(pair, size, window, cell) for pair, cell in enumerate(query.cells(states))
+        )
+    raise UnsupportedError(
+        f"The exact leakage of {query.kind!r} is not available: it is known for counts, "
+        "histograms, sums, means and transition counts with additive noise."
+    )
+
+
+def joint(releases: Sequence[tuple[Query, object]], states: States, length: int) -> Joint:
+    """Read (query, scale) pairs as one joint statistic; scales are those added to the integers.
+
+    Raises:
+        InvalidInputError: for no releases, a pair that is none, or a bad scale.
+    """
+    parts: list[Additive] = []
+    scales: list[Fraction] = []
+    for query, scale in _pairs(releases):
+        sigma = to_fraction(scale, "The noise scale")
+        if sigma < 0:
+            raise InvalidInputError(f"A noise scale must not be negative, not {scale!r}.")
+        found = additive_parts(query, states, length)
+        parts += found
+        scales += [sigma / part.unit for part in found]
+    return Joint(tuple(parts), tuple(scales))
+
+
+def _pairs(releases: object) -> list[tuple[Query, object]]:
+    if not isinstance(releases, (list, tuple)) or not releases:
+        raise InvalidInputError(
+            "Give the releases as a list of (query, scale) pairs, for example "
+            "[(queries.count(1), 3.5)]."
+        )
+    for pair in releases:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise InvalidInputError(
+                f"A release is a pair (query, scale), the scale of the noise added, not {pair!r}."
+            )
+    return [(pair[0], pair[1]) for pair in releases]
+
+
+def _per_point(values: IntArray, window: tuple[int, int], cell: object) -> Additive:
+    start, stop = window
+    points = stop - start + 1
+    whole = values.astype(np.int64)
+    lowest = int(whole.min())
+    rest = whole - lowest
+    unit = max(1, int(np.gcd.reduce(rest)))
+    rest //= unit
+    first = rest if start == 1 else np.zeros_like(rest)
+    gain = np.broadcast_to(rest, (len(rest), len(rest))).copy()
+    return Additive(first, gain, max(start, 2), stop, unit, lowest * points, cell)
+
+
+def _per_pair(pair: int, size: int, window: tuple[int, int], cell: object) -> Additive:
+    gain = np.zeros((size, size), dtype=np.int64)
+    gain[divmod(pair, size)] = 1
+    return Additive(np.zeros(size, dtype=np.int64), gain, window[0] + 1, window[1], 1, 0, cell)
