@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ def bayes(matrix, prior, loss):
 def is_private(matrix, alpha):
     return all(sum(row) == 1 and min(row) >= 0 for row in matrix) and all(
         alpha * a <= b and alpha * b <= a
-        for above, below in zip(matrix, matrix[1:], strict=False)
+        for above, below in pairwise(matrix)
         for a, b in zip(above, below, strict=True)
     )
 

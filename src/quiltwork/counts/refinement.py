@@ -1,18 +1,21 @@
 """Linear programs solved beyond floating point, by iterative refinement.
 
 HiGHS answers to about 1e-9. Each further round solves a program for the error itself, scaled up
-to full size, with residuals computed in exact fractions; two or three rounds reach 1e-16. The form
-is: minimise c·z with M·z = b and z ≥ 0.
+to full size, with residuals computed in integers of 120 binary places; two or three rounds reach
+1e-16. The form is: minimise c·z with M·z = b and z ≥ 0.
 
 Method: Gleixner, Steffy and Wolter, iterative refinement for linear programming (2016).
-Cost: one call of HiGHS per round, O(nonzeros) fractions in between.
+Cost: one call of HiGHS per round, O(nonzeros) integer operations in between.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,9 +24,10 @@ from quiltwork.errors import QuiltworkError
 Vector: TypeAlias = list[Fraction]
 
 _ROUNDS = 4
-_ENOUGH = Fraction(1, 10**16)
-_MOST_SCALING = Fraction(1 << 40)
-_GRID = 1 << 120  # keeps fractions short; far below what is asked for
+_PLACES = 120
+_ENOUGH_BITS = 53
+_MOST_SCALING_BITS = 40
+_SECONDS = 120.0
 _ATTEMPTS = (("highs-ds", 1e-9), ("highs-ds", 1e-7), ("highs-ipm", 1e-7))
 
 
@@ -34,18 +38,25 @@ class SparseRows:
     rows: tuple[tuple[tuple[int, Fraction], ...], ...]
     width: int
 
-    def times(self, vector: Vector) -> Vector:
-        """Return M·vector."""
-        return [sum((m * vector[j] for j, m in row), Fraction(0)) for row in self.rows]
+    @cached_property
+    def denominator(self) -> int:
+        """A common denominator of all entries."""
+        return math.lcm(*{m.denominator for row in self.rows for _, m in row})
 
-    def transposed_times(self, vector: Vector) -> Vector:
-        """Return Mᵀ·vector."""
-        result = [Fraction(0)] * self.width
-        for value, row in zip(vector, self.rows, strict=True):
-            if value:
-                for j, m in row:
-                    result[j] += m * value
-        return result
+    @cached_property
+    def whole(self) -> list[list[tuple[int, int]]]:
+        """The entries times the common denominator, as integers."""
+        scale = self.denominator
+        return [[(j, m.numerator * (scale // m.denominator)) for j, m in row] for row in self.rows]
+
+    @cached_property
+    def floats(self) -> Any:
+        """The matrix for the solver."""
+        from scipy.sparse import csr_matrix
+
+        triples = [(i, j, float(m)) for i, row in enumerate(self.rows) for j, m in row]
+        i, j, m = (np.array(part) for part in zip(*triples, strict=True))
+        return csr_matrix((m, (i, j)), shape=(len(self.rows), self.width))
 
 
 @dataclass(frozen=True)
@@ -56,66 +67,118 @@ class Solution:
     dual: Vector
 
 
+@dataclass(frozen=True)
+class _Iterate:
+    """A candidate in integers of 2^-120; `missing` and `reduced` also carry M's denominator."""
+
+    primal: list[int]
+    dual: list[int]
+    missing: list[int]
+    reduced: list[int]
+    denominator: int
+
+    @property
+    def primal_error(self) -> int:
+        return max(max(map(abs, self.missing)) // self.denominator, -min(self.primal))
+
+    @property
+    def dual_error(self) -> int:
+        return -min(self.reduced) // self.denominator
+
+    @property
+    def error(self) -> int:
+        return max(self.primal_error, self.dual_error)
+
+
 def solve_precisely(costs: Vector, matrix: SparseRows, bounds: Vector) -> Solution:
-    """Minimise costs·z over M·z = bounds, z ≥ 0; the primal of the first round is a vertex.
+    """Minimise costs·z over M·z = bounds, z ≥ 0.
 
     Raises:
         QuiltworkError: if HiGHS finds no solution in the first round.
     """
-    primal: Vector = [Fraction(0)] * matrix.width
-    dual: Vector = [Fraction(0)] * len(matrix.rows)
-    primal_scale = dual_scale = Fraction(1)
-    for attempt in range(_ROUNDS):
-        missing = _difference(bounds, matrix.times(primal))
-        reduced = _difference(costs, matrix.transposed_times(dual))
-        if attempt:
-            primal_error, dual_error = max(_largest(missing), -min(primal)), -min(reduced)
-            if max(primal_error, dual_error) <= _ENOUGH:
-                break
-            primal_scale = _scale(primal_scale, primal_error)
-            dual_scale = _scale(dual_scale, dual_error)
-        step = _solve(reduced, matrix, missing, primal, primal_scale, dual_scale)
-        if step is None:
-            if not attempt:
-                raise QuiltworkError(
-                    "HiGHS did not solve the program; its numbers are too extreme."
-                )
+    unit = 1 << _PLACES
+    whole_costs = [round(cost * unit) for cost in costs]
+    whole_bounds = [round(bound * unit) for bound in bounds]
+
+    def iterate(primal: list[int], dual: list[int]) -> _Iterate:
+        missing = _missing(whole_bounds, matrix, primal)
+        return _Iterate(
+            primal, dual, missing, _reduced(whole_costs, matrix, dual), matrix.denominator
+        )
+
+    current = _step(matrix, iterate([0] * matrix.width, [0] * len(matrix.rows)), 0, 0, iterate)
+    if current is None:
+        raise QuiltworkError("HiGHS did not solve the program; its numbers are too extreme.")
+    for _ in range(_ROUNDS - 1):
+        if current.error.bit_length() <= _PLACES - _ENOUGH_BITS:
             break
-        primal = [
-            _short(z + Fraction(float(d)) / primal_scale)
-            for z, d in zip(primal, step[0], strict=True)
-        ]
-        dual = [
-            _short(y + Fraction(float(d)) / dual_scale) for y, d in zip(dual, step[1], strict=True)
-        ]
-    return Solution(primal, dual)
+        scales = _scaling(current.primal_error), _scaling(current.dual_error)
+        refined = _step(matrix, current, *scales, iterate)
+        if refined is None or refined.error >= current.error:
+            break
+        current = refined
+    return Solution(
+        [Fraction(z, unit) for z in current.primal], [Fraction(y, unit) for y in current.dual]
+    )
+
+
+def _step(
+    matrix: SparseRows,
+    at: _Iterate,
+    primal_bits: int,
+    dual_bits: int,
+    iterate: Callable[[list[int], list[int]], _Iterate],
+) -> _Iterate | None:
+    """Solve for the error, magnified by 2^bits, and correct by it."""
+    step = _solve(
+        matrix,
+        _floats(at.reduced, matrix.denominator, dual_bits),
+        _floats(at.missing, matrix.denominator, primal_bits),
+        _floats([-z for z in at.primal], 1, primal_bits),
+    )
+    if step is None:
+        return None
+    return iterate(
+        [z + _whole(d, primal_bits) for z, d in zip(at.primal, step[0], strict=True)],
+        [y + _whole(d, dual_bits) for y, d in zip(at.dual, step[1], strict=True)],
+    )
+
+
+def _missing(bounds: Sequence[int], matrix: SparseRows, primal: Sequence[int]) -> list[int]:
+    """Return denominator·(b − M·z)."""
+    return [
+        matrix.denominator * bound - sum(m * primal[j] for j, m in row)
+        for bound, row in zip(bounds, matrix.whole, strict=True)
+    ]
+
+
+def _reduced(costs: Sequence[int], matrix: SparseRows, dual: Sequence[int]) -> list[int]:
+    """Return denominator·(c − Mᵀ·y)."""
+    result = [matrix.denominator * cost for cost in costs]
+    for value, row in zip(dual, matrix.whole, strict=True):
+        if value:
+            for j, m in row:
+                result[j] -= m * value
+    return result
 
 
 def _solve(
-    reduced: Vector,
-    matrix: SparseRows,
-    missing: Vector,
-    primal: Vector,
-    primal_scale: Fraction,
-    dual_scale: Fraction,
+    matrix: SparseRows, costs: list[float], sides: list[float], lower: list[float]
 ) -> tuple[list[float], list[float]] | None:
-    """Solve for the scaled correction: costs `reduced`, right side `missing`, z + step ≥ 0."""
+    """Solve one scaled program in floats: (z, y), or None if no attempt succeeds."""
     from scipy.optimize import linprog
-    from scipy.sparse import csr_matrix
 
-    triples = [(i, j, float(m)) for i, row in enumerate(matrix.rows) for j, m in row]
-    i, j, m = (np.array(part) for part in zip(*triples, strict=True))
-    lower = np.array([float(-primal_scale * z) for z in primal])
     for method, tolerance in _ATTEMPTS:
         result = linprog(
-            np.array([float(dual_scale * c) for c in reduced]),
-            A_eq=csr_matrix((m, (i, j)), shape=(len(matrix.rows), matrix.width)),
-            b_eq=np.array([float(primal_scale * b) for b in missing]),
+            costs,
+            A_eq=matrix.floats,
+            b_eq=sides,
             bounds=np.column_stack([lower, np.full(matrix.width, np.inf)]),
             method=method,
             options={
                 "primal_feasibility_tolerance": tolerance,
                 "dual_feasibility_tolerance": tolerance,
+                "time_limit": _SECONDS,
             },
         )
         if result.status == 0:
@@ -123,19 +186,16 @@ def _solve(
     return None
 
 
-def _difference(a: Vector, b: Vector) -> Vector:
-    return [x - y for x, y in zip(a, b, strict=True)]
+def _floats(values: Sequence[int], denominator: int, bits: int) -> list[float]:
+    """Return values/(denominator·2^120), magnified by 2^bits."""
+    divisor = denominator << (_PLACES - bits)
+    return [value / divisor for value in values]
 
 
-def _largest(vector: Vector) -> Fraction:
-    return max((abs(value) for value in vector), default=Fraction(0))
+def _whole(value: float, bits: int) -> int:
+    return round(Fraction(value) * (1 << (_PLACES - bits)))
 
 
-def _scale(before: Fraction, error: Fraction) -> Fraction:
-    """Return the power of two by which an error of this size is brought to about 1."""
-    wanted = Fraction(1 << int(1 / max(error, _ENOUGH)).bit_length())
-    return min(max(before, wanted), before * _MOST_SCALING)
-
-
-def _short(value: Fraction) -> Fraction:
-    return Fraction(round(value * _GRID), _GRID)
+def _scaling(error: int) -> int:
+    """Return how many bits bring an error of this size to about 1."""
+    return min(_PLACES - max(error, 0).bit_length(), _MOST_SCALING_BITS)

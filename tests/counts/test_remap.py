@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork import files
+from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts.losses import CallableLoss, ErrorLoss, power
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
+
+OTHERS = [
+    ErrorLoss(lambda e: min(abs(e), 2), "capped"),
+    ErrorLoss(lambda e: 3 if e > 0 else e * e, "lopsided"),
+    ErrorLoss(lambda e: e % 3, "no order"),
+    CallableLoss(lambda i, r: abs(i - r) * (i + 1), "worse for large counts"),
+    CallableLoss(lambda i, r: (7 * i + 3 * r) % 5, "no order at all"),
+]
+
+
+@st.composite
+def cases(draw):
+    n = draw(st.integers(1, 9))
+    return draw(priors(n)), draw(ALPHAS)
+
+
+@pytest.mark.parametrize("loss", NAMED + OTHERS, ids=lambda loss: loss.name)
+@settings(max_examples=15)
+@given(cases())
+def test_the_remap_is_bayes_rule_with_ties_to_the_smallest(loss, case):
+    prior, alpha = case
+    n = len(prior) - 1
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
+    assert remap.mapping == mapping
+    assert remap.expected_loss == pytest.approx(float(after), rel=1e-11, abs=1e-13)
+    assert remap.face_value_loss == pytest.approx(float(face), rel=1e-11, abs=1e-13)
+    assert remap.truncation_cost <= 1e-9
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 10**12), Fraction(1, 3), Fraction(19, 20)])
+@pytest.mark.parametrize("support", [[3, 70], [0, 40, 41, 80], [50], [0, 80]])
+@pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.name)
+def test_answers_far_from_every_possible_count_still_have_a_posterior(loss, support, alpha):
+    """Their weights underflow: α^80 is 10^-960 here. The oracle works in fractions."""
+    n = 80
+    prior = [Fraction(0)] * (n + 1)
+    for place, i in enumerate(support):
+        prior[i] = Fraction(place + 1, sum(range(1, len(support) + 1)))
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    for r in (0, 1, 20, 37, 60, 79, 80):
+        weights = {i: prior[i] * alpha ** abs(i - r) for i in support}
+        costs = [
+            sum((w * loss.exact(i, k) for i, w in weights.items()), Fraction(0))
+            for k in range(n + 1)
+        ]
+        assert costs[remap.mapping[r]] <= min(costs) * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "binary", "power:3", "power:3/2"])
+def test_alpha_zero_and_one(loss):
+    prior = [Fraction(1, 2), Fraction(0), Fraction(1, 3), Fraction(1, 6)]
+    open_ = GeometricMechanism(3, alpha=0).remap(Consumer(prior, loss))
+    assert open_.expected_loss == pytest.approx(0, abs=1e-12)
+    assert [open_.mapping[i] for i in (0, 2, 3)] == [0, 2, 3]
+    closed = GeometricMechanism(3, alpha=1).remap(Consumer(prior, loss))
+    best = min(
+        sum(float(p) * float(Consumer(prior, loss).loss.exact(i, r)) for i, p in enumerate(prior))
+        for r in range(4)
+    )
+    assert len(set(closed.mapping)) == 1
+    assert closed.expected_loss == pytest.approx(best)
+
+
+def test_remapping_applies_to_values_and_columns():
+    remap = GeometricMechanism(5, alpha=0.5).remap(
+        Consumer([1 / 4, 0, 1 / 4, 0, 1 / 4, 1 / 4], power(1.5))
+    )
+    assert remap(1) == 2
+    assert remap(-7) == 0
+    assert remap(99) == 5
+    assert remap(np.array([[1, 2], [9, -1]])).tolist() == [[2, 2], [5, 0]]
+    with pytest.raises(InvalidInputError, match="integers"):
+        remap(1.5)
+    document = files.load(remap.to_json(), "remap", (1,))
+    assert document["mapping"] == [0, 2, 2, 3, 4, 5]
+
+
+@settings(max_examples=30)
+@given(cases(), st.sampled_from([0.5, 0.9, 0.99]))
+def test_intervals_hold_the_posterior_probability_they_name(case, confidence):
+    prior, alpha = case
+    n = len(prior) - 1
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior))
+    low, high = remap.interval(np.arange(n + 1), confidence)
+    for r in range(n + 1):
+        weights = [prior[i] * alpha ** abs(i - r) for i in range(n + 1)]
+        inside = sum(weights[low[r] : high[r] + 1])
+        assert inside >= Fraction(str(confidence)) * sum(weights) * (1 - Fraction(1, 10**9))
+        assert remap.interval(r, confidence) == (low[r], high[r])
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, "0.9"])
+def test_a_confidence_lies_between_zero_and_one(confidence):
+    remap = GeometricMechanism(3, alpha=0.5).remap(Consumer("uniform"))
+    with pytest.raises(InvalidInputError, match="confidence"):
+        remap.interval(1, confidence)
+
+
+def test_callables_stop_at_ten_thousand_with_an_estimate():
+    with pytest.raises(UnsupportedError, match=r"minutes.*10000"):
+        GeometricMechanism(10_001, alpha=0.5).remap(Consumer("uniform", lambda i, r: abs(i - r)))
+
+
+def test_windows_that_would_take_minutes_are_refused_with_an_estimate():
+    with pytest.raises(UnsupportedError, match="integer power"):
+        GeometricMechanism(10**6, alpha=0.999).remap(Consumer("uniform", "power:3/2"))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "binary", "asymmetric:3:1"])
+def test_a_hundred_thousand_counts_take_no_matrix(loss):
+    """Far from the ends a uniform prior is translation invariant, so is the remap."""
+    n = 100_000
+    start = time.perf_counter()
+    remap = GeometricMechanism(n, alpha=0.9).remap(Consumer("uniform", loss))
+    assert time.perf_counter() - start < 20
+    shift = remap.table[1000:-1000] - np.arange(n + 1)[1000:-1000]
+    assert len(set(shift.tolist())) == 1
+    assert remap.expected_loss <= remap.face_value_loss
+
+
+def test_a_million_released_counts_are_remapped_at_once():
+    remap = GeometricMechanism(1000, alpha=0.9).remap(Consumer("uniform"))
+    released = np.arange(1_000_000) % 1200 - 100
+    start = time.perf_counter()
+    remapped = remap(released)
+    assert time.perf_counter() - start < 1
+    assert remapped[5] == remap.mapping[0]
+
+
+@settings(max_examples=25)
+@given(st.integers(30, 200), st.fractions(Fraction(1, 5), Fraction(4, 5), max_denominator=20))
+def test_long_priors_agree_with_the_matrix(n, alpha):
+    """Cut posteriors and filters against the whole matrix in floats."""
+    rng = np.random.default_rng(n)
+    prior = rng.dirichlet(np.full(n + 1, 0.3))
+    matrix = GeometricMechanism(n, alpha=alpha).matrix()
+    counts = np.arange(n + 1)
+    for loss in (power(1.5), power(0.5), power(3)):
+        remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+        costs = (prior[:, None] * matrix).T @ loss.table(counts[:, None], counts[None, :])
+        chosen = costs[counts, remap.table]
+        assert np.all(chosen <= costs.min(axis=1) * (1 + 1e-9) + 1e-15)
+        assert remap.expected_loss == pytest.approx(costs.min(axis=1).sum(), rel=1e-10)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork.counts import windows
+from quiltwork.counts.filters import posteriors
+from tests.counts.oracle import geometric
+
+
+@settings(max_examples=30)
+@given(st.integers(10, 25), st.integers(1, 6), st.sampled_from([Fraction(1, 2), Fraction(4, 5)]))
+def test_cutting_costs_no_more_than_the_bound(n, reach, alpha):
+    """The remap from cut posteriors against the best one, over the whole matrix in fractions."""
+    prior = [Fraction(1 + (i * 7) % 5) for i in range(n + 1)]
+    prior = [p / sum(prior) for p in prior]
+    by_error = np.abs(np.arange(-n, n + 1, dtype=float)) ** 1.5
+    post = posteriors(np.array(prior, dtype=float), alpha, 0)
+    window = windows.Window(post, reach)
+    chosen = windows.monotone_centres(post, lambda r, c: window.cost(r, c, by_error))
+    matrix = geometric(n, alpha)
+    costs = [
+        [
+            float(
+                sum(prior[i] * matrix[i][r] * Fraction(by_error[c - i + n]) for i in range(n + 1))
+            )
+            for c in range(n + 1)
+        ]
+        for r in range(n + 1)
+    ]
+    loss = sum(costs[r][chosen[r]] for r in range(n + 1))
+    best = sum(min(row) for row in costs)
+    assert loss - best <= windows.cut_cost(post.rate, reach, n, by_error.max()) + 1e-12
+
+
+def test_the_bound_is_the_probability_of_leaving_the_window():
+    alpha, reach = Fraction(1, 2), 5
+    tail = 1 - sum((1 - alpha) / (1 + alpha) * alpha ** abs(z) for z in range(-reach, reach + 1))
+    bound = windows.cut_cost(-np.log(0.5), reach, 100, 7.0)
+    assert bound == pytest.approx(7 * float(tail))
+    assert windows.cut_cost(1.0, 100, 100, 7.0) == 0
+
+
+def test_reach_grows_with_the_spread_of_the_loss_and_ends_at_n():
+    assert windows.reach_for(0.5, 1000, 1e3) < windows.reach_for(0.5, 1000, 1e9) < 1000
+    assert windows.reach_for(0.0, 1000, 1.0) == 1000
+
+
+def test_scanning_finds_the_same_as_the_monotone_search():
+    rng = np.random.default_rng(3)
+    n = 700
+    prior = rng.dirichlet(np.full(n + 1, 0.2))
+    post = posteriors(prior, Fraction(9, 10), 0)
+    window = windows.Window(post, 300)
+    by_error = np.abs(np.arange(-n, n + 1, dtype=float)) ** 0.7
+
+    class Loss:
+        name = "power"
+
+        def table(self, counts, answers):
+            return by_error[answers - counts + n]
+
+        def exact(self, count, answer):
+            raise AssertionError
+
+    scan = windows.scan_centres(window, Loss())
+    chosen = windows.monotone_centres(post, lambda r, c: window.cost(r, c, by_error))
+    cost = window.cost(np.arange(n + 1), chosen, by_error)
+    assert np.allclose(scan.cost, cost, rtol=1e-10)
+    assert scan.largest_loss == pytest.approx(n**0.7)
