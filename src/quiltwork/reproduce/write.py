@@ -21,11 +21,11 @@ from quiltwork.report import (
     table,
 )
 from quiltwork.report.plots import available, png
-from quiltwork.reproduce.result import Row, Value
+from quiltwork.reproduce.result import Row, Sheet, Value
 from quiltwork.reproduce.runner import Outcome
 
 LONG = 20
-"""Tables with more rows than this are folded on the page."""
+"""Tables with more rows than this are folded on the page, and sheets are files only."""
 HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 
 
@@ -125,6 +125,7 @@ def _section(outcome: Outcome) -> Html:
         outcome.experiment.title,
         paragraph(outcome.result.summary),
         *_in_order(values, len(shown), [figure(one.chart) for one in outcome.result.figures]),
+        *(table(sheet.name, sheet.header, _digits(sheet)) for sheet in _short_sheets(outcome)),
         paragraph(joined([Html("Files:"), *(link(name, name) for name in downloads)])),
         paragraph("To compute it again:"),
         code(f"quiltwork reproduce {stem}{_flag(outcome)} --fresh"),
@@ -157,10 +158,25 @@ def _markdown(outcome: Outcome) -> str:
         *(_markdown_row([row[i] for i in used]) for row in rows),
         "",
     ]
+    for sheet in _short_sheets(outcome):
+        lines += [_markdown_row(sheet.header), _markdown_row(["---"] * len(sheet.header))]
+        lines += [*map(_markdown_row, _digits(sheet)), ""]
     for drawing in outcome.result.figures:
         lines += [f"![{drawing.chart.title}]({stem}-{drawing.name}.svg)", ""]
     lines += [f"Again: `quiltwork reproduce {stem}{_flag(outcome)}`", ""]
     return "\n".join(lines)
+
+
+def _short_sheets(outcome: Outcome) -> list[Sheet]:
+    return [sheet for sheet in outcome.result.sheets if len(sheet.rows) <= LONG]
+
+
+def _digits(sheet: Sheet) -> list[list[str]]:
+    """Return a sheet's cells with four digits, for people."""
+    return [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+        for row in sheet.rows
+    ]
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
