@@ -16,7 +16,7 @@ from quiltwork.influence.intervals import Cost, Found, Price
 from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.search import worst_node
 
-_FIRST_REACH = 1 << 12
+_FIRST_REACH = 1 << 20
 
 Families = Callable[[int], Iterator[QuiltFamily]]
 

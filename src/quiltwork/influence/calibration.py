@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,9 +41,13 @@ class ScaleFor:
 
     epsilon: Fraction
 
+    @cached_property
+    def _level(self) -> float:
+        return float_down(self.epsilon)
+
     def __call__(self, cost: IntArray, influence: FloatArray) -> FloatArray:
         """One scale per candidate."""
-        room = float_down(self.epsilon) - influence
+        room = self._level - influence
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(room > 0, cost / room, np.inf)
 

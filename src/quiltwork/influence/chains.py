@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,11 +11,13 @@ from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import bounds
 from quiltwork.influence.exact import exact_families
-from quiltwork.influence.families import ClusterFamily, IntervalFamily
+from quiltwork.influence.families import ClusterFamily, IntervalFamily, KnownNodes
 from quiltwork.influence.protocol import InfluenceMethod, IntArray, QuiltFamily, quilt_families
-from quiltwork.influence.rows import Bounds
+from quiltwork.influence.rows import Bounds, no_rows, silent
 
-_BOUNDS: dict[str, Callable[[Any, IntArray], bounds.Sides]] = {
+Bound: TypeAlias = Callable[[Any, IntArray], bounds.Sides]
+
+_BOUNDS: dict[str, Bound] = {
     "approx": bounds.smallest,
     "contraction": bounds.contraction,
     "spectral": bounds.spectral,
@@ -29,7 +31,12 @@ def _(
     if method == "exact":
         return exact_families(belief, length, reach)
     if method in _BOUNDS:
-        return _bounded(length, reach, _BOUNDS[method](belief, _distances(length, reach)))
+        lived_in = bounds.lived_in(belief)
+        if lived_in.size == 1:
+            return iter([KnownNodes(range(1, length + 1))])
+        if method == "spectral":
+            bounds.require_mixing(lived_in)
+        return iter([_bounded(lived_in, length, reach, _BOUNDS[method])])
     return baseline(length, method)
 
 
@@ -41,7 +48,7 @@ def _(belief: ChainBox, length: int, reach: int, method: InfluenceMethod) -> Ite
             "method='approx' or 'contraction'."
         )
     if method in _BOUNDS:
-        return _bounded(length, reach, _BOUNDS[method](belief, _distances(length, reach)))
+        return iter([_bounded(belief, length, reach, _BOUNDS[method])])
     return baseline(length, method)
 
 
@@ -56,18 +63,15 @@ def _(
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
-    rows = Bounds(np.zeros(1 if method == "entry" and length > 1 else 0))
+    rows = Bounds(1, silent) if method == "entry" and length > 1 else no_rows()
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
-def _distances(length: int, reach: int) -> IntArray:
-    return np.arange(1, min(reach, length - 1) + 1)
-
-
-def _bounded(length: int, reach: int, sides: bounds.Sides) -> Iterator[QuiltFamily]:
-    left, right = (Bounds(np.minimum.accumulate(side)) for side in sides)
-    nodes = range(1, length + 1)
-    yield IntervalFamily(nodes, length, left, right, complete=reach >= length - 1)
+def _bounded(belief: MarkovChain | ChainBox, length: int, reach: int, bound: Bound) -> QuiltFamily:
+    cut = min(reach, length - 1)
+    left = Bounds(cut, lambda distances: bound(belief, distances)[0])
+    right = Bounds(cut, lambda distances: bound(belief, distances)[1])
+    return IntervalFamily(range(1, length + 1), length, left, right, complete=cut == length - 1)
 
 
 def cluster_family(clusters: Clusters) -> ClusterFamily:

@@ -21,7 +21,7 @@ from quiltwork.influence.families import IntervalFamily, KnownNodes
 from quiltwork.influence.powers import Powers, powers_of
 from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
-from quiltwork.influence.rows import Bounds, PairRows
+from quiltwork.influence.rows import PairRows, no_rows
 from quiltwork.influence.timeline import (
     UNSETTLED_NODES,
     Marginals,
@@ -29,8 +29,6 @@ from quiltwork.influence.timeline import (
     marginals,
     supports,
 )
-
-_NOTHING = Bounds(np.empty(0))
 
 
 def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[QuiltFamily]:
@@ -139,7 +137,7 @@ class ExactWork:
 
     def trivial(self, nodes: range) -> QuiltFamily:
         """Only the empty quilt: no other has a finite influence, or none is known."""
-        return IntervalFamily(nodes, self.length, _NOTHING, _NOTHING, self.origin, complete=True)
+        return IntervalFamily(nodes, self.length, no_rows(), no_rows(), self.origin, complete=True)
 
     def single(self, node: int) -> QuiltFamily:
         """One node, every quilt exact."""

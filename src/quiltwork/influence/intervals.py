@@ -29,6 +29,8 @@ It may cut runs to a window, and must not depend on the position of a run inside
 """
 
 _MOST_CHAMPIONS = 12
+_PARTS_OF_LINE = 16
+_PARTS_OF_SIDE = 4
 
 
 class Price(Protocol):
@@ -145,7 +147,11 @@ def _nearest(
     cells = np.array([[1, reach]] if reach else np.empty((0, 2)), dtype=np.int64)
     best = None
     while len(cells):
-        near, far = cells.T
+        near, far = (end.ravel() for end in _split(cells[:, 0], cells[:, 1], _PARTS_OF_LINE))
+        open_cells = (near <= far) & (price(costs(near - 1), np.zeros(len(near))) < limit)
+        near, far = near[open_cells], far[open_cells]
+        if not len(far):
+            break
         influence = influences(far)
         reached = price(costs(far - 1), influence)
         index = int(np.argmin(reached))
@@ -153,11 +159,7 @@ def _nearest(
             limit = float(reached[index])
             best = limit, int(far[index]) - 1, float(influence[index])
         open_cells = (price(costs(near - 1), influence) < limit) & (near < far)
-        near, far = cells[open_cells].T
-        middle = (near + far) // 2
-        cells = np.concatenate(
-            [np.stack([near, middle], axis=1), np.stack([middle + 1, far], axis=1)]
-        )
+        cells = np.stack([near, far], axis=1)[open_cells]
     return best
 
 
@@ -165,24 +167,25 @@ def _best_two_sided(
     family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
 ) -> Sides | None:
     """Split rectangles of distances; a few pairs of states rule most rectangles out."""
-    most_left, most_right = len(family.left_rows), len(family.right_rows)
-    if not most_left or not most_right:
-        return None
-    cells = np.array([[1, most_left, 1, most_right]], dtype=np.int64)
+    reaches = len(family.left_rows), len(family.right_rows)
+    cells = np.array([[1, reaches[0], 1, reaches[1]]], dtype=np.int64)[: all(reaches)]
     champions: list[int] = []
     best = None
     while len(cells):
-        cells, least_cost = _two_sides_needed(family, node, cost, cells)
-        a0, a1, b0, b1 = cells.T
-        lefts, of_left = np.unique(a1, return_inverse=True)
-        rights, of_right = np.unique(b1, return_inverse=True)
+        cells, least_cost = _two_sides_needed(family, node, cost, _split_rectangles(cells))
+        open_cells = price(least_cost, np.zeros(len(cells))) < limit
+        cells, least_cost = cells[open_cells], least_cost[open_cells]
+        if not len(cells):
+            break
+        lefts, of_left = np.unique(cells[:, 1], return_inverse=True)
+        rights, of_right = np.unique(cells[:, 3], return_inverse=True)
         left, right = family.left_rows.take(lefts), family.right_rows.take(rights)
-        if champions or not len(cells):
+        if champions:
             at_least = pairwise_most(left[:, champions], right[:, champions], of_left, of_right)
-            kept = np.flatnonzero(price(least_cost, at_least) < limit)
-            cells, least_cost = cells[kept], least_cost[kept]
-            of_left, of_right = of_left[kept], of_right[kept]
-            if not len(kept):
+            open_cells = price(least_cost, at_least) < limit
+            cells, least_cost = cells[open_cells], least_cost[open_cells]
+            of_left, of_right = of_left[open_cells], of_right[open_cells]
+            if not len(cells):
                 break
         a0, a1, b0, b1 = cells.T
         influence = pairwise_most(left, right, of_left, of_right)
@@ -195,8 +198,7 @@ def _best_two_sided(
             champion = int(np.argmax(left[of_left[cell]] + right[of_right[cell]]))
             if champion not in champions and len(champions) < _MOST_CHAMPIONS:
                 champions.append(champion)
-        open_cells = (price(least_cost, influence) < limit) & ((a0 < a1) | (b0 < b1))
-        cells = _quartered(cells[open_cells])
+        cells = cells[(price(least_cost, influence) < limit) & ((a0 < a1) | (b0 < b1))]
     return best
 
 
@@ -215,18 +217,17 @@ def _two_sides_needed(
     return cells[kept], least[kept]
 
 
-def _quartered(cells: IntArray) -> IntArray:
-    """Halve each rectangle [a0, a1]×[b0, b1] in both directions where it can be halved."""
-    a0, a1, b0, b1 = cells.T
-    am, bm = (a0 + a1) // 2, (b0 + b1) // 2
-    parts = [
-        np.stack(sides, axis=1)
-        for sides in (
-            (a0, am, b0, bm),
-            (am + 1, a1, b0, bm),
-            (a0, am, bm + 1, b1),
-            (am + 1, a1, bm + 1, b1),
-        )
-    ]
-    split = np.concatenate(parts)
+def _split(low: IntArray, high: IntArray, parts: int) -> tuple[IntArray, IntArray]:
+    """Split each interval low..high into `parts` of about equal length, some perhaps empty."""
+    size = (high - low + 1)[:, np.newaxis]
+    edges = low[:, np.newaxis] + size * np.arange(parts + 1) // parts
+    return edges[:, :-1], edges[:, 1:] - 1
+
+
+def _split_rectangles(cells: IntArray) -> IntArray:
+    """Split each rectangle [a0, a1]×[b0, b1] into up to four by four."""
+    a0, a1 = _split(cells[:, 0], cells[:, 1], _PARTS_OF_SIDE)
+    b0, b1 = _split(cells[:, 2], cells[:, 3], _PARTS_OF_SIDE)
+    sides = (a0[:, :, None], a1[:, :, None], b0[:, None, :], b1[:, None, :])
+    split = np.stack(np.broadcast_arrays(*sides), axis=-1).reshape(-1, 4)
     return split[(split[:, 0] <= split[:, 1]) & (split[:, 2] <= split[:, 3])]

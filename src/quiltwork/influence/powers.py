@@ -76,16 +76,13 @@ class Powers:
         return np.stack([self._kept[d, kind] for d in wanted])
 
     def _stacked(self, distances: list[int]) -> Power:
-        powers: list[Power] = []
-        for i, d in enumerate(distances):
-            follows = i > 0 and d == distances[i - 1] + 1
-            powers.append(_product(powers[-1], self._squares[0]) if follows else self._power(d))
+        powers = [self._power(d) for d in distances]
         values = np.stack([value for value, _ in powers])
         supports = [support for _, support in powers if support is not None]
         return values, np.stack(supports) if supports else None
 
     def _power(self, exponent: int) -> Power:
-        """P^exponent by squaring; the squares are kept."""
+        """P^exponent by squaring; the squares are kept, and the result is always the same."""
         while len(self._squares) < exponent.bit_length():
             self._squares.append(_product(self._squares[-1], self._squares[-1]))
         bits = [j for j in range(exponent.bit_length()) if exponent >> j & 1]

@@ -45,6 +45,8 @@ def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
     """
     count, size, columns = values.shape
     above, below = _fraction_parts(values, positive)
+    # np.max is several times faster than np.fmax, which passes over the NaN of 0/0
+    largest = np.max if above is below else np.fmax.reduce
     result = np.empty((count, size, size))
     step = max(1, _CHUNK // max(1, size * size * columns))
     rows = max(1, min(size, _CHUNK // max(1, size * columns)))
@@ -54,7 +56,7 @@ def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
             for row in range(0, size, rows):
                 these = slice(row, row + rows)
                 ratio = above[part, :, None, :] / below[part, None, these, :]
-                result[part, :, these] = np.fmax.reduce(ratio, axis=-1)
+                result[part, :, these] = largest(ratio, axis=-1)
         result = np.log(result)
     result[~np.isfinite(result)] = np.inf
     return result

@@ -28,21 +28,32 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """One bound per distance, whatever the states."""
+    """One bound per distance, whatever the states: `at` gives it for an array of distances."""
 
-    values: FloatArray
+    reach: int
+    at: Callable[[IntArray], FloatArray]
 
     def __len__(self) -> int:
         """The largest distance."""
-        return len(self.values)
+        return self.reach
 
     def take(self, distances: IntArray) -> FloatArray:
         """Rows of one entry."""
-        return self.values[distances - 1, np.newaxis]
+        return self.at(distances)[:, np.newaxis]
 
     def most(self, distances: IntArray) -> FloatArray:
         """That entry."""
-        return np.asarray(self.values[distances - 1])
+        return self.at(distances)
+
+
+def no_rows() -> Bounds:
+    """No quilt node on that side."""
+    return Bounds(0, silent)
+
+
+def silent(distances: IntArray) -> FloatArray:
+    """No influence at any distance."""
+    return np.zeros(len(distances))
 
 
 @dataclass(frozen=True, eq=False)
