@@ -1,0 +1,117 @@
+"""`quiltwork remap` from the outside."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+import quiltwork as qw
+from quiltwork import files
+
+PRIOR = "probability\n1/4\n0\n1/4\n0\n1/4\n1/4\n"
+
+
+@pytest.fixture
+def prior(tmp_path):
+    path = tmp_path / "prior.csv"
+    path.write_text(PRIOR)
+    return str(path)
+
+
+def test_figure_2s_consumer(cli, prior):
+    ran = cli(
+        "remap", "--n", "5", "--alpha", "1/2", "--prior", prior, "--loss", "power:3/2", "--json"
+    )
+    document = files.load(ran.out, "remapped", (1,))
+    assert document["remap"]["mapping"] == [0, 2, 2, 3, 4, 5]
+    assert document["remap"]["alpha"] == "1/2"
+    assert document["readings"] == []
+
+
+def test_values_are_read_with_intervals_and_the_gain_is_explained(cli):
+    ran = cli("remap", "--n", "100", "--epsilon", "0.5", "--prior", "binomial:0.1", "--value", "0")
+    assert ran.code == 0
+    assert ran.out.splitlines()[1].split()[:2] == ["0", "6"]
+    assert "% less than at face value" in ran.out
+    assert "no mechanism of this privacy level" in ran.out
+
+
+def test_a_column_is_remapped_into_a_new_file(cli, tmp_path):
+    table = tmp_path / "released.csv"
+    table.write_text("town,count\nGhent,-3\nBruges,12\n")
+    out = tmp_path / "read.csv"
+    ran = cli(
+        *("remap", str(table), "--column", "count", "--n", "20", "--epsilon", "1"),
+        *("--prior", "poisson:4", "--loss", "asymmetric:3:1", "--output", str(out)),
+    )
+    assert ran.code == 0
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    mechanism = qw.GeometricMechanism(20, epsilon=1)
+    from scipy import stats
+
+    remap = mechanism.remap(qw.Consumer(stats.poisson(4), "asymmetric:3:1"))
+    assert [int(row["count_remapped"]) for row in rows] == [remap(-3), remap(12)]
+    assert [row["town"] for row in rows] == ["Ghent", "Bruges"]
+    assert (int(rows[0]["count_low"]), int(rows[0]["count_high"])) == remap.interval(-3)
+
+
+def test_priors_from_a_belief_and_from_an_earlier_release(cli, tmp_path):
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    path = tmp_path / "belief.json"
+    path.write_text(chain.to_json())
+    ran = cli("remap", "--n", "30", "--epsilon", "1", "--prior", f"chain:{path}:walk", "--json")
+    from quiltwork.counts import ChainCounts
+
+    remap = qw.GeometricMechanism(30, epsilon=1).remap(qw.Consumer(ChainCounts(chain, "walk")))
+    assert tuple(ran.document["remap"]["mapping"]) == remap.mapping
+    ran = cli("remap", "--n", "30", "--epsilon", "1", "--prior", "earlier:12:0.5", "--json")
+    assert ran.document["remap"]["expected_loss"] < ran.document["remap"]["face_value_loss"]
+
+
+def test_a_loss_matrix_from_json(cli, tmp_path):
+    path = tmp_path / "loss.json"
+    path.write_text('[[0, 1, "1/2"], [1, 0, 1], [2, 1, 0]]')
+    ran = cli("remap", "--n", "2", "--alpha", "0.5", "--loss", str(path), "--json")
+    assert ran.document["remap"]["universality"] == "fails"
+
+
+def test_a_heat_map_is_drawn(cli, prior, tmp_path):
+    target = tmp_path / "heat.svg"
+    ran = cli("remap", "--n", "5", "--alpha", "1/2", "--prior", prior, "--plot", str(target))
+    assert ran.code == 0
+    assert target.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--n", "5"], "privacy level once"),
+        (["--n", "5", "--epsilon", "1", "--alpha", "0.5"], "privacy level once"),
+        (["--n", "0", "--epsilon", "1"], "n must"),
+        (["--n", "5", "--epsilon", "1", "--prior", "flat"], "is no file and none of"),
+        (["--n", "5", "--epsilon", "1", "--prior", "binomial:2"], "probability"),
+        (["--n", "5", "--epsilon", "1", "--prior", "poisson:x"], "not a number"),
+        (["--n", "5", "--epsilon", "1", "--prior", "chain:walk"], "chain:FILE:STATE"),
+        (["--n", "5", "--epsilon", "1", "--loss", "l2"], "is no file and none of"),
+        (["--n", "5", "--epsilon", "1", "--output", "x.csv"], "FILE"),
+        (["x.csv", "--n", "5", "--epsilon", "1"], "--column"),
+        (["/no/such.csv", "--column", "c", "--n", "5", "--epsilon", "1"], "Cannot read"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line_and_exit_code_2(cli, arguments, words):
+    ran = cli("remap", *arguments)
+    assert ran.code == 2
+    assert words in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_rows_that_are_no_counts_are_named(cli, tmp_path):
+    table = tmp_path / "released.csv"
+    table.write_text("count\n3\n4.5\n")
+    ran = cli("remap", str(table), "--column", "count", "--n", "5", "--epsilon", "1")
+    assert ran.code == 2
+    assert "Line 3" in ran.err
+    ran = cli("remap", str(table), "--column", "cuont", "--n", "5", "--epsilon", "1")
+    assert "no column 'cuont'" in ran.err

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from scipy import stats
+
+from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts.gains import consumer_gain
+
+
+def test_a_gain_is_measured_against_nothing_and_against_face_value():
+    user = Consumer(stats.binom(50, 0.1), "absolute")
+    mechanism = GeometricMechanism(50, epsilon=0.5)
+    gain = consumer_gain(mechanism, user)
+    assert gain.remap.expected_loss < gain.prior_loss
+    assert gain.remap.expected_loss < gain.remap.face_value_loss
+    assert 0 < gain.saved < 1
+    again = GeometricMechanism(50, epsilon=gain.equivalent_epsilon).remap(user)
+    assert again.face_value_loss == pytest.approx(gain.remap.expected_loss, rel=1e-5)
+    text = "\n".join(gain.explain())
+    assert "% less than at face value" in text
+    assert "more privacy budget" in text
+    assert "no mechanism" in text
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        ("asymmetric:3:1", "single-crossing"),
+        (lambda i, r: (i + r) % 2, "see optimal_mechanism"),
+    ],
+)
+def test_the_verdict_names_what_the_loss_lacks(loss, words):
+    gain = consumer_gain(GeometricMechanism(6, epsilon=1), Consumer("uniform", loss))
+    assert words in gain.explain()[-1]
+
+
+def test_without_a_loss_there_is_nothing_to_save():
+    gain = consumer_gain(GeometricMechanism(3, epsilon=1), Consumer([1, 0, 0, 0], "binary"))
+    assert gain.remap.expected_loss == 0
+    assert gain.equivalent_epsilon is None
