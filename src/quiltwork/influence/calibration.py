@@ -11,67 +11,24 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import QuiltworkWarning
-from quiltwork.exact import Number, float_down, float_up, positive_fraction
+from quiltwork.exact import Number, float_up, positive_fraction
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import cost_of, outlooks
-from quiltwork.influence.intervals import Cost, Found
+from quiltwork.influence.intervals import Cost
+from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.profile import Profile, profile
-from quiltwork.influence.protocol import FloatArray, InfluenceMethod, IntArray
+from quiltwork.influence.protocol import InfluenceMethod
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from quiltwork.queries.base import Query
-
-_SLACK = 1 + Fraction(1, 2**40)
-
-
-@dataclass(frozen=True)
-class ScaleFor:
-    """The price of a candidate is the noise it asks for: cost/(ε − e), +∞ where e ≥ ε."""
-
-    epsilon: Fraction
-
-    @cached_property
-    def _level(self) -> float:
-        return float_down(self.epsilon)
-
-    def __call__(self, cost: IntArray, influence: FloatArray) -> FloatArray:
-        """One scale per candidate."""
-        room = self._level - influence
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(room > 0, cost / room, np.inf)
-
-    def exactly(self, found: Found) -> Fraction:
-        """A scale at or above that of the candidate, and of every node found to need less.
-
-        Without influence it is exact; otherwise a relative 2^-40 covers the float comparisons
-        between nodes.
-        """
-        if found.influence == 0:
-            return found.cost / self.epsilon
-        scale = found.cost / (self.epsilon - Fraction(found.influence))
-        return Fraction(float_up(scale * _SLACK))
-
-
-@dataclass(frozen=True)
-class LeakAt:
-    """The price of a candidate is what it leaks at a given noise: cost/σ + e."""
-
-    level: float
-
-    def __call__(self, cost: IntArray, influence: FloatArray) -> FloatArray:
-        """One leakage per candidate."""
-        return np.asarray(cost * self.level + influence)
 
 
 @dataclass(frozen=True)
@@ -201,7 +158,7 @@ def calibrate(
     question = Question(seen, cost_of(query, points), read_secrets(secrets, points))
     price = ScaleFor(level)
     answers = [one.worst(question.cost, price, question.nodes)[0] for one in seen]
-    scales = [price.exactly(found) for found in answers]
+    scales = [price.rounded_up(found) for found in answers]
     index = max(range(len(scales)), key=scales.__getitem__)
     found, scale = answers[index], scales[index]
     if method == "entry":
@@ -224,8 +181,9 @@ def calibrate(
 
 def _warn_of_entry(seen: tuple[Outlook, ...], question: Question, scale: Fraction) -> None:
     honest = outlooks([one.belief for one in seen], seen[0].length, None)
-    price = LeakAt(float_up(1 / scale) if scale else 0.0)
-    leak = max(one.worst(question.cost, price, question.nodes)[0].price for one in honest)
+    price = LeakAt(1 / scale if scale else Fraction(0))
+    worst = [one.worst(question.cost, price, question.nodes)[0] for one in honest]
+    leak = max(price.rounded_up(found) for found in worst)
     warnings.warn(
         f"method='entry' protects one time point as if it said nothing about the others. Under "
         f"the belief given, noise of scale {float(scale):.6g} may leak up to {leak:.6g} about a "

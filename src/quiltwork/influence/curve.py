@@ -11,18 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
-from quiltwork.exact import Number, float_down, float_up, positive_fraction, to_fraction
+from quiltwork.exact import Number, float_down, positive_fraction, to_fraction
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import number_of_nodes, outlooks
-from quiltwork.influence.calibration import LeakAt, ScaleFor
+from quiltwork.influence.prices import LeakAt, ScaleFor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_SLACK = 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -45,19 +44,13 @@ class InfluenceCurve:
 
         Theorem: docs/theory/influence-curve.md
         """
-        if to_fraction(dp_epsilon, "dp_epsilon") == 0:
+        level = to_fraction(dp_epsilon, "dp_epsilon")
+        if level == 0:
             return 0.0
-        level = float_up(positive_fraction(dp_epsilon, "dp_epsilon"))
+        price = LeakAt(positive_fraction(level, "dp_epsilon"))
         nodes = range(1, self.length + 1)
-        price = LeakAt(level)
         worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
-        return max(self._rounded_up(found.cost, level, found.influence) for found in worst)
-
-    @staticmethod
-    def _rounded_up(cost: int, level: float, influence: float) -> float:
-        if influence == 0 and cost <= 1:
-            return cost * level
-        return math.nextafter((cost * level + influence) * (1 + _SLACK), math.inf)
+        return max(price.rounded_up(found) for found in worst)
 
     def dp_epsilon(self, epsilon: Number) -> float:
         """Return the largest level whose leakage is at most `epsilon`, rounded down.
@@ -71,12 +64,12 @@ class InfluenceCurve:
         nodes = range(1, self.length + 1)
         price = ScaleFor(target)
         worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
-        scale = max(price.exactly(found) for found in worst)
+        scale = max(price.rounded_up(found) for found in worst)
         if scale == 0:
             return math.inf
-        level, step = float_down(1 / scale), _SLACK
-        while self.epsilon(level) > target:
-            level, step = level * (1 - step), step * 2
+        level, step = float_down(1 / scale), 2.0**-52
+        while max(self.epsilon(level), self.epsilon(Fraction(level))) > target:
+            level, step = level * (1 - step), step * 2**6
         return level
 
     def plot(self) -> Figure:

@@ -218,9 +218,15 @@ def _two_sides_needed(
 
 
 def _split(low: IntArray, high: IntArray, parts: int) -> tuple[IntArray, IntArray]:
-    """Split each interval low..high into `parts` of about equal length, some perhaps empty."""
-    size = (high - low + 1)[:, np.newaxis]
-    edges = low[:, np.newaxis] + size * np.arange(parts + 1) // parts
+    """Split each interval low..high at equal ratios, so that near distances are tried early.
+
+    Some parts may be empty; an interval of two or more always falls into smaller ones.
+    """
+    ratio = ((high + 1) / low)[:, np.newaxis]
+    edges = np.floor(low[:, np.newaxis] * ratio ** (np.arange(parts + 1) / parts)).astype(np.int64)
+    edges[:, 0], edges[:, -1] = low, high + 1
+    edges[:, -2] = np.clip(edges[:, -2], np.minimum(low + 1, high), high)
+    edges = np.minimum(np.maximum.accumulate(edges, axis=1), edges[:, -1:])
     return edges[:, :-1], edges[:, 1:] - 1
 
 
