@@ -23,6 +23,10 @@ from quiltwork.errors import (
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
     from quiltwork import audit as audit
     from quiltwork import queries as queries
+    from quiltwork.accounting import Accountant as Accountant
+    from quiltwork.accounting import Spending as Spending
+    from quiltwork.accounting import compose as compose
+    from quiltwork.accounting import plan as plan
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
     from quiltwork.beliefs import MarkovChain as MarkovChain
@@ -33,10 +37,13 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.influence import calibrate as calibrate
     from quiltwork.influence import influence_curve as influence_curve
     from quiltwork.influence import max_influence as max_influence
+    from quiltwork.ledger import Ledger as Ledger
 
 _ROOMS = {
+    "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
+    "quiltwork.ledger": ("Ledger",),
     "quiltwork.counts": (
         "GeometricMechanism",
         "Consumer",

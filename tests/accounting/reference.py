@@ -80,3 +80,35 @@ def random_chain(rng, size, shape):
     start = rng.integers(0 if shape == "sparse" else 1, 5, size)
     start[0] += start.sum() == 0
     return start / start.sum(), rows / rows.sum(axis=1, keepdims=True)
+
+
+def exact_leakage(law, length, releases, nodes=None):
+    """The largest log-likelihood ratio of noisy counts about any node, over all answers.
+
+    `releases` are (state, start, stop, scale): the count of a state with geometric (or Laplace)
+    noise. Ratios are extreme on the grid of the counts.
+    """
+    counts = {
+        path: tuple(sum(x == s for x in path[a - 1 : b]) for s, a, b, _ in releases) for path in law
+    }
+    grid = list(itertools.product(*(range(b - a + 2) for _, a, b, _ in releases)))
+    scales = [float(scale) for *_, scale in releases]
+    worst = 0.0
+    for node in nodes or range(1, length + 1):
+        densities = node_densities(law, counts, node, grid, scales)
+        for p in densities:
+            for q in densities:
+                worst = max(worst, float(np.log(p / q).max()))
+    return worst
+
+
+def node_densities(law, counts, node, grid, scales):
+    """The density of the answers on the grid, up to a factor, given each state of a node."""
+    found = {}
+    points = np.array(grid, dtype=float).reshape(len(grid), len(scales))
+    for path, p in law.items():
+        away = np.abs(points - np.array(counts[path], dtype=float))
+        density = float(p) * np.exp(-(away / np.array(scales)).sum(axis=1))
+        mass, total = found.get(path[node - 1], (0.0, 0.0))
+        found[path[node - 1]] = (mass + float(p), total + density)
+    return [density / mass for mass, density in found.values()]

@@ -15,6 +15,7 @@ from quiltwork.accounting.joint import Joint, Quilts
 from quiltwork.accounting.leakage import Leakage
 from quiltwork.accounting.rules import by_theorem_3_6, check_composition, check_window
 from quiltwork.accounting.spending import Spending
+from quiltwork.exact import Number, positive_fraction
 
 History: TypeAlias = "tuple[Spending, History] | None"
 """Releases, the latest first; shared by all accounts that have them."""
@@ -59,6 +60,18 @@ class Account:
                 if carried is not None:
                     carried += spending.cost(spending.start, spending.stop)
         return Account(joint, history, count, carried, others)
+
+    def plus_scaled(self, others: Account, factor: Number) -> Account:
+        """Add the releases of another account with all their charges times `factor`.
+
+        For totals only: the releases are not in the history. Cheaper than adding them one by one.
+        """
+        times = positive_fraction(factor, "factor")
+        usage = self.joint.usage.combined(others.joint.usage, times)
+        joint = Joint(self.joint.quilts, Leakage(self.joint.quilts.cells, usage))
+        group = others.joint.usage.total * times
+        carried = None if self.carried is None else self.carried + group
+        return replace(self, joint=joint, carried=carried)
 
     @cached_property
     def spendings(self) -> tuple[Spending, ...]:

@@ -20,9 +20,10 @@ from quiltwork.accounting.account import Account
 from quiltwork.accounting.joint import Quilts
 from quiltwork.accounting.limits import largest_level, largest_number
 from quiltwork.accounting.spending import Released, Spending
-from quiltwork.beliefs import Belief, beliefs_from_json, beliefs_to_json
+from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_down, float_up, integer, positive_fraction
+from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import outlooks
 
 if TYPE_CHECKING:
@@ -76,6 +77,21 @@ class Accountant:
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
         return tuple(outlook.belief for outlook in self._outlooks)
+
+    @property
+    def outlooks(self) -> tuple[Outlook, ...]:
+        """The beliefs, each with the method by which its influence is computed."""
+        return self._outlooks
+
+    @property
+    def method(self) -> str | None:
+        """The method asked for, or None for the sharpest of each belief."""
+        return self._method
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states of the beliefs; None where they are about rows of any kind."""
+        return next((b.states for b in self.beliefs if b.states is not None), None)
 
     @property
     def length(self) -> int:
@@ -208,14 +224,19 @@ class Accountant:
         """Return the largest x such that these releases, all charges times x, still fit."""
         spendings = [as_spending(release) for release in releases]
         levels = [one.dp_epsilon for one in spendings if one.dp_epsilon]
-        budget = self._need_budget()
+        budget, units = self._need_budget(), self._priced(spendings)
 
         def total(factor: float) -> Fraction:
-            return self.after(*(spending.times(factor) for spending in spendings)).total
+            return self._account.plus_scaled(units, factor).total
 
         high = float_up(min(2 * budget / max(levels, default=Fraction(1)), Fraction(_LARGEST)))
         found = largest_level(total, self.exact_epsilon, budget, high)
         return math.inf if found == high else found
+
+    def _priced(self, spendings: Sequence[Spending]) -> Account:
+        """An account of these releases alone, after checking that they may follow."""
+        self.after(*spendings)
+        return Account.empty(self._account.joint.quilts).plus(spendings)
 
     def how_many_more(self, release: Released | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
@@ -223,10 +244,10 @@ class Accountant:
         Raises:
             UnsupportedError: without a budget, or if nothing may follow.
         """
-        spending, budget = as_spending(release), self._need_budget()
+        units, budget = self._priced([as_spending(release)]), self._need_budget()
 
         def fit(number: int) -> bool:
-            return self.after(spending.times(number)).fits(budget)
+            return self._account.plus_scaled(units, number).fits(budget)
 
         found = largest_number(fit, _MOST_REPETITIONS)
         return math.inf if found == _MOST_REPETITIONS else found

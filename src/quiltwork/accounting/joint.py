@@ -49,6 +49,13 @@ class Quilts:
         """The number of time points."""
         return self.outlooks[0].length
 
+    @property
+    def first_alike(self) -> int:
+        """The first node from which on, under each belief, all nodes have the same quilts."""
+        starts = [t.nodes[0] for t in self.cells.tables if t.nodes and t.nodes[-1] >= self.last]
+        others = [t.nodes[-1] + 1 for t in self.cells.tables if t.nodes and t.nodes[-1] < self.last]
+        return max([*starts, *others], default=self.first)
+
     def grow(self) -> bool:
         """Look twice as far, unless that is as far as we go."""
         if self.reach >= LARGEST_REACH:

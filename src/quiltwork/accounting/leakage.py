@@ -32,7 +32,8 @@ class Leakage:
 
     `upper`, `size` and `tried` are kept per cell: a bound on its worst node, the largest nearby
     set behind that bound, and how many quilts had been tried. `far` holds the cells where a
-    quilt reaching to an end of the series is best; they depend on releases anywhere.
+    quilt reaching to an end of the series is best; they depend on releases anywhere. `alike`
+    remembers cells all of whose nodes are charged alike.
     """
 
     cells: Cells
@@ -42,6 +43,7 @@ class Leakage:
     tried: IntArray = field(init=False)
     node: IntArray = field(init=False)
     far: dict[int, float] = field(init=False)
+    alike: dict[tuple[int, ...], tuple[float, int]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._forget()
@@ -51,7 +53,7 @@ class Leakage:
         self.version = self.cells.version
         self.upper, self.size = np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         self.tried, self.node = np.full(count, _NEVER), self.cells.first.copy()
-        self.far = {}
+        self.far, self.alike = {}, {}
 
     def plus(self, spending: Spending) -> Leakage:
         """Add a release. O(cells it touches) beside some copying."""
@@ -121,13 +123,30 @@ class Leakage:
             elif not self.cells.refine(cell):
                 return cell, quilt
 
+    def _kind(self, cell: int) -> tuple[int, ...] | None:
+        """Equal for cells whose nodes are all charged alike; None if nodes differ."""
+        first, last = int(self.cells.first[cell]), int(self.cells.last[cell])
+        family, reach = self.cells.table_of(cell).family, int(self.cells.reach[cell]) + 2
+        if first - reach <= family.origin or last + reach >= family.length:
+            return None
+        if len(self.usage.corners_within(first - reach, last + reach)):
+            return None
+        return int(self.cells.table[cell]), *self.usage.level(first)
+
     def _compute(self, cell: int, far: bool) -> None:
         """Bound the worst node of a cell by the quilts tried in its family."""
-        table, view = self.cells.table_of(cell), self._view(cell)
+        table = self.cells.table_of(cell)
+        kind = None if far else self._kind(cell)
+        known = None if kind is None else self.alike.get((*kind, len(table.tried)))
+        if known is not None:
+            self.upper[cell], self.size[cell] = known
+            self.node[cell], self.tried[cell] = self.cells.first[cell], len(table.tried)
+            return
+        view = self._view(cell)
         nodes = view.representatives(self.cells.nodes(cell), every=far)
         values, choice = table.bounds(view, nodes, far)
         worst = int(values.argmax())
-        bound = float(values[worst]) + view.error
+        bound = float(values[worst]) + (view.error if far else view.near_error)
         self.node[cell], self.tried[cell] = nodes[worst], len(table.tried)
         if far:
             self.far[cell] = bound
@@ -137,16 +156,22 @@ class Leakage:
         left, right = table.tried.left[used], table.tried.right[used]
         sizes = np.where((left == TO_END) | (right == TO_END), view.width, left + right + 1)
         self.size[cell] = sizes.max(initial=0)
+        if kind is not None:
+            self.alike[*kind, len(table.tried)] = bound, int(self.size[cell])
 
     def _exactly(self, cell: int, quilt: Quilt) -> Fraction:
         """The exact bound of the confirmed node, or of a node that ties with it in floats."""
         group = self.usage.total
         best = self._view(cell).exact(int(self.node[cell]), quilt)
         threshold = float_down(min(best, group))
-        for other in np.flatnonzero(self._keys() > threshold):
+        done = {self._kind(cell)} - {None}
+        for other in np.flatnonzero(self._keys() > threshold).tolist():
             if best >= group:
                 return group
-            best = max(best, self._exact_cell(int(other), threshold))
+            kind = None if other in self.far else self._kind(other)
+            if kind is None or kind not in done:
+                best = max(best, self._exact_cell(other, threshold))
+                done |= {kind} - {None}
         return min(best, group)
 
     def _exact_cell(self, cell: int, threshold: float) -> Fraction:
@@ -155,7 +180,8 @@ class Leakage:
         view = self._view(cell)
         nodes = view.representatives(self.cells.nodes(cell), every=far)
         values, choice = table.bounds(view, nodes, far)
-        close = (values + view.error > threshold) & (choice >= 0)
+        error = view.error if far else view.near_error
+        close = (values + error > threshold) & (choice >= 0)
         if (values[choice < 0] > threshold).any():
             return self.usage.total
         tried, chosen = table.tried, choice[close]

@@ -33,10 +33,13 @@ class Tried:
 
     def __init__(self, family: IntervalFamily) -> None:
         before, after = _doubling(len(family.left_rows)), _doubling(len(family.right_rows))
-        both = zip(*_levelled(before, after), strict=True) if before and after else ()
-        sides = [(TO_END, TO_END), *both]
-        sides += [(TO_END, b) for b in after] + [(a, TO_END) for a in before]
-        self._quilts = [Quilt(a, b, influence_of(family, a, b)) for a, b in sides]
+        self._quilts = [Quilt(TO_END, TO_END, 0.0)]
+        self._quilts += [Quilt(a, TO_END, float(family.left_most[a])) for a in before]
+        self._quilts += [Quilt(TO_END, b, float(family.right_most[b])) for b in after]
+        if before and after:
+            a, b = _levelled(before, after)
+            influence = family.two_sided(np.array(a) + 1, np.array(b) + 1)
+            self._quilts += map(Quilt, a, b, influence.tolist())
         self._pack()
 
     def _pack(self) -> None:
@@ -107,15 +110,6 @@ class QuiltTable:
             best = found.argmin(axis=1)
             values[some], choice[some] = found[np.arange(len(best)), best], kept[best]
         return values, choice
-
-
-def influence_of(family: IntervalFamily, left: int, right: int) -> float:
-    """The influence of one quilt of the family."""
-    if left == TO_END:
-        return 0.0 if right == TO_END else float(family.right_most[right])
-    if right == TO_END:
-        return float(family.left_most[left])
-    return float(family.two_sided(np.array([left + 1]), np.array([right + 1]))[0])
 
 
 def best_quilt(view: View, node: int) -> tuple[float, Quilt]:

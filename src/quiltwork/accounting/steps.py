@@ -8,6 +8,7 @@ series is.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -67,6 +68,13 @@ class Block:
         half = len(corners) // 2
         return Block(corners[:half], levels[:half]), Block(corners[half:], levels[half:])
 
+    def without_corner(self, time: int) -> tuple[Block, ...]:
+        """Let the level before `time` go on; a block without corners is none."""
+        place = bisect_left(self.corners, time)
+        corners = [*self.corners[:place], *self.corners[place + 1 :]]
+        levels = [*self.levels[:place], *self.levels[place + 1 :]]
+        return (Block(corners, levels),) if corners else ()
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
@@ -85,7 +93,19 @@ class Steps:
         steps = self._with_corner(first)._with_corner(last + 1)
         low, high = steps._block(first), steps._block(last) + 1
         changed = (block.plus(first, last, value) for block in steps.blocks[low:high])
-        return Steps((*steps.blocks[:low], *changed, *steps.blocks[high:]))
+        steps = Steps((*steps.blocks[:low], *changed, *steps.blocks[high:]))
+        return steps._without_idle_corner(first)._without_idle_corner(last + 1)
+
+    def combined(self, other: Steps, factor: int) -> Steps:
+        """Add `factor` times another function. O(corners of both)."""
+        corners = sorted({*self._corners(), *other._corners()})
+        levels = [self.at(time) + factor * other.at(time) for time in corners]
+        kept = [j for j in range(len(corners)) if levels[j] != (levels[j - 1] if j else 0)]
+        parts = (kept[i : i + _BLOCK // 2] for i in range(0, len(kept), _BLOCK // 2))
+        return Steps(tuple(Block([corners[j] for j in p], [levels[j] for j in p]) for p in parts))
+
+    def _corners(self) -> Iterator[int]:
+        return (corner for block in self.blocks for corner in block.corners)
 
     def _block(self, time: int) -> int:
         """The block that holds the last corner at or before `time`, or the first block."""
@@ -96,6 +116,14 @@ class Steps:
             return Steps((Block([time], [0]),))
         place = self._block(time)
         blocks = self.blocks[place].with_corner(time)
+        return Steps((*self.blocks[:place], *blocks, *self.blocks[place + 1 :]))
+
+    def _without_idle_corner(self, time: int) -> Steps:
+        """Drop a corner where nothing changes, so that windows that meet leave no trace."""
+        if self.at(time) != self.at(time - 1):
+            return self
+        place = self._block(time)
+        blocks = self.blocks[place].without_corner(time)
         return Steps((*self.blocks[:place], *blocks, *self.blocks[place + 1 :]))
 
     def times(self, factor: int) -> Steps:

@@ -88,6 +88,17 @@ class Usage:
             everything=usage.everything + point * (stop - start + 1) + pair * (stop - start) + once,
         )
 
+    def combined(self, other: Usage, factor: Fraction) -> Usage:
+        """Add `factor` times another usage. O(K) for both."""
+        wanted = math.lcm(self.denominator, other.denominator * factor.denominator)
+        usage = self._on_denominator(wanted)
+        times = math.ceil(factor * usage.denominator / other.denominator)
+        steps = {
+            name: getattr(usage, name).combined(getattr(other, name), times) for name in _STEPS
+        }
+        everything = usage.everything + times * other.everything
+        return Usage(usage.denominator, **steps, everything=everything)
+
     def _on_denominator(self, wanted: int) -> Usage:
         if wanted.bit_length() > _LONGEST_DENOMINATOR_BITS:
             wanted = math.lcm(self.denominator, _FINE)

@@ -83,11 +83,16 @@ class View:
         return self.usage.upto(self.family.length) - self.usage.upto(self.charges.last)
 
     @cached_property
-    def error(self) -> float:
-        """By how much a bound computed in floats may be off."""
+    def near_error(self) -> float:
+        """By how much a bound computed in floats may be off, for quilts within the view."""
         upto, before = self._floats
+        return _ROUNDING * float(upto[-1] + before[-1])
+
+    @cached_property
+    def error(self) -> float:
+        """The same for all quilts."""
         far = (self._before_view + self._after_view) / self.charges.denominator
-        return _ROUNDING * (float(upto[-1] + before[-1]) + far)
+        return self.near_error + _ROUNDING * far
 
     def bounds(
         self, nodes: IntArray, left: IntArray, right: IntArray, influence: FloatArray
