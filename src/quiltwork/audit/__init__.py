@@ -1,8 +1,27 @@
 """Audit: the exact level of a release under a belief, and the least noise that has a given level.
 
-`leakage` answers for what was released; `worst_case` also names the secret and the output.
+`leakage` answers for what was released, `worst_case` also names the secret and the output,
+`report` holds the truth against a promise, `enclose` needs no floating point, `odds` shows what
+one output told, and `strongest_adversary` knows other time points.
 """
 
+from quiltwork.audit.adversaries import Adversary, strongest_adversary
 from quiltwork.audit.leakage import Leakage, leakage, worst_case
+from quiltwork.audit.odds import Odds, odds
+from quiltwork.audit.report import Report, bracket, report
+from quiltwork.audit.rigorous import Bracket, enclose
 
-__all__ = ["Leakage", "leakage", "worst_case"]
+__all__ = [
+    "Adversary",
+    "Bracket",
+    "Leakage",
+    "Odds",
+    "Report",
+    "bracket",
+    "enclose",
+    "leakage",
+    "odds",
+    "report",
+    "strongest_adversary",
+    "worst_case",
+]

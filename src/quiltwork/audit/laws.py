@@ -160,14 +160,18 @@ def suffixes(matrix: Weights, length: int, statistic: Joint, first: int) -> list
     current = np.ones((len(matrix), 1), dtype=matrix.dtype)
     found = [current]
     for t in range(length, first, -1):
-        gain = statistic.gain(t)
-        width = current.shape[1]
-        before = np.zeros((len(matrix), width + int(gain.max())), dtype=matrix.dtype)
-        for moved in np.unique(gain):
-            before[:, moved : moved + width] += np.where(gain == moved, matrix, 0) @ current
-        current = before
+        current = retreat(current, matrix, statistic.gain(t))
         found.append(current)
     return found[::-1]
+
+
+def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
+    """One step backward: state x collects from every y that may follow, moved by gain[x, y]."""
+    width = law.shape[1]
+    before = np.zeros((len(matrix), width + int(gain.max())), dtype=law.dtype)
+    for moved in np.unique(gain):
+        before[:, moved : moved + width] += np.where(gain == moved, matrix, 0) @ law
+    return before
 
 
 def convolve(one: Weights, other: Weights, cells: int) -> Weights:

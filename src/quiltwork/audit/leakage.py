@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 NOISES = ("laplace", "geometric")
 
 
@@ -33,6 +36,7 @@ class Leakage:
 
     Attributes:
         epsilon: ε*, rounded up.
+        at_least: ε*, rounded down.
         node: the time point about which most is learnt; None if nothing is unknown.
         states: the state that the output makes likelier, and the one it makes less likely.
         output: the noisy integers that do so, one per cell.
@@ -42,6 +46,7 @@ class Leakage:
     """
 
     epsilon: float
+    at_least: float
     node: int | None
     states: tuple[Label, Label] | None
     output: tuple[int, ...]
@@ -56,9 +61,15 @@ class Leakage:
         shown = self.output[0] if len(self.output) == 1 else self.output
         return (
             f"An adversary who believes chain {self.belief} and sees {shown} moves their odds "
-            f"about time point {self.node} between {self.states[0]!r} and {self.states[1]!r} by a "
-            f"factor of e^{self.epsilon:.6g}, and no output moves any odds further."
+            f"about time point {self.node} between {self.states[0]!r} and {self.states[1]!r} by at "
+            f"most a factor of e^{self.epsilon:.6g}."
         )
+
+    def plot(self) -> Figure:
+        """Draw what each time point leaks at most; needs the `plot` extra."""
+        from quiltwork.audit.plots import leakage_figure
+
+        return leakage_figure(self)
 
 
 def leakage(
@@ -129,7 +140,7 @@ def worst_of(
 ) -> Leakage:
     """Pick the worst node over all beliefs."""
     per_node = np.zeros(len(nodes))
-    best = Leakage(0.0, None, None, (), 1, nodes, per_node)
+    best = Leakage(0.0, 0.0, None, None, (), 1, nodes, per_node)
     for belief, parts in enumerate(found, start=1):
         for part in parts:
             at = part.nodes - nodes.start
@@ -139,7 +150,8 @@ def worst_of(
                 pair = (chain.states[part.likelier[worst]], chain.states[part.rarer[worst]])
                 output = statistic.output(int(part.code[worst]))
                 level, node = float(part.leak[worst]), int(part.nodes[worst])
-                best = Leakage(level, node, pair, output, belief, nodes, per_node)
+                least = max(0.0, level - 2 * part.margin)
+                best = Leakage(level, least, node, pair, output, belief, nodes, per_node)
     return best
 
 

@@ -46,13 +46,17 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """What each node leaks (rounded up), and where: the code of the output and the two states."""
+    """What each node leaks (rounded up), and where: the code of the output and the two states.
+
+    The true levels lie at most twice `margin` below.
+    """
 
     nodes: IntArray
     leak: FloatArray
     code: IntArray
     likelier: IntArray
     rarer: IntArray
+    margin: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +136,7 @@ def _ratio_spread(block: Block, laws: Laws, rates: tuple[Rate, ...]) -> Levels |
     code, at = ratio.argmax(axis=0), np.arange(len(block.nodes))
     leak = np.log(ratio[code, at]) + laws.margin
     likelier, rarer = high[code, at].argmax(axis=1), low[code, at].argmin(axis=1)
-    return Levels(block.nodes, leak, code, likelier, rarer)
+    return Levels(block.nodes, leak, code, likelier, rarer, laws.margin)
 
 
 def _log_spread(block: Block, laws: Laws, rates: tuple[Rate, ...]) -> Levels:
@@ -146,9 +150,10 @@ def _log_spread(block: Block, laws: Laws, rates: tuple[Rate, ...]) -> Levels:
     code, at = spread.argmax(axis=0), np.arange(len(block.nodes))
     finite = np.abs(block.weights[np.isfinite(block.weights)]).max(initial=0.0)
     noise = [np.where(np.isinf(r), 0.0, r).max() * n for r, n in zip(rates, sizes, strict=True)]
-    leak = spread[code, at] + laws.log_margin(float(finite) + sum(map(float, noise)))
+    margin = laws.log_margin(float(finite) + sum(map(float, noise)))
+    leak = spread[code, at] + margin
     likelier, rarer = high[code, at].argmax(axis=1), low[code, at].argmin(axis=1)
-    return Levels(block.nodes, leak, code, likelier, rarer)
+    return Levels(block.nodes, leak, code, likelier, rarer, margin)
 
 
 def _block(batch: list[NodeLaw], logs: bool) -> Block:

@@ -1,0 +1,106 @@
+"""What one output did to the odds: prior and posterior of every time point, for people to see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.audit.laws import marginals
+from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.levels import Laws
+from quiltwork.audit.logarithms import logarithm
+from quiltwork.audit.smoothing import rate
+from quiltwork.audit.statistics import Joint, joint
+from quiltwork.beliefs import Belief, Label
+from quiltwork.beliefs.matrices import FloatArray, IntArray
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.queries import Query
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Odds:
+    """Per time point: P(X_i = state) before and after an output, and the largest odds factor.
+
+    Attributes:
+        nodes: the time points, those with one possible state left out.
+        states: the columns of `prior` and `posterior`.
+        prior: of shape (time points, states).
+        posterior: the same given the output.
+        moved: log of the largest factor by which the odds of two states moved.
+    """
+
+    nodes: IntArray = field(compare=False)
+    states: tuple[Label, ...]
+    prior: FloatArray = field(compare=False, repr=False)
+    posterior: FloatArray = field(compare=False, repr=False)
+    moved: FloatArray = field(compare=False, repr=False)
+
+    def plot(self) -> Figure:
+        """Draw how far the odds of each time point moved; needs the `plot` extra."""
+        from quiltwork.audit.plots import odds_figure
+
+        return odds_figure(self)
+
+
+def odds(
+    belief: Belief, length: int, releases: Sequence[tuple[Query, Any]], output: Sequence[int]
+) -> Odds:
+    """Return what an adversary with this belief knew before, and knows after seeing `output`.
+
+    Args:
+        belief: one chain with a known start.
+        length: the number of time points.
+        releases: pairs (query, scale) as for `leakage`; the scales must be positive.
+        output: the noisy integers, one per cell of each release, in order.
+
+    >>> from quiltwork import queries
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> seen = odds(MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 2, [(queries.count(1), 1)], [2])
+    >>> seen.posterior[0].round(3).tolist()
+    [0.269, 0.731]
+    """
+    (chain,) = single_chains(belief)
+    points = integer(length, "length", 1)
+    statistic = joint(releases, chain.states, points)
+    kernel = _log_kernel(statistic, output)
+    laws = Laws(chain, points, statistic, range(1, points + 1))
+    before, moved, nodes, after = np.array(marginals(chain, points)), [], [], []
+    for block in laws.blocks(logs=True):
+        likelihood = np.logaddexp.reduce(block.weights + kernel[:, None, None], axis=0)
+        top = np.where(block.possible, likelihood, -np.inf).max(axis=1)
+        bottom = np.where(block.possible, likelihood, np.inf).min(axis=1)
+        joint_weight = logarithm(before[block.nodes - 1]) + likelihood
+        total = np.logaddexp.reduce(joint_weight, axis=1, keepdims=True)
+        nodes.append(block.nodes)
+        moved.append(top - bottom)
+        after.append(np.exp(joint_weight - total))
+    if not nodes:
+        raise UnsupportedError("Under this belief every time point is known; no odds can move.")
+    where = np.concatenate(nodes)
+    return Odds(
+        where, chain.states, before[where - 1], np.concatenate(after), np.concatenate(moved)
+    )
+
+
+def _log_kernel(statistic: Joint, output: Sequence[int]) -> FloatArray:
+    """Log of the noise's density at the output, for every code."""
+    if len(output) != len(statistic.parts):
+        raise InvalidInputError(
+            f"The output has {len(output)} integers; these releases give {len(statistic.parts)}."
+        )
+    if not all(statistic.scales):
+        raise UnsupportedError("Odds need noise on every integer; a scale here is 0.")
+    total = np.zeros(statistic.sizes)
+    for axis, (part, scale) in enumerate(zip(statistic.parts, statistic.scales, strict=True)):
+        seen = (integer(output[axis], "An output", -(1 << 62)) - part.offset) / part.unit
+        line = -rate(scale) * np.abs(np.arange(part.size) - np.clip(seen, 0, part.size - 1))
+        shape = [-1 if j == axis else 1 for j in range(len(statistic.sizes))]
+        total = total + line.reshape(shape)
+    return total.ravel()

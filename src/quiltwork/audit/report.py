@@ -1,0 +1,191 @@
+"""Reports: what was promised, what is true, and who learns it from which output.
+
+A release is audited jointly over its integers where that is in reach; otherwise the truth is
+bracketed between the largest single cell and the promise, never given as one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quiltwork import files
+from quiltwork.audit.laws import MOST_NUMBERS
+from quiltwork.audit.leakage import Leakage, single_chains, worst_case, worst_of
+from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.statistics import Joint, joint
+from quiltwork.beliefs import Belief
+from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.queries import Query
+
+
+@dataclass(frozen=True)
+class Report:
+    """A promise against the truth.
+
+    Attributes:
+        claimed: what was promised; None where nothing was.
+        lower: the true level is at least this …
+        upper: … and at most this; None where nothing bounds it.
+        joint: whether all integers were audited together, so that both ends are the exact level.
+        worst: the secret and the output that reach `lower`.
+        dp_epsilon: the level for replacing one time point, as plain differential privacy counts.
+    """
+
+    claimed: float | None
+    lower: float
+    upper: float | None
+    joint: bool
+    worst: Leakage
+    dp_epsilon: float | None = None
+
+    @property
+    def sound(self) -> bool | None:
+        """Whether the promise holds; None where nothing was promised or the truth is open."""
+        if self.claimed is None:
+            return None
+        if self.lower > self.claimed:
+            return False
+        return True if self.joint else None
+
+    @property
+    def tightness(self) -> float | None:
+        """Promise over truth, for a joint audit: 1 is no noise wasted."""
+        if self.claimed is None or not self.joint or self.lower == 0:
+            return None
+        return self.claimed / self.lower
+
+    def explain(self) -> str:
+        """Say it in a few lines."""
+        return "\n".join(_lines(self))
+
+    def to_json(self) -> str:
+        """Write the report as a document of schema `quiltwork/audit`."""
+        return files.dump(
+            "audit",
+            1,
+            {
+                "claimed": self.claimed,
+                "lower": self.lower,
+                "upper": self.upper,
+                "joint": self.joint,
+                "sound": self.sound,
+                "tightness": self.tightness,
+                "dp_epsilon": self.dp_epsilon,
+                "node": self.worst.node,
+                "states": None if self.worst.states is None else list(self.worst.states),
+                "output": list(self.worst.output),
+                "belief": self.worst.belief,
+            },
+        )
+
+
+def report(
+    beliefs: Belief | Sequence[Belief],
+    length: int,
+    releases: Sequence[tuple[Query, Any]],
+    claimed: Number | None = None,
+    secrets: tuple[int, int] | None = None,
+) -> Report:
+    """Audit releases with additive noise against what they promised together.
+
+    Args:
+        beliefs: one chain or several with known starts.
+        length: the number of time points.
+        releases: pairs (query, scale), the scale of the noise added to the integers.
+        claimed: the level that was promised for all of them; None for plain differential privacy,
+            which promises nothing about dependent time points.
+        secrets: (start, stop), the protected time points; all by default.
+
+    >>> from quiltwork import queries
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    >>> found = report(chain, 20, [(queries.count(1), 8)], claimed=1)
+    >>> found.sound, round(found.tightness, 2)
+    (True, 2.54)
+
+    Theorem: exact-leakage
+    """
+    promise = None if claimed is None else float_up(positive_fraction(claimed, "claimed"))
+    chains = single_chains(beliefs)
+    points = integer(length, "length", 1)
+    statistic = joint(releases, chains[0].states, points)
+    plain = _dp_level(statistic, releases, points)
+    if statistic.cells * chains[0].size * points <= MOST_NUMBERS:
+        found = worst_case(beliefs, points, releases, secrets=secrets)
+        return Report(promise, found.at_least, found.epsilon, True, found, plain)
+    nodes = read_secrets(secrets, points)
+    cells = [
+        worst_of([levels(Laws(c, points, one, nodes)) for c in chains], chains[0], one, nodes)
+        for one in _single_cells(statistic)
+    ]
+    largest = max(cells, key=lambda cell: cell.at_least)
+    return Report(promise, largest.at_least, promise, False, largest, plain)
+
+
+def bracket(
+    beliefs: Belief | Sequence[Belief],
+    length: int,
+    releases: Sequence[tuple[Query, Any]],
+    claimed: Number,
+    secrets: tuple[int, int] | None = None,
+) -> tuple[float, float]:
+    """Return (lower, upper) for the joint level: the largest single cell and what was claimed.
+
+    Where the joint law is small enough, both ends come from the exact joint level.
+
+    Raises:
+        InvalidInputError: if a single cell alone leaks more than claimed, so that the claim is
+            wrong.
+    """
+    found = report(beliefs, length, releases, claimed, secrets)
+    if found.sound is False or found.upper is None:
+        raise InvalidInputError(
+            f"The claim of {found.claimed} is wrong: the releases leak at least {found.lower:.6g}."
+        )
+    return found.lower, found.upper
+
+
+def _single_cells(statistic: Joint) -> list[Joint]:
+    pairs = zip(statistic.parts, statistic.scales, strict=True)
+    return [Joint((part,), (scale,)) for part, scale in pairs]
+
+
+def _dp_level(statistic: Joint, releases: Sequence[tuple[Query, Any]], length: int) -> float | None:
+    """The level for substituting one time point; None where some integer has no noise."""
+    if not all(statistic.scales):
+        return None
+    nodes = np.arange(1, length + 1)
+    total = np.zeros(length)
+    for query, scale in releases:
+        total = total + query.change(nodes, nodes, length) / float(scale)
+    return float(total.max())
+
+
+def _lines(found: Report) -> list[str]:
+    if found.joint:
+        lines = [f"True level: {found.upper:.6g}."]
+    elif found.upper is None:
+        lines = [f"True level: at least {found.lower:.6g} (the largest single cell)."]
+    else:
+        lines = [
+            f"True level: between {found.lower:.6g} (the largest single cell) and "
+            f"{found.upper:.6g} (the promise); the joint law is too large to follow."
+        ]
+    lines.append(found.worst.explain())
+    if found.claimed is not None:
+        verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[found.sound]
+        lines.append(f"The promise of {found.claimed:.6g} {verdict}.")
+    if found.tightness is not None:
+        lines.append(f"It allows {found.tightness:.3g} times what is true.")
+    if found.claimed is None and found.dp_epsilon is not None:
+        lines.append(
+            f"Plain differential privacy calls this noise {found.dp_epsilon:.6g} per time point; "
+            "it says nothing about what the others betray."
+        )
+    return lines
