@@ -9,14 +9,13 @@ with all that had been granted and shown by then.
 from __future__ import annotations
 
 import random
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evidence.faults.outcome import Outcome
 from evidence.faults.shim import Call, watched_ledger
-from evidence.faults.work import Mark, check_after_crash, run_work
+from evidence.faults.work import Mark, check_after_crash, run_work, scratch
 
 
 @dataclass
@@ -37,14 +36,14 @@ def record(folder: Path) -> tuple[list[Call | Mark], list[str]]:
 def replay(stride: int = 1, subsets: int = 4, seed: int = 0) -> Outcome:
     """Crash after every `stride`-th call, on every disk that is possible there."""
     outcome = Outcome("power loss at every write and sync")
-    with tempfile.TemporaryDirectory() as home:
+    with scratch() as home:
         happened, hashes = record(Path(home))
         calls = [at for at, one in enumerate(happened) if isinstance(one, Call)]
         chance = random.Random(seed)  # noqa: S311
         for at in calls[::stride]:
             marks = [one for one in happened[:at] if isinstance(one, Mark)]
             for name, disk in _disks(happened[:at], subsets, chance):
-                with tempfile.TemporaryDirectory() as folder:
+                with scratch() as folder:
                     for path, content in disk.items():
                         (Path(folder) / Path(path).name).write_bytes(content)
                     problem = check_after_crash(Path(folder), marks, hashes)

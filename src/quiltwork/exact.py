@@ -19,6 +19,9 @@ from quiltwork.errors import InvalidInputError
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
+_LARGEST_EXPONENT = 10_000
+"""Of a Decimal: as a fraction it takes as many digits."""
+
 
 def to_fraction(value: object, name: str) -> Fraction:
     """Read a number exactly; a float is read as its shortest decimal.
@@ -39,6 +42,8 @@ def to_fraction(value: object, name: str) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     if not math.isfinite(value):
         raise InvalidInputError(f"{name} must be finite, not {value!r}.")
+    if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > _LARGEST_EXPONENT:
+        raise InvalidInputError(f"{name} is {value!r}, far outside the range of any computation.")
     return Fraction(value) if isinstance(value, Decimal) else Fraction(str(value))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -50,7 +51,10 @@ def test_a_refused_request_changes_nothing(ledger, chain):
     before = ledger.log(), ledger.accountant("d").epsilon()
     for bad, error in [
         (lambda: ledger.accountant("d").spend(dp_epsilon=50.0), BudgetExceeded),
-        (lambda: ledger.accountant("d").spend(dp_epsilon=0.01, start=30, stop=50), InvalidInputError),
+        (
+            lambda: ledger.accountant("d").spend(dp_epsilon=0.01, start=30, stop=50),
+            InvalidInputError,
+        ),
         (lambda: ledger.debit("d", "histogram"), InvalidInputError),
         (lambda: ledger.debit("elsewhere", Spending.dp(0.1, 1, 2)), InvalidInputError),
         (lambda: ledger.extend("d", 39), InvalidInputError),
@@ -226,7 +230,7 @@ class TestShares:
         ben = ledger.accountant("d", analyst="ben")
         ben.spend(dp_epsilon=0.1)
         ben.spend(dp_epsilon=0.1)
-        with pytest.raises(BudgetExceeded, match="above the cap of 0.2"):
+        with pytest.raises(BudgetExceeded, match=r"above the cap of 0\.2"):
             ben.spend(dp_epsilon=0.01)
         ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.8)
 
@@ -246,7 +250,7 @@ class TestShares:
         ledger.allot("d", "ana", reserved=0.7)
         with pytest.raises(BudgetExceeded, match="neither spent nor reserved"):
             ledger.allot("d", "ben", reserved=0.4)
-        with pytest.raises(InvalidInputError, match="at most 0.1"):
+        with pytest.raises(InvalidInputError, match=r"at most 0\.1"):
             ledger.allot("d", "ben", cap=0.1, reserved=0.2)
         ledger.allot("d", "ana", reserved=0.6)
         ledger.allot("d", "ben", reserved=0.4)
@@ -264,10 +268,8 @@ class TestShares:
             who = data.draw(st.sampled_from(["ana", "ben", None]))
             first, last = sorted(data.draw(st.tuples(*[st.integers(1, 8)] * 2)))
             level = data.draw(st.fractions(Fraction(1, 50), Fraction(1, 2), max_denominator=50))
-            try:
+            with suppress(BudgetExceeded):
                 ledger.accountant("d", analyst=who).spend(level, first, last)
-            except BudgetExceeded:
-                pass
         used = ledger.status("d").charged.get("ana", Fraction(0))
         for _ in range(60):
             asked = Spending.dp(Fraction(1, 500), 1, 8)

@@ -12,6 +12,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "calibrate": "quiltwork.cli.calibrate:calibrate",
         "release": "quiltwork.cli.release:release",
     },
+    "Budgets": {
+        "ledger": "quiltwork.cli.ledger:ledger",
+    },
     "Counts": {
         "count": "quiltwork.cli.count:count",
         "remap": "quiltwork.cli.remap:remap",

@@ -9,7 +9,7 @@ Theorem: geometric-mechanism
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.levels import read_level
-from quiltwork.counts.people import substitution_level
+from quiltwork.counts.people import belief_digest, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
@@ -47,6 +47,7 @@ class GeometricMechanism:
         epsilon: the level asked for; None at α = 0.
         dp_epsilon: the differential privacy level of one release for substituting one person;
             smaller than `epsilon` under `beliefs`.
+        belief_digest: of `beliefs`, if given: a ledger compares it with the dataset's.
 
     >>> g = GeometricMechanism(2, alpha=Fraction(1, 2))
     >>> print(*g.matrix(exact=True)[0])
@@ -61,6 +62,7 @@ class GeometricMechanism:
     alpha: Fraction
     epsilon: Fraction | None
     dp_epsilon: Fraction | None
+    belief_digest: str | None = field(default=None, repr=False)
 
     def __init__(
         self,
@@ -72,14 +74,16 @@ class GeometricMechanism:
         """Fix n and the level, as exactly one of `alpha` and `epsilon`."""
         people = integer(n, "n", 1)
         ratio, level = read_level(alpha, epsilon)
-        dp_level = level
+        dp_level, digest = level, None
         if beliefs is not None and level is not None:
             dp_level = substitution_level(beliefs, people, level)
             ratio, _ = read_level(None, dp_level)
+            digest = belief_digest(beliefs)
         object.__setattr__(self, "n", people)
         object.__setattr__(self, "alpha", ratio)
         object.__setattr__(self, "epsilon", level)
         object.__setattr__(self, "dp_epsilon", dp_level)
+        object.__setattr__(self, "belief_digest", digest)
 
     @property
     def noise(self) -> TwoSidedGeometric:
@@ -159,6 +163,7 @@ class GeometricMechanism:
             "alpha": str(self.alpha),
             "unbounded": unbounded,
             "dp_epsilon": str(self.dp_epsilon),
+            "belief_digest": self.belief_digest,
         }
         return draw_paid(
             ledger, dataset, key, record, lambda: self._draw(value, unbounded), str, int

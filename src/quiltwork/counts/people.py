@@ -24,3 +24,11 @@ def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction
 
     level = influence_curve(beliefs, people).dp_epsilon(epsilon)
     return _NOTHING_SECRET if math.isinf(level) else Fraction(level)
+
+
+def belief_digest(beliefs: Any) -> str:
+    """Return the SHA-256 of the beliefs' JSON, as releases record it."""
+    from quiltwork.beliefs import as_beliefs
+    from quiltwork.release.document import digest
+
+    return digest(as_beliefs(beliefs))

@@ -5,6 +5,7 @@ from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.ledger import Ledger
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.records import Debit, Share, Status
+from quiltwork.ledger.rehearsals import Rehearsal
 
 __all__ = [
     "Checkpoint",
@@ -13,6 +14,7 @@ __all__ = [
     "LedgerAccountant",
     "Preview",
     "Receipt",
+    "Rehearsal",
     "Share",
     "Status",
 ]

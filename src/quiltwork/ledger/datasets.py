@@ -20,6 +20,8 @@ from quiltwork.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.ledger.tables import Tables
 
+_ROUNDING = Fraction(1, 10**9)
+
 
 @dataclass(frozen=True)
 class Grant:
@@ -89,6 +91,7 @@ class Dataset:
 
     def replay(self, entries: list[Entry]) -> None:
         """Take in committed entries, in order; never refuses what was granted."""
+        granted: list[Spending] = []
         for entry in entries:
             body = entry.content
             match entry.kind:
@@ -97,16 +100,18 @@ class Dataset:
                         read_beliefs(body), body["length"], Fraction(body["budget"])
                     )
                 case "extend":
+                    self._record(granted)
                     self.accountant.extend(body["length"])
-                    self._granted = None
+                    granted, self._granted = [], None
                     self._alone.clear()
                 case "allot":
                     self.shares[body["analyst"]] = read_share(body)
                 case "debit":
-                    self._take(body)
+                    granted.append(self._charge(body))
                 case "retire":
                     self.retired = body["reason"]
             self.seen = entry.seq
+        self._record(granted)
 
     def grant(self, spending: Spending, analyst: str | None) -> Grant:
         """Price a debit and check that it fits; changes nothing.
@@ -143,6 +148,20 @@ class Dataset:
         except QuiltworkError:
             return None
 
+    def check_budget(self) -> None:
+        """Check that what was granted fits the budget.
+
+        Raises:
+            StorageError: if it does not, by more than rounding can explain.
+        """
+        total = self.accountant.exact_epsilon
+        if total > self.budget * (1 + _ROUNDING) and not self.accountant.after().fits(self.budget):
+            raise StorageError(
+                f"The debits of {self.name!r} cost {float_up(total):.9g} together, above the "
+                f"budget of {float_down(self.budget):.9g}: entries were put in or their beliefs "
+                "were changed. Retire the dataset."
+            )
+
     def _exceeded(self, account: Account) -> BudgetExceeded:
         before = self.accountant.exact_epsilon
         return BudgetExceeded(
@@ -167,14 +186,19 @@ class Dataset:
             self._alone[analyst] = account
         return self._alone[analyst]
 
-    def _take(self, body: dict[str, Any]) -> None:
-        """Record a granted debit; the pricing just done for it is used again."""
-        spending, analyst = Spending.from_body(body["spending"]), body["analyst"]
-        granted, self._granted = self._granted, None
-        if granted is not None and granted.spending == spending:
-            self.accountant.take(granted.account)
+    def _record(self, spendings: list[Spending]) -> None:
+        """Record granted debits; the pricing just done for a single one is used again."""
+        priced, self._granted = self._granted, None
+        if priced is not None and spendings == [priced.spending]:
+            self.accountant.take(priced.account)
+        elif spendings:
+            self.accountant.record(*spendings)
         else:
-            self.accountant.record(spending)
+            self._granted = priced
+
+    def _charge(self, body: dict[str, Any]) -> Spending:
+        """Count a debit and charge its analyst."""
+        spending, analyst = Spending.from_body(body["spending"]), body["analyst"]
         self.debits += 1
         if analyst is not None:
             charge = Fraction(body["charge"])
@@ -182,3 +206,4 @@ class Dataset:
             self._by_analyst.setdefault(analyst, []).append(spending)
             if analyst in self._alone:
                 self._alone[analyst].record(spending)
+        return spending

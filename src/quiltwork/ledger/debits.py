@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from quiltwork.accounting import Spending
-from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
+from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
+from quiltwork.exact import float_down, float_up
 from quiltwork.ledger.datasets import Dataset
 from quiltwork.ledger.entries import Draft, Entry, canonical
-from quiltwork.ledger.receipts import Receipt
+from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.requests import Request, read_request
 from quiltwork.ledger.tables import Tables, now
 
@@ -101,3 +102,23 @@ def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
     debit = tables.with_key(dataset, key)
     answer = None if debit is None else tables.answer_to(debit.seq)
     return None if answer is None else str(answer.content["answer"])
+
+
+def previewed(state: Dataset, spending: Any, analyst: str | None) -> Preview:
+    """Say what a debit would do."""
+    accountant = state.accountant
+    asked = read_request(spending, state.name, accountant.beliefs, accountant.length).spending
+    refusal = None
+    try:
+        state.grant(asked, analyst)
+    except QuiltworkError as error:
+        refusal = str(error)
+    after = state.price(asked)
+    return Preview(
+        dataset=state.name,
+        before=accountant.epsilon(),
+        after=None if after is None else float_up(after),
+        budget=float_down(state.budget),
+        refusal=refusal,
+        composes_by=asked.composes_by,
+    )

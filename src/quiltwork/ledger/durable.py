@@ -6,7 +6,7 @@ moment by anyone, and records only by durable debits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +19,28 @@ if TYPE_CHECKING:
     from quiltwork.ledger.ledger import Ledger
 
 Result = TypeVar("Result")
+
+_QUESTIONS = frozenset(
+    {
+        "after",
+        "beliefs",
+        "budget",
+        "cost_after",
+        "exact_remaining",
+        "fits",
+        "how_many_more",
+        "largest_factor",
+        "largest_next",
+        "leakage",
+        "method",
+        "outlooks",
+        "plot",
+        "profile",
+        "spendings",
+        "states",
+        "to_body",
+    }
+)
 
 
 class LedgerAccountant:
@@ -54,6 +76,10 @@ class LedgerAccountant:
         """Debit a release made by `qw.release`, or a spending; return what was recorded."""
         return self.ledger.debit(self.dataset, release, analyst=self.analyst).spending
 
+    def add_all(self, releases: Iterable[Any]) -> None:
+        """Debit several releases together, or none of them if they do not fit."""
+        self.ledger.debit_all(self.dataset, releases, analyst=self.analyst)
+
     def extend(self, length: int) -> None:
         """Let the dataset grow."""
         self.ledger.extend(self.dataset, length)
@@ -86,8 +112,8 @@ class LedgerAccountant:
 
     def __getattr__(self, name: str) -> Any:
         """Ask the accountant anything else it can answer, about the state at that moment."""
-        if name.startswith("_") or not hasattr(Accountant, name):
-            raise AttributeError(f"An accountant has no {name!r}.")
+        if name not in _QUESTIONS:
+            raise AttributeError(f"The accountant of a ledger has no {name!r}.")
         if not callable(getattr(Accountant, name)):
             return self._ask(lambda accountant: getattr(accountant, name))
 

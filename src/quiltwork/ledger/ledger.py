@@ -11,30 +11,31 @@ Theorem: ledger
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from quiltwork.accounting import Accountant
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError, QuiltworkError
-from quiltwork.exact import Number, float_down, float_up, integer
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number
 from quiltwork.ledger.backups import read_backup, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Dataset
-from quiltwork.ledger.debits import debited, find_answer, stored_answer
+from quiltwork.ledger.debits import debited, find_answer, previewed, stored_answer
 from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.entries import Draft, Entry, canonical
-from quiltwork.ledger.numbers import amount, identifier
+from quiltwork.ledger.numbers import amount, identifier, points
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.records import Debit, Share, Status, create_body, read_history, share_body
-from quiltwork.ledger.requests import read_request
+from quiltwork.ledger.rehearsals import Rehearsal, rehearsal
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
 from quiltwork.ledger.verification import check_log
+from quiltwork.queries import Query
 
 Result = TypeVar("Result")
 
@@ -87,8 +88,8 @@ class Ledger:
         """
         name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
         members = as_beliefs(beliefs)
-        points = Accountant(members, length, limit).length
-        body = create_body(members, points, limit)
+        size = None if length is None else points(length)
+        body = create_body(members, Accountant(members, size, limit).length, limit)
 
         def work(tables: Tables) -> None:
             if tables.of_dataset(name, 0):
@@ -107,13 +108,13 @@ class Ledger:
             InvalidInputError: if it would shrink.
             UnsupportedError: for beliefs about fixed rows.
         """
-        points = integer(length, "length", 1)
+        size = points(length)
 
         def work(tables: Tables) -> None:
             accountant = self._replayed(tables, dataset).accountant
-            Accountant(accountant.beliefs, accountant.length).extend(points)
+            Accountant(accountant.beliefs, accountant.length).extend(size)
 
-        self._append(dataset, "extend", {"length": points}, work)
+        self._append(dataset, "extend", {"length": size}, work)
         return self.status(dataset)
 
     def allot(
@@ -189,6 +190,31 @@ class Ledger:
 
         return replace(self._store.write(work), _answers=self)
 
+    def debit_all(
+        self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Debit several releases together, or none of them; as `debit`, without keys.
+
+        Cost: replaying the dataset's history once.
+        """
+        name = identifier(dataset, "dataset")
+        who = None if analyst is None else identifier(analyst, "analyst")
+        asked = [(secrets.token_hex(16), spending) for spending in spendings]
+
+        def work(tables: Tables) -> list[Receipt]:
+            self._datasets.pop(name, None)
+            return [
+                debited(tables, self._replayed(tables, name), identity, spending, None, who)
+                for identity, spending in asked
+            ]
+
+        try:
+            granted = self._store.write(work)
+        except BaseException:
+            self._datasets.pop(name, None)  # it has taken in entries that were undone
+            raise
+        return tuple(replace(receipt, _answers=self) for receipt in granted)
+
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same."""
         identity = secrets.token_hex(16)
@@ -200,7 +226,24 @@ class Ledger:
 
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
         """Say what a debit would cost and whether it would be granted, without making it."""
-        return self._ask(dataset, lambda state: _previewed(state, spending, analyst))
+        return self._ask(dataset, lambda state: previewed(state, spending, analyst))
+
+    def rehearse(
+        self,
+        dataset: str,
+        query: Query,
+        epsilon: Number = 1.0,
+        method: str | None = None,
+        seed: int = 0,
+    ) -> Rehearsal:
+        """Make a release from data simulated from the dataset's beliefs, and price the real one.
+
+        Shows cost, expected error and a made-up answer; nothing is spent and no data are used.
+
+        Raises:
+            UnsupportedError: if no belief says how the values are distributed.
+        """
+        return rehearsal(self, dataset, query, epsilon, method, seed)
 
     def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
         """Return an accountant whose every `spend` and `add` is a durable debit here."""
@@ -221,8 +264,10 @@ class Ledger:
         """Return the granted debits of a dataset, oldest first."""
 
         def work(tables: Tables) -> tuple[Debit, ...]:
-            self._replayed(tables, dataset)
-            return read_history(tables.of_dataset(dataset, 0))
+            entries = tables.of_dataset(dataset, 0)
+            if not entries:
+                raise _unknown(dataset, tables.datasets())
+            return read_history(entries)
 
         return self._store.read(work)
 
@@ -237,17 +282,26 @@ class Ledger:
         )
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
-        """Check the whole log: the chain of hashes, the states, the database's own pages.
+        """Check everything: the chain of hashes, the states, the sums, the database's own pages.
 
         With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
-        a new checkpoint. Cost: one SHA-256 per entry.
+        a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again.
 
         Raises:
             StorageError: at the first thing that is not as it was written.
 
         Theorem: ledger
         """
-        return self._store.read(lambda tables: check_log(tables, checkpoint))
+
+        def work(tables: Tables) -> Checkpoint:
+            found = check_log(tables, checkpoint)
+            for name in tables.datasets():
+                state = Dataset(name)
+                state.catch_up(tables)
+                state.check_budget()
+            return found
+
+        return self._store.read(work)
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -310,23 +364,4 @@ def _unknown(dataset: str, known: list[str]) -> InvalidInputError:
     return InvalidInputError(
         f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
         "length, budget)."
-    )
-
-
-def _previewed(state: Dataset, spending: Any, analyst: str | None) -> Preview:
-    accountant = state.accountant
-    asked = read_request(spending, state.name, accountant.beliefs, accountant.length).spending
-    refusal = None
-    try:
-        state.grant(asked, analyst)
-    except QuiltworkError as error:
-        refusal = str(error)
-    after = state.price(asked)
-    return Preview(
-        dataset=state.name,
-        before=accountant.epsilon(),
-        after=None if after is None else float_up(after),
-        budget=float_down(state.budget),
-        refusal=refusal,
-        composes_by=asked.composes_by,
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from decimal import Decimal
 from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import positive_fraction
+from quiltwork.exact import integer, positive_fraction
 
 _SMALLEST = Fraction(sys.float_info.min)
 _LARGEST = Fraction(sys.float_info.max)
 _MOST_DIGITS = 1000
 _LONGEST_NAME = 200
+_LONGEST_SERIES = 10**15
 
 
 def amount(value: object, name: str) -> Fraction:
@@ -25,8 +26,6 @@ def amount(value: object, name: str) -> Fraction:
     >>> amount(0.1, "budget")
     Fraction(1, 10)
     """
-    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > _MOST_DIGITS:
-        raise _out_of_range(name, str(value))
     fraction = positive_fraction(value, name)
     if not _SMALLEST <= fraction <= _LARGEST:
         raise _out_of_range(name, str(value)[:40])
@@ -42,6 +41,27 @@ def _out_of_range(name: str, shown: str) -> InvalidInputError:
         f"{name} is {shown}, outside the range of normal numbers (about 2e-308 to 2e308); give an "
         "ordinary amount such as 0.1."
     )
+
+
+def read_amount(text: str, name: str) -> Fraction:
+    """Read an amount that was written as text: `1/10` or `2`.
+
+    Raises:
+        InvalidInputError: for any other text, and for what `amount` refuses.
+    """
+    if not re.fullmatch(r"[0-9]{1,1000}(/[0-9]{1,1000})?", text) or text.endswith("/0"):
+        raise InvalidInputError(
+            f"{name} is {text[:40]!r}; exact numbers are written as text such as '1/10'."
+        )
+    return amount(Fraction(text), name)
+
+
+def points(length: object) -> int:
+    """Read the number of time points of a dataset."""
+    found = integer(length, "length", 1)
+    if found > _LONGEST_SERIES:
+        raise InvalidInputError(f"length is {str(found)[:20]}…; a dataset has at most 10¹⁵ points.")
+    return found
 
 
 def identifier(value: object, name: str) -> str:

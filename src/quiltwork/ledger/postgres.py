@@ -117,7 +117,10 @@ class PostgresDatabase:
         state = str(getattr(error, "sqlstate", None) or "")
         first = " ".join(str(error).split())
         if self.is_lost(error):
-            known = f"cannot be reached ({first}). Check the URL and the server"
+            known = (
+                f"cannot be reached ({first}). Nothing was released; a debit that its history "
+                "shows stays spent. Check the URL and the server"
+            )
         elif state == "55P03":
             known = (
                 f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was granted; "

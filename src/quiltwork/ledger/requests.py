@@ -16,7 +16,7 @@ from typing import Any
 from quiltwork.accounting import Spending
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
-from quiltwork.ledger.numbers import amount
+from quiltwork.ledger.numbers import amount, read_amount
 
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
@@ -42,9 +42,9 @@ class Request:
 def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: int) -> Request:
     """Read a `Spending`, a `Release`, or a release's description.
 
-    A description has `query`, `noise_scale`, `length`, `exact_epsilon`, `method` and
-    `belief_digest` as in a release's document; or `dp_epsilon`, and perhaps `start` and `stop`,
-    for a release that is that private for substituting one point of the window.
+    A description has `query`, `noise_scale`, `length`, `exact_epsilon` and `method` as in a
+    release's document; or `dp_epsilon`, and perhaps `start` and `stop`, for a release that is that
+    private for substituting one point of the window. A `belief_digest` must be the dataset's.
 
     Raises:
         InvalidInputError: for anything else, for levels out of range, and for a release that was
@@ -61,8 +61,8 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
         raise InvalidInputError(
             f"A debit is for a Spending or a release, not {asked!r}; write Spending.dp(0.1, 1, 10)."
         )
+    _check_it_is_about(dataset, beliefs, length, description)
     if "query" in description:
-        _check_it_is_about(dataset, beliefs, length, description)
         spending = _spending_of_query(description)
     else:
         spending = _spending_of_level(description, length)
@@ -76,13 +76,13 @@ def _check_it_is_about(
 ) -> None:
     from quiltwork.release.document import digest
 
-    if description["belief_digest"] != digest(beliefs):
+    if description.get("belief_digest") not in (None, digest(beliefs)):
         raise InvalidInputError(
             f"The release was made under other beliefs than those of dataset {dataset!r}, so its "
             f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
             "create a dataset with the beliefs you mean."
         )
-    if description["length"] > length:
+    if description.get("length", 0) > length:
         raise InvalidInputError(
             f"The data have {description['length']} time points, dataset {dataset!r} has {length}; "
             f"first let it grow: ledger.extend({dataset!r}, {description['length']})."
@@ -106,12 +106,17 @@ def _spending_of_query(description: Mapping[str, Any]) -> Spending:
     return Spending.from_release(
         _Described(
             query=from_document(description["query"]),
-            noise_scale=Fraction(description["noise_scale"]),
+            noise_scale=_scale(description["noise_scale"]),
             length=description["length"],
-            exact_epsilon=Fraction(description["exact_epsilon"]),
+            exact_epsilon=read_amount(description["exact_epsilon"], "epsilon"),
             method=description["method"],
         )
     )
+
+
+def _scale(text: str) -> Fraction:
+    """Read a noise scale; 0 stands for no noise."""
+    return Fraction(0) if text == "0" else read_amount(text, "noise_scale")
 
 
 def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
@@ -121,9 +126,9 @@ def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
             "dp_epsilon."
         )
     level = description["dp_epsilon"]
-    exact = Fraction(level) if isinstance(level, str) else level
+    read = read_amount if isinstance(level, str) else amount
     return Spending.dp(
-        amount(exact, "dp_epsilon"),
+        read(level, "dp_epsilon"),
         description.get("start", 1),
         description.get("stop", length),
         label=str(description.get("label", "")),

@@ -24,6 +24,8 @@ _SENTENCES = {
     "granted; ask again",
     "SQLITE_NOTADB": "is not a ledger, or is damaged beyond reading. Check the path, or restore "
     "a backup",
+    "SQLITE_IOERR": "could not be read or written (disk I/O error). Nothing was released; a debit "
+    "that its history shows stays spent. Check the disk",
     "SQLITE_CORRUPT": "is damaged. Restore a backup and retire the datasets it may have lost "
     "debits of",
 }
@@ -110,7 +112,7 @@ class SqliteDatabase:
         code = str(getattr(error, "sqlite_errorname", ""))
         known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
         if known is None:
-            known = f"failed ({error}). Nothing was granted; check the disk and ask again"
+            known = f"failed ({error}). Nothing was released; a debit in its history stays spent"
         return StorageError(f"The ledger {str(self.path)!r} {known}.")
 
     def check_pages(self, connection: Connection) -> None:

@@ -9,10 +9,14 @@ from typing import Any
 
 from quiltwork.errors import StorageError
 from quiltwork.ledger.databases import LEDGER_ROW, Connection, Database
-from quiltwork.ledger.entries import Draft, Entry, Head, appended, origin
+from quiltwork.ledger.entries import Draft, Entry, Head, appended, follow, origin
 from quiltwork.ledger.schema import VERSION
 
 _ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
+_LINKED = (
+    "SELECT e.seq, e.id, e.dataset, e.kind, e.body, e.hash, p.hash FROM quiltwork_entries e "
+    "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
+)
 _PAGE = 1000
 
 
@@ -40,7 +44,7 @@ class Tables:
 
     def at(self, seq: int) -> Entry | None:
         """Return entry number `seq`."""
-        return self._one(f"{_ENTRY} WHERE seq = ?", seq)
+        return self._one(f"{_LINKED} WHERE e.seq = ?", seq)
 
     def hash_at(self, seq: int) -> str | None:
         """Return the hash of entry number `seq`, None if there is none."""
@@ -51,19 +55,21 @@ class Tables:
 
     def with_id(self, identity: str) -> Entry | None:
         """Return the entry with this identity."""
-        return self._one(f"{_ENTRY} WHERE id = ?", identity)
+        return self._one(f"{_LINKED} WHERE e.id = ?", identity)
 
     def with_key(self, dataset: str, key: str) -> Entry | None:
         """Return the debit made under this key."""
-        return self._one(f"{_ENTRY} WHERE dataset = ? AND key = ?", dataset, key)
+        return self._one(f"{_LINKED} WHERE e.dataset = ? AND e.key = ?", dataset, key)
 
     def answer_to(self, debit: int) -> Entry | None:
         """Return the answer stored for a debit."""
-        return self._one(f"{_ENTRY} WHERE debit = ?", debit)
+        return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
     def of_dataset(self, dataset: str, after: int) -> list[Entry]:
         """Return a dataset's entries behind number `after`, oldest first."""
-        return self._entries(f"{_ENTRY} WHERE dataset = ? AND seq > ? ORDER BY seq", dataset, after)
+        return self._entries(
+            f"{_LINKED} WHERE e.dataset = ? AND e.seq > ? ORDER BY e.seq", dataset, after
+        )
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets, in the order of their creation."""
@@ -73,11 +79,11 @@ class Tables:
         return [str(name) for (name,) in rows]
 
     def all_entries(self) -> Iterator[Entry]:
-        """Yield the whole log in order, a page at a time."""
+        """Yield the whole log in order, a page at a time, unchecked."""
         last = 0
-        while page := self._entries(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT {_PAGE}", last):
-            yield from page
-            last = page[-1].seq
+        while page := self._rows(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT {_PAGE}", last):
+            yield from (Entry(*row) for row in page)
+            last = page[-1][0]
 
     def marks(self) -> Iterator[tuple[int, str | None, int | None]]:
         """Yield (number, key column, debit column) of every entry that has one."""
@@ -100,7 +106,13 @@ class Tables:
         return next(iter(self._entries(statement, *parameters)), None)
 
     def _entries(self, statement: str, *parameters: object) -> list[Entry]:
-        return [Entry(*row) for row in self._rows(statement, *parameters)]
+        """Return entries, each checked against its hash and the one before it."""
+        rows = self._rows(statement, *parameters)
+        return [self._checked(Entry(*fields), previous) for *fields, previous in rows]
+
+    def _checked(self, entry: Entry, previous: str | None) -> Entry:
+        before = origin(self.ledger_id) if entry.seq == 1 else previous
+        return next(follow(Head(entry.seq - 1, before or ""), [entry]))
 
     def _rows(self, statement: str, *parameters: object) -> list[Any]:
         cursor = self._connection.execute(self._database.sql(statement), parameters)

@@ -1,0 +1,252 @@
+"""`quiltwork ledger …`: budgets of datasets, kept in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number, group
+from quiltwork.cli.output import emit
+from quiltwork.errors import StorageError
+
+if TYPE_CHECKING:
+    from quiltwork.ledger import Checkpoint, Ledger
+
+
+@group()
+def ledger() -> None:
+    """Keep budgets that survive: debit before release.
+
+    URL is sqlite:///FILE (four slashes for an absolute path) or postgresql://user@host/database.
+    """
+
+
+def _opened(url: str) -> Ledger:
+    from quiltwork.ledger import Ledger
+
+    return Ledger.open(url)
+
+
+@command(
+    example="""
+    quiltwork ledger create sqlite:///budget.db meters --belief belief.json --length 52560 \\
+        --budget 1
+    """
+)
+@click.argument("url")
+@click.argument("dataset")
+@click.option(
+    "--belief",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="What an adversary may believe, as written by `fit`; repeat for a set.",
+)
+@click.option("--length", type=int, metavar="N", help="Time points; not for beliefs about rows.")
+@click.option(
+    "--budget",
+    type=exact_number,
+    metavar="NUMBER",
+    required=True,
+    help="What all releases together may tell about any time point.",
+)
+def create(
+    url: str, dataset: str, belief: tuple[str, ...], length: int | None, budget: Fraction
+) -> None:
+    """Begin a dataset with its beliefs and its budget.
+
+    The first one creates the file or the tables. Beliefs and budget are fixed for ever.
+    """
+    from quiltwork.cli.series import read_beliefs
+
+    _show([_opened(url).create(dataset, read_beliefs(belief), length, budget)])
+
+
+@command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
+@click.argument("url")
+@click.argument("dataset")
+@click.argument("length", type=int)
+def extend(url: str, dataset: str, length: int) -> None:
+    """Let a dataset grow to LENGTH time points."""
+    _show([_opened(url).extend(dataset, length)])
+
+
+@command(example="quiltwork ledger allot sqlite:///budget.db meters ana --cap 0.5 --reserved 0.2")
+@click.argument("url")
+@click.argument("dataset")
+@click.argument("analyst")
+@click.option("--cap", type=exact_number, metavar="NUMBER", help="The most this analyst may use.")
+@click.option("--reserved", type=exact_number, metavar="NUMBER", help="What others must leave.")
+def allot(
+    url: str, dataset: str, analyst: str, cap: Fraction | None, reserved: Fraction | None
+) -> None:
+    """Give ANALYST a cap or a reserved share of the budget.
+
+    The budget itself bounds what all analysts learn together, whatever their shares.
+    """
+    _show([_opened(url).allot(dataset, analyst, cap, reserved)])
+
+
+@command(example='quiltwork ledger retire sqlite:///budget.db meters --reason "study ended"')
+@click.argument("url")
+@click.argument("dataset")
+@click.option("--reason", default="no longer used", show_default=True, help="Kept in the ledger.")
+def retire(url: str, dataset: str, reason: str) -> None:
+    """Close a dataset for good; its history stays."""
+    _show([_opened(url).retire(dataset, reason)])
+
+
+@command(
+    example="""
+    quiltwork ledger show sqlite:///budget.db
+    quiltwork ledger show sqlite:///budget.db meters
+    """
+)
+@click.argument("url")
+@click.argument("dataset", required=False)
+def show(url: str, dataset: str | None) -> None:
+    """Show budget, total and state of all datasets or one."""
+    opened = _opened(url)
+    _show(opened.datasets() if dataset is None else [opened.status(dataset)])
+
+
+def _show(found: Any) -> None:
+    from quiltwork.cli.ledger_text import status_document, status_lines
+
+    statuses = list(found)
+    body = {"datasets": [status_document(status) for status in statuses]}
+    emit(files.dump("ledger-status", 1, body), status_lines(statuses))
+
+
+@command(example="quiltwork ledger history sqlite:///budget.db meters")
+@click.argument("url")
+@click.argument("dataset")
+def history(url: str, dataset: str) -> None:
+    """List the granted debits of a dataset."""
+    from quiltwork.cli.ledger_text import debit_document, history_lines
+
+    debits = _opened(url).history(dataset)
+    body = {"dataset": dataset, "debits": [debit_document(debit) for debit in debits]}
+    emit(files.dump("ledger-history", 1, body), history_lines(debits))
+
+
+@command(
+    example="""
+    quiltwork ledger verify sqlite:///budget.db
+    quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json
+    """
+)
+@click.argument("url")
+@click.option("--checkpoint", metavar="FILE", help="Written by `export --checkpoint` earlier.")
+def verify(url: str, checkpoint: str | None) -> None:
+    """Check that the log is what was written; exit code 3 if not.
+
+    With a checkpoint that was kept elsewhere, also that nothing before it was cut off, rewritten
+    or replaced by a backup.
+    """
+    found = _opened(url).verify(_read_checkpoint(checkpoint))
+    against = "" if checkpoint is None else f" and continue {checkpoint!r}"
+    emit(found.to_json(), [f"Intact: {found.count} entries are as they were written{against}."])
+
+
+@command(
+    example="""
+    quiltwork ledger export sqlite:///budget.db --output backup.jsonl
+    quiltwork ledger export sqlite:///budget.db --checkpoint monday.json
+    """
+)
+@click.argument("url")
+@click.option("--output", metavar="FILE", help="Write the whole log here, for `restore`.")
+@click.option("--checkpoint", metavar="FILE", help="Write a checkpoint here; keep it elsewhere.")
+def export(url: str, output: str | None, checkpoint: str | None) -> None:
+    """Write a backup, a checkpoint, or both; without options, print a checkpoint."""
+    opened = _opened(url)
+    end = opened.checkpoint() if output is None else opened.backup(output)
+    lines = [f"Checkpoint: {end.count} entries, {end.hash}"]
+    if checkpoint is not None:
+        _write(checkpoint, end.to_json() + "\n")
+        lines.append(f"Checkpoint in {checkpoint}")
+    if output is not None:
+        lines.append(f"Backup in {output}")
+    emit(end.to_json(), lines)
+
+
+@command(
+    example="""
+    quiltwork ledger restore backup.jsonl sqlite:///new.db --checkpoint monday.json
+    """
+)
+@click.argument("file")
+@click.argument("url")
+@click.option("--checkpoint", metavar="FILE", help="The last one known.")
+def restore(file: str, url: str, checkpoint: str | None) -> None:
+    """Begin a ledger from a backup, in any database.
+
+    Unless the checkpoint shows that the backup lacks nothing, all datasets come back retired.
+    """
+    from quiltwork.ledger import Ledger
+
+    _show(Ledger.restore(file, url, _read_checkpoint(checkpoint)).datasets())
+
+
+@command(
+    example="""
+    quiltwork ledger plan sqlite:///budget.db meters --ask histogram@144 --ask histogram@1008
+    quiltwork ledger plan sqlite:///budget.db meters --year 2025 --points-per-day 144 \\
+        --daily histogram --weekly histogram --monthly histogram
+    """
+)
+@click.argument("url")
+@click.argument("dataset")
+@click.option(
+    "--ask",
+    multiple=True,
+    metavar="QUERY[@WINDOW]",
+    help="A query as in `release`; @144 asks it on each 144 time points in turn, @1:10 on those.",
+)
+@click.option("--year", type=int, metavar="YEAR", help="Plan a calendar year instead.")
+@click.option("--points-per-day", type=int, metavar="N", help="With --year.")
+@click.option("--daily", metavar="QUERY", help="With --year: every day.")
+@click.option("--weekly", metavar="QUERY", help="With --year: every seven days.")
+@click.option("--monthly", metavar="QUERY", help="With --year: every month.")
+def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
+    """Find the noise with which releases to come use up the budget exactly.
+
+    Nothing is spent. Every kind of release is shown with its expected error, a verdict, and what
+    splitting the budget evenly would give.
+    """
+    from quiltwork.accounting import plan as planned
+    from quiltwork.cli.ledger_plan import plan_document, read_schedule
+
+    status = _opened(url).status(dataset)
+    spent = [debit.spending for debit in _opened(url).history(dataset)]
+    queries = read_schedule(ask, year, status)
+    found = planned(status.beliefs, status.length, status.exact_budget, queries, spent)
+    document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
+    emit(document, [*found.table().splitlines(), "", *found.explain().splitlines()])
+
+
+def _read_checkpoint(path: str | None) -> Checkpoint | None:
+    if path is None:
+        return None
+    from quiltwork.ledger import Checkpoint
+
+    try:
+        return Checkpoint.from_json(Path(path).read_bytes())
+    except OSError as error:
+        raise StorageError(f"Cannot read {path!r}: {error.strerror or error}.") from None
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"Cannot write {path!r}: {error.strerror or error}.") from None
+
+
+for one in (create, extend, allot, show, history, plan, verify, export, restore, retire):
+    ledger.add_command(one)

@@ -1,0 +1,87 @@
+"""A ledger of an older version is brought up to date, with everything in it."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+import pytest
+
+from quiltwork.accounting import Spending
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.ledger import Ledger
+from quiltwork.ledger.databases import database_at
+from quiltwork.ledger.schema import VERSION
+from tests.ledger.raw import raw
+
+
+@pytest.fixture
+def version_1(url, independent, tmp_path):
+    """A ledger as version 1 wrote it: the same entries, without the column `debit`."""
+    model = Ledger.open(f"sqlite:///{tmp_path / 'model.db'}")
+    model.create("d", independent, 3, 1)
+    for number in range(3):
+        model.debit("d", Spending.dp(0.1, 1, 3), key=f"k{number}").complete(f"answer {number}")
+    model.debit("d", Spending.dp(0.1, 1, 3), key="unanswered")
+    database = database_at(url)
+    connection = database.connect()
+    for statement in database.migrations()[0]:
+        connection.execute(statement)
+    connection.execute(
+        database.sql("INSERT INTO quiltwork_ledger VALUES (1, 1, ?, 'then')"),
+        (model.checkpoint().ledger_id,),
+    )
+    for e in model.log():
+        connection.execute(
+            database.sql(
+                "INSERT INTO quiltwork_entries (seq, id, dataset, kind, key, body, hash) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)"
+            ),
+            (e.seq, e.id, e.dataset, e.kind, e.content.get("key"), e.body, e.hash),
+        )
+    connection.close()
+    return model.checkpoint()
+
+
+def stored_version(url):
+    with raw(url) as connection:
+        return connection.execute("SELECT version FROM quiltwork_ledger").fetchall()[0][0]
+
+
+def test_a_ledger_of_version_1_is_migrated_when_it_is_opened(url, version_1):
+    assert stored_version(url) == 1
+    ledger = Ledger.open(url)
+    assert ledger.verify(version_1) == version_1
+    assert stored_version(url) == VERSION
+    assert [ledger.answer("d", f"k{n}") for n in range(3)] == [f"answer {n}" for n in range(3)]
+    assert [d.state for d in ledger.history("d")] == ["released"] * 3 + ["debited"]
+    ledger.debit("d", Spending.dp(0.1, 1, 3)).complete("new")
+    receipt = ledger.debit("d", Spending.dp(0.1, 1, 3), key="k0")
+    assert receipt.stored == "answer 0"
+    with pytest.raises(InvalidInputError, match="one answer only"):
+        receipt.complete("again")
+    ledger.verify(version_1)
+
+
+def test_a_migrated_ledger_has_what_a_new_one_has(url, version_1, tmp_path, independent):
+    with Ledger.open(url) as migrated:
+        migrated.verify()
+    if url.startswith("sqlite"):
+        query = "SELECT type, name, tbl_name FROM sqlite_master ORDER BY type, name"
+        found = sqlite3.connect(url.removeprefix("sqlite:///")).execute(query).fetchall()
+        fresh = Ledger.open(f"sqlite:///{tmp_path / 'fresh.db'}")
+        fresh.create("d", independent, 3, 1)
+        expected = sqlite3.connect(tmp_path / "fresh.db").execute(query).fetchall()
+        assert found == expected
+    else:
+        with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="final"):
+            connection.execute("TRUNCATE quiltwork_entries")
+
+
+def test_a_ledger_from_the_future_is_refused(ledger, url, independent):
+    ledger.create("d", independent, 3, 1)
+    with raw(url) as connection:
+        connection.execute("UPDATE quiltwork_ledger SET version = version + 1")
+    for one in (ledger, Ledger.open(url)):
+        with pytest.raises(StorageError, match="newer quiltwork"):
+            one.debit("d", Spending.dp(0.1, 1, 3))
