@@ -28,7 +28,8 @@ _PLACES = 120
 _ENOUGH_BITS = 53
 _MOST_SCALING_BITS = 40
 _SECONDS = 120.0
-_ATTEMPTS = (("highs-ds", 1e-9), ("highs-ds", 1e-7), ("highs-ipm", 1e-7))
+_ATTEMPTS = (("highs-ds", 1e-9, True), ("highs-ds", 1e-9, False), ("highs-ds", 1e-7, False))
+"""Method, tolerance, presolve: the presolve of some HiGHS versions gives up on tiny entries."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _solve(
     """Solve one scaled program in floats: (z, y), or None if no attempt succeeds."""
     from scipy.optimize import linprog
 
-    for method, tolerance in _ATTEMPTS:
+    for method, tolerance, presolve in _ATTEMPTS:
         result = linprog(
             costs,
             A_eq=matrix.floats,
@@ -176,6 +177,7 @@ def _solve(
             bounds=np.column_stack([lower, np.full(matrix.width, np.inf)]),
             method=method,
             options={
+                "presolve": presolve,
                 "primal_feasibility_tolerance": tolerance,
                 "dual_feasibility_tolerance": tolerance,
                 "time_limit": _SECONDS,
