@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench evidence lock hooks clean
+.PHONY: help demo test lint docs bench evidence faults lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +39,11 @@ bench: $(VENV)/.dev ## time quiltwork against its peers (ONLY=name for one); res
 evidence: $(VENV)/.dev ## the full counts behind the guarantees (ONLY=name, FORCE=1); results in evidence/results
 	@$(BIN)/python -m evidence.run $(if $(FORCE),--force) $(ONLY)
 
+faults: $(VENV)/.dev ## crash, cut and crowd the ledger; prints trials and violations
+	@$(BIN)/python -m evidence.run --force ledger_faults
+
 lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
-	$(COMPILE) pyproject.toml --extra data --extra plot $(REQ)/dev.in -o $(REQ)/dev.txt
+	$(COMPILE) pyproject.toml --extra data --extra plot --extra postgres $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
 	$(COMPILE) $(REQ)/build.in -c $(REQ)/dev.txt -o $(REQ)/build.txt
 

@@ -11,7 +11,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
 from quiltwork.cli.output import emit
-from quiltwork.errors import StorageError
+from quiltwork.errors import BudgetExceeded, StorageError
 
 if TYPE_CHECKING:
     from quiltwork.ledger import Checkpoint, Ledger
@@ -222,8 +222,11 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
     from quiltwork.accounting import plan as planned
     from quiltwork.cli.ledger_plan import plan_document, read_schedule
 
-    status = _opened(url).status(dataset)
-    spent = [debit.spending for debit in _opened(url).history(dataset)]
+    opened = _opened(url)
+    status = opened.status(dataset)
+    if status.retired is not None:
+        raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
+    spent = [debit.spending for debit in opened.history(dataset)]
     queries = read_schedule(ask, year, status)
     found = planned(status.beliefs, status.length, status.exact_budget, queries, spent)
     document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})

@@ -1,0 +1,160 @@
+"""`quiltwork ledger …`, from the first dataset to a restored backup."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import quiltwork as qw
+from quiltwork.accounting import Spending
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'budget.db'}"
+
+
+@pytest.fixture
+def belief(tmp_path):
+    path = tmp_path / "belief.json"
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    path.write_text(chain.to_json())
+    return str(path)
+
+
+@pytest.fixture
+def made(cli, url, belief):
+    ran = cli(
+        "ledger", "create", url, "d", "--belief", belief, "--length", "100", "--budget", "0.5"
+    )
+    assert ran.code == 0, ran.err
+    return qw.Ledger.open(url)
+
+
+def test_create_and_show(cli, url, made):
+    shown = cli("ledger", "show", url)
+    assert shown.out.splitlines()[0].split() == [
+        *("dataset", "length", "debits", "total", "budget", "left", "state")
+    ]
+    assert shown.out.splitlines()[1].split() == ["d", "100", "0", "0", "0.5", "0.5", "open"]
+    document = cli("ledger", "show", url, "d", "--json").document
+    assert document["schema"] == "quiltwork/ledger-status"
+    assert document["datasets"][0]["budget"] == "1/2"
+    assert "MarkovChain" in cli("ledger", "show", url, "d").out
+
+
+def test_create_twice_is_an_input_error(cli, url, made, belief):
+    ran = cli("ledger", "create", url, "d", "--belief", belief, "--length", "9", "--budget", "1")
+    assert ran.code == 2
+    assert "exists already" in ran.err
+
+
+def test_history_shows_granted_debits_only(cli, url, made):
+    assert cli("ledger", "history", url, "d").out == "No debits yet.\n"
+    made.debit("d", Spending.dp(0.01, 1, 10), key="monday", analyst="ana").complete("42")
+    with pytest.raises(qw.BudgetExceeded):
+        made.debit("d", Spending.dp(9, 1, 10))
+    line = cli("ledger", "history", url, "d").out.splitlines()[1]
+    for part in ("1..10", "0.01", "declared", "joint-quilt", "released", "ana", "monday"):
+        assert part in line
+    (debit,) = cli("ledger", "history", url, "d", "--json").document["debits"]
+    assert debit["spending"]["per_point"] == "1/100"
+
+
+def test_verify_finds_what_a_checkpoint_remembers(cli, url, made, tmp_path):
+    import sqlite3
+
+    made.debit("d", Spending.dp(0.01, 1, 10))
+    kept = str(tmp_path / "kept.json")
+    assert cli("ledger", "export", url, "--checkpoint", kept).code == 0
+    ran = cli("ledger", "verify", url, "--checkpoint", kept)
+    assert (ran.code, ran.out.startswith("Intact: 2 entries")) == (0, True)
+    connection = sqlite3.connect(tmp_path / "budget.db", isolation_level=None)
+    connection.execute("DROP TRIGGER quiltwork_no_delete")
+    connection.execute("DELETE FROM quiltwork_entries WHERE seq = 2")
+    connection.close()
+    assert cli("ledger", "verify", url).code == 0
+    ran = cli("ledger", "verify", url, "--checkpoint", kept, "--json")
+    assert ran.code == 3
+    assert "cut off" in json.loads(ran.err)["error"]["message"]
+
+
+def test_a_missing_ledger_is_a_storage_failure_and_is_not_created(cli, url, tmp_path):
+    for command in (["show", url], ["history", url, "d"], ["verify", url], ["export", url]):
+        ran = cli("ledger", *command)
+        assert ran.code == 3
+        assert "There is no ledger" in ran.err
+    assert cli("ledger", "show", "budget.db").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_and_restore(cli, url, made, tmp_path):
+    made.debit("d", Spending.dp(0.01, 1, 10), key="k").complete("answer")
+    backup, kept = str(tmp_path / "backup.jsonl"), str(tmp_path / "kept.json")
+    assert cli("ledger", "export", url, "--output", backup, "--checkpoint", kept).code == 0
+    whole = f"sqlite:///{tmp_path / 'whole.db'}"
+    ran = cli("ledger", "restore", backup, whole, "--checkpoint", kept)
+    assert "open" in ran.out
+    doubtful = f"sqlite:///{tmp_path / 'doubtful.db'}"
+    assert "retired: restored" in cli("ledger", "restore", backup, doubtful).out
+    assert cli("ledger", "restore", backup, whole).code == 2
+    assert qw.Ledger.open(doubtful).answer("d", "k") == "answer"
+
+
+def test_growing_shares_and_retirement(cli, url, made):
+    assert (
+        cli("ledger", "extend", url, "d", "200", "--json").document["datasets"][0]["length"] == 200
+    )
+    ran = cli("ledger", "allot", url, "d", "ana", "--cap", "0.4", "--reserved", "0.2")
+    assert "analyst ana: charged 0, cap 0.4, reserved 0.2" in ran.out
+    assert cli("ledger", "allot", url, "d", "ben", "--reserved", "0.4").code == 1
+    assert "retired: done" in cli("ledger", "retire", url, "d", "--reason", "done").out
+
+
+def test_plan_says_what_is_useless(cli, url, made):
+    ran = cli("ledger", "plan", url, "d", "--ask", "histogram@10", "--ask", "count:walk@1:50")
+    assert ran.code == 0, ran.err
+    assert "11 releases cost 0.5" in ran.out
+    assert "useless" in ran.out
+    document = cli("ledger", "plan", url, "d", "--ask", "histogram", "--json").document
+    (release,) = document["releases"]
+    assert release["window"] == [1, 100]
+    made.debit("d", Spending.of_query(qw.queries.histogram(), release["scale"], 100))
+    assert made.status("d").exact_total <= made.status("d").exact_budget
+    assert made.status("d").total == pytest.approx(0.5)
+    made.retire("d", "done")
+    ran = cli("ledger", "plan", url, "d", "--ask", "histogram")
+    assert (ran.code, "retired (done)" in ran.err) == (1, True)
+
+
+def test_plan_for_a_year(cli, url, belief):
+    create = ["ledger", "create", url, "year", "--belief", belief, "--budget", "1"]
+    assert cli(*create, "--length", "730").code == 0
+    kinds = ["--daily", "histogram", "--weekly", "histogram", "--monthly", "count:walk"]
+    ran = cli("ledger", "plan", url, "year", "--year", "2025", "--points-per-day", "2", *kinds)
+    assert ran.code == 0, ran.err
+    assert "429 releases cost 1 " in ran.out
+
+
+def test_plan_needs_one_kind_of_question(cli, url, made):
+    assert cli("ledger", "plan", url, "d").code == 2
+    assert cli("ledger", "plan", url, "d", "--ask", "histogram", "--daily", "histogram").code == 2
+    assert cli("ledger", "plan", url, "d", "--daily", "histogram").code == 2
+    assert cli("ledger", "plan", url, "d", "--ask", "nonsense").code == 2
+
+
+def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path):
+    data = tmp_path / "walk.csv"
+    data.write_text("state\n" + "rest\nwalk\n" * 50)
+    asked = [
+        *("release", str(data), "--belief", belief, "--query", "histogram", "--epsilon", "0.2"),
+        *("--ledger", url, "--dataset", "d", "--key", "monday", "--json"),
+    ]
+    first, second = cli(*asked), cli(*asked)
+    assert first.code == 0, first.err
+    assert first.out == second.out
+    assert len(made.history("d")) == 1
+    asked[asked.index("monday")] = "tuesday"
+    asked[asked.index("0.2")] = "0.45"
+    assert cli(*asked).code == 1
