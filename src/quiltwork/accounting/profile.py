@@ -10,15 +10,17 @@ from typing import TypeAlias
 import numpy as np
 
 from quiltwork.accounting.account import Account
+from quiltwork.accounting.cells import Cells
 from quiltwork.accounting.joint import Joint
 from quiltwork.accounting.quilts import QuiltTable
 from quiltwork.accounting.sets import set_profile
 from quiltwork.accounting.view import FloatArray, IntArray, View
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
-from quiltwork.influence.families import IntervalFamily
+from quiltwork.influence.families import TO_END, IntervalFamily
 
 _MOST_PAIRS = 10**7
+_FEW = 128
 
 Sides: TypeAlias = tuple[IntArray, IntArray, FloatArray]
 
@@ -70,47 +72,60 @@ def leakage_profile(account: Account) -> LeakageProfile:
     At every time point quilts at all small and some large distances are tried, so many that there
     are about 10⁷ (time point, quilt) pairs at most; the worst time point is exact in any case.
     """
-    joint = account.joint
+    joint, length = account.joint, account.joint.quilts.length
     top = float_up(account.by_joint_quilts)
-    values = np.zeros(joint.quilts.length)
-    for number, table in enumerate(joint.leakage.cells.tables):
-        grid = _grid(table.family, math.isqrt(_MOST_PAIRS // joint.quilts.length))
-        for cell in np.flatnonzero(joint.leakage.cells.table == number):
-            nodes, bounds = _of_cell(joint, int(cell), table, grid)
+    values = np.zeros(length)
+    cells = Cells([part for table in joint.leakage.cells.tables for part in _sharpened(table)])
+    for number, table in enumerate(cells.tables):
+        grids = _grids(table.family, math.isqrt(_MOST_PAIRS // length))
+        for cell in np.flatnonzero(cells.table == number):
+            nodes, bounds = _of_stretch(joint, cells.nodes(int(cell)), table, grids)
             values[nodes - 1] = np.maximum(values[nodes - 1], bounds)
     if joint.quilts.sets:
-        values = np.maximum(values, set_profile(joint.quilts.sets, joint.usage, len(values)))
+        values = np.maximum(values, set_profile(joint.quilts.sets, joint.usage, length))
     return _runs(np.minimum(values, top) + float_up(account.by_theorem_3_6))
 
 
-def _of_cell(
-    joint: Joint, cell: int, table: QuiltTable, grid: Sides
+def _sharpened(table: QuiltTable) -> list[QuiltTable]:
+    """Few nodes that stand for each other are looked at one by one."""
+    parts = table.refined() if len(table.nodes) <= _FEW else []
+    return [sharp for part in parts for sharp in _sharpened(part)] or [table]
+
+
+def _of_stretch(
+    joint: Joint, stretch: range, table: QuiltTable, grids: tuple[Sides, Sides]
 ) -> tuple[IntArray, FloatArray]:
-    nodes = np.array(joint.leakage.cells.nodes(cell))
-    view = View.around(joint.usage, table.family, int(nodes[0]), int(nodes[-1]))
-    some = view.representatives(joint.leakage.cells.nodes(cell), every=False)
-    near = np.concatenate([_least(view, part, grid) for part in _parts(some, len(grid[0]))])
-    expanded = near[np.searchsorted(some, nodes, side="right") - 1]
-    everywhere, _ = table.bounds(view, nodes, far=True)
-    return nodes, np.minimum(expanded, everywhere) + view.error
+    two_sided, one_sided = grids
+    nodes = np.array(stretch)
+    view = View.around(joint.usage, table.family, stretch[0], stretch[-1])
+    some = view.representatives(stretch, every=False)
+    near = _least(view, some, two_sided)
+    bounds = near[np.searchsorted(some, nodes, side="right") - 1]
+    tried, _ = table.bounds(view, nodes, far=True)
+    far = _least(view, nodes, one_sided)
+    return nodes, np.minimum(np.minimum(bounds, tried), far) + view.error
 
 
-def _least(view: View, nodes: IntArray, grid: Sides) -> FloatArray:
-    least: FloatArray = view.bounds(nodes[:, np.newaxis], *grid).min(axis=1, initial=np.inf)
-    return least
+def _least(view: View, nodes: IntArray, sides: Sides) -> FloatArray:
+    """The best bound of each node among these quilts."""
+    least = [
+        view.bounds(part[:, np.newaxis], *sides).min(axis=1, initial=np.inf)
+        for part in np.array_split(nodes, max(1, len(nodes) * len(sides[0]) >> 20))
+    ]
+    return np.concatenate(least)
 
 
-def _parts(nodes: IntArray, quilts: int) -> list[IntArray]:
-    return np.array_split(nodes, max(1, len(nodes) * quilts >> 20))
-
-
-def _grid(family: IntervalFamily, most: int) -> Sides:
-    """Two-sided quilts at up to most² pairs of distances."""
+def _grids(family: IntervalFamily, most: int) -> tuple[Sides, Sides]:
+    """Two-sided quilts at up to most² pairs of distances, and one-sided ones."""
     left = _distances(len(family.left_rows), most)
     right = _distances(len(family.right_rows), most)
-    pairs = np.array([(a, b) for a in left for b in right], dtype=np.int64).reshape(-1, 2)
-    influence = family.two_sided(pairs[:, 0] + 1, pairs[:, 1] + 1)
-    return pairs[:, 0], pairs[:, 1], influence
+    a, b = np.repeat(left, len(right)), np.tile(right, len(left))
+    one_sided = (
+        np.concatenate((left, np.full_like(right, TO_END))),
+        np.concatenate((np.full_like(left, TO_END), right)),
+        np.concatenate((family.left_most[left], family.right_most[right])),
+    )
+    return (a, b, family.two_sided(a + 1, b + 1)), one_sided
 
 
 def _distances(reach: int, most: int) -> IntArray:

@@ -33,6 +33,7 @@ Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
 `nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
 """
 
+_LARGEST = 10**100
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
@@ -273,4 +274,6 @@ def _not_negative(value: Any, name: str) -> Fraction | None:
     fraction = to_fraction(value, name)
     if fraction < 0:
         raise InvalidInputError(f"{name} must not be negative, not {value!r}.")
+    if fraction > _LARGEST:
+        raise InvalidInputError(f"{name} is above 10^100, which protects nothing; add some noise.")
     return fraction
