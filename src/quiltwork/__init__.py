@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.counts import GeometricMechanism as GeometricMechanism
     from quiltwork.counts import constraint_matrix as constraint_matrix
     from quiltwork.counts import optimal_mechanism as optimal_mechanism
+    from quiltwork.frontier import optimal_for_chain as optimal_for_chain
     from quiltwork.influence import calibrate as calibrate
     from quiltwork.influence import influence_curve as influence_curve
     from quiltwork.influence import max_influence as max_influence
@@ -44,6 +45,7 @@ _ROOMS = {
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),
+    "quiltwork.frontier": ("optimal_for_chain",),
     "quiltwork.counts": (
         "GeometricMechanism",
         "Consumer",
