@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.beliefs import MarkovChain
+
+Matrix = NDArray[np.float64]
 
 
 def mqm_exact(chain: MarkovChain, length: int, epsilon: float) -> tuple[float, int]:
@@ -50,19 +53,19 @@ def _score(nearby: int, influence: float, epsilon: float) -> float:
     return nearby / (epsilon - influence) if influence < epsilon else math.inf
 
 
-def _right(powers, b: int, states):
+def _right(powers, b: int, states) -> Matrix:
     rows = powers[b][states]
     return _log_ratios(rows)
 
 
-def _left(powers, marginal, i: int, a: int, states):
+def _left(powers, marginal, i: int, a: int, states) -> Matrix:
     """P(X_{i−a} = z | X_i = x) by Bayes' rule, row by row."""
     before = marginal[i - a - 1]
     rows = (before[:, None] * powers[a][:, states]).T / marginal[i - 1][states, None]
     return _log_ratios(rows)
 
 
-def _log_ratios(rows):
+def _log_ratios(rows) -> Matrix:
     size = len(rows)
     result = np.zeros((size, size))
     for x in range(size):

