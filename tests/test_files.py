@@ -156,12 +156,17 @@ def _documents(folder: Path) -> Iterator[str]:
     yield qw.GeometricMechanism(5, alpha=0.5).remap(qw.Consumer("uniform")).to_json()
     belief = folder / "belief.json"
     belief.write_text(chain.to_json(), encoding="utf-8")
+    url = f"sqlite:///{folder / 'budget.db'}"
     rows = folder / "rows.csv"
     rows.write_text("sex\nf\nm\n", encoding="utf-8")
     for arguments in (
         ["count", str(rows), "--by", "sex", "--epsilon", "1", "--categories-from-data"],
         ["count", "--value", "5", "--n", "9", "--epsilon", "1"],
         ["calibrate", str(belief), "--length", "20", "--epsilon", "1", "--compare"],
+        ["ledger", "create", url, "d", "--belief", str(belief), "--length", "20", "--budget", "1"],
+        ["ledger", "history", url, "d"],
+        ["ledger", "plan", url, "d", "--ask", "histogram"],
+        ["ledger", "verify", url],
         ["demo", "--output", str(folder / "demo")],
         ["reproduce", "--list"],
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
