@@ -84,6 +84,15 @@ def test_what_is_calibrated_to_what_remains_fits_and_little_more_does_not(
     assert float(account.exact_epsilon) == pytest.approx(float(budget), rel=1e-9)
 
 
+def test_a_full_account_has_room_where_nothing_was_released():
+    account = Accountant(COIN, 10, budget=1)
+    account.spend(1, 1, 5)
+    assert account.remaining == 0
+    assert account.largest_next(1, 10) == 0
+    assert account.largest_next(6, 10) == 1
+    assert account.how_many_more(Spending.dp(0.25, 6, 10)) == 4
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1, 2.5])
 @pytest.mark.parametrize("name", BELIEFS)
 def test_a_release_made_for_the_whole_budget_fits_it(name, epsilon):

@@ -161,18 +161,19 @@ class Leakage:
 
     def _exactly(self, cell: int, quilt: Quilt) -> Fraction:
         """The exact bound of the confirmed node, or of a node that ties with it in floats."""
-        group = self.usage.total
-        best = self._view(cell).exact(int(self.node[cell]), quilt)
-        threshold = float_down(min(best, group))
-        done = {self._kind(cell)} - {None}
+        view, group = self._view(cell), self.usage.total
+        chosen = (np.array([x]) for x in (quilt.left, quilt.right, quilt.influence))
+        (confirmed,) = view.fractions(self.node[cell : cell + 1], *chosen)
+        threshold = max(0.0, float_down(min(confirmed, group)) - 4 * view.error)
+        total, done = Fraction(threshold), set[tuple[int, ...]]()
         for other in np.flatnonzero(self._keys() > threshold).tolist():
-            if best >= group:
-                return group
             kind = None if other in self.far else self._kind(other)
             if kind is None or kind not in done:
-                best = max(best, self._exact_cell(other, threshold))
-                done |= {kind} - {None}
-        return min(best, group)
+                total = max(total, self._exact_cell(other, threshold))
+                done |= set() if kind is None else {kind}
+            if total >= group:
+                return group
+        return total
 
     def _exact_cell(self, cell: int, threshold: float) -> Fraction:
         """The largest exact bound among the nodes of a cell that may exceed the threshold."""
@@ -180,11 +181,7 @@ class Leakage:
         view = self._view(cell)
         nodes = view.representatives(self.cells.nodes(cell), every=far)
         values, choice = table.bounds(view, nodes, far)
-        error = view.error if far else view.near_error
-        close = (values + error > threshold) & (choice >= 0)
         if (values[choice < 0] > threshold).any():
             return self.usage.total
-        tried, chosen = table.tried, choice[close]
-        return view.largest(
-            nodes[close], tried.left[chosen], tried.right[chosen], tried.influence[chosen]
-        )
+        error = view.error if far else view.near_error
+        return table.largest(view, nodes[values + error > threshold], far)

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 _CLOSE = 2.0**-50
+_TINY = 2.0**-100
+_JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
 
 
@@ -15,24 +17,29 @@ def largest_level(
 ) -> float:
     """The largest float x ≤ high with total(x) ≤ limit, up to a relative 2⁻⁵⁰.
 
-    `total` rises from total(0) = `now` ≤ limit; if total(high) fits, the answer is high. Totals
-    are made of straight pieces, so secants find the answer in few steps, and halving takes over
-    where they do not. Whatever is returned, if not 0, was tried and fits.
+    `total` never falls from total(0) = `now`; if total(high) fits, the answer is high. Totals are
+    made of straight pieces, so secants find the answer in few steps, and halving takes over where
+    they do not. Whatever is returned, if not 0, was tried and fits.
     """
     above = total(high) - limit
     if above <= 0:
         return high
     low, below = 0.0, now - limit
+    least = high * _TINY
+    if below > 0 or (below == 0 and total(least) > limit):
+        return 0.0
     older, newer = (low, below), (high, above)
     waited, width = 0, high
-    while below != 0 and high - low > _CLOSE * high:
+    while high - low > _CLOSE * high and high > least:
         guess = _secant(*older, *newer) if waited < _PATIENCE else math.inf
         if not low < guess < high:
             guess = low + (high - low) / 2
             waited, width = 0, high - low
         excess = total(guess) - limit
         older, newer = newer, (guess, excess)
-        low, below, high = (guess, excess, high) if excess <= 0 else (low, below, guess)
+        low, high = (guess, high) if excess <= 0 else (low, guess)
+        if excess == 0 and total(guess * _JUST_ABOVE) > limit:
+            return guess
         waited = waited + 1 if high - low > width / 2 else 0
         width = min(width, high - low) if waited == 0 else width
     return low

@@ -22,7 +22,7 @@ from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.theorems import singles
 from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, UnsupportedError
-from quiltwork.exact import Number, float_up
+from quiltwork.exact import Number, float_up, to_fraction
 from quiltwork.influence import calibrate
 from quiltwork.queries import Query
 
@@ -148,7 +148,7 @@ def plan(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
     )
     _check(factor, account)
-    scales = [float_up(1 / (Fraction(factor) * one.weight)) for one in planned]
+    scales = [_scale(factor, one.weight) for one in planned]
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
@@ -158,6 +158,13 @@ def plan(
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
     return ReleasePlan(items, account.budget or Fraction(0), account.cost_after(*spendings))
+
+
+def _scale(factor: float, weight: Fraction) -> float:
+    """The least float that, read as a decimal, is a scale that charges at most `factor`."""
+    wanted = 1 / (to_fraction(factor, "factor") * weight)
+    scale = float_up(wanted)
+    return scale if to_fraction(scale, "scale") >= wanted else math.nextafter(scale, math.inf)
 
 
 def _check(factor: float, account: Accountant) -> None:

@@ -9,6 +9,7 @@ over quilts, and most nodes never saw most quilts.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -51,6 +52,10 @@ class Tried:
     def __len__(self) -> int:
         return len(self._quilts)
 
+    def some(self, which: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Left and right sides and influences of some of the quilts."""
+        return self.left[which], self.right[which], self.influence[which]
+
     def learn(self, quilt: Quilt) -> None:
         """Try this quilt everywhere from now on."""
         self._quilts.append(quilt)
@@ -88,28 +93,46 @@ class QuiltTable:
         tables = [QuiltTable.of(f) for f in sharper if isinstance(f, IntervalFamily)]
         return [t.within(self.nodes[0], self.nodes[-1]) for t in tables]
 
+    def _usable(self, view: View, far: bool) -> IntArray:
+        """The quilts tried whose nearby sets lie within the view, or all with `far`."""
+        left, right = self.tried.left, self.tried.right
+        seen = (view.sees_first | (left != TO_END)) & (view.sees_last | (right != TO_END))
+        return np.flatnonzero(far | seen)
+
     def bounds(self, view: View, nodes: IntArray, far: bool) -> tuple[FloatArray, IntArray]:
         """The best bound of each node among the quilts tried, and which quilt gives it.
 
         Without `far`, quilts that reach to an end outside the view are left out, so that the
         answer depends on nothing outside the view; −1 where no quilt is left.
         """
-        tried = self.tried
-        kept = np.flatnonzero(
-            (far | view.sees_first | (tried.left != TO_END))
-            & (far | view.sees_last | (tried.right != TO_END))
-        )
+        kept = self._usable(view, far)
         values, choice = np.full(len(nodes), np.inf), np.full(len(nodes), -1)
         if not len(kept):
             return values, choice
-        quilts = tried.left[kept], tried.right[kept], tried.influence[kept]
         step = max(1, _CHUNK // len(kept))
         for start in range(0, len(nodes), step):
             some = slice(start, start + step)
-            found = view.bounds(nodes[some, np.newaxis], *quilts)
+            found = view.bounds(nodes[some, np.newaxis], *self.tried.some(kept))
             best = found.argmin(axis=1)
             values[some], choice[some] = found[np.arange(len(best)), best], kept[best]
         return values, choice
+
+    def largest(self, view: View, nodes: IntArray, far: bool) -> Fraction:
+        """The largest, over nodes, of the best bound among the quilts tried, exactly.
+
+        Quilts that tie in floats are compared as fractions.
+        """
+        kept = self._usable(view, far)
+        if not len(kept) or not len(nodes):
+            return Fraction(0)
+        least: dict[int, Fraction] = {}
+        found = view.bounds(nodes[:, np.newaxis], *self.tried.some(kept))
+        margin = 2 * (view.error if far else view.near_error)
+        rows, columns = np.nonzero(found <= found.min(axis=1, keepdims=True) + margin)
+        bounds = view.fractions(nodes[rows], *self.tried.some(kept[columns]))
+        for row, bound in zip(rows.tolist(), bounds, strict=True):
+            least[row] = min(least.get(row, bound), bound)
+        return max(least.values())
 
 
 def best_quilt(view: View, node: int) -> tuple[float, Quilt]:

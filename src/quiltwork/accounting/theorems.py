@@ -138,6 +138,8 @@ def parallel(account: Account, outlooks: tuple[Outlook, ...]) -> Bound:
     window_a, window_b = (covered(part) for part in stretches)
     ab, ba = compose.influence_between(beliefs, window_a, window_b, length)
     a, b = (level_inside(part, outlooks) for part in stretches)
+    if not (a and b):
+        return Bound(name, None, nowhere, "one of the two stretches leaks nothing")
     scope = f"{window_a[0]}..{window_a[1]} and {window_b[0]}..{window_b[1]} only"
     note = f"levels {a:.4g} and {b:.4g}, influences {ab:.4g} and {ba:.4g}"
     return Bound(name, compose.parallel(a, b, ab, ba), scope, note)

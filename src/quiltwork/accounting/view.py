@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.accounting.usage import Charges, Usage
 from quiltwork.influence.families import TO_END, IntervalFamily
-
-if TYPE_CHECKING:
-    from quiltwork.accounting.quilts import Quilt
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -116,28 +113,25 @@ class View:
         stop = np.where(right == TO_END, last, np.minimum(last, nodes + right))
         return start - first, stop - (first - 1)
 
-    def largest(
+    def fractions(
         self, nodes: IntArray, left: IntArray, right: IntArray, influence: FloatArray
-    ) -> Fraction:
-        """The largest bound among (node, quilt) pairs, exactly; 0 if there are none."""
+    ) -> list[Fraction]:
+        """The bounds of (node, quilt) pairs, exactly."""
         start, stop = self._span(nodes, left, right)
         near = self.charges.upto[stop] - self.charges.before[start]
-        found = {
-            (int(c) + self._beyond(int(a), int(b)), float(e))
-            for c, a, b, e in zip(near, left, right, influence, strict=True)
-        }
+        pairs = [
+            (int(charge) + self._beyond(a, b), e)
+            for charge, a, b, e in zip(
+                near, left.tolist(), right.tolist(), influence.tolist(), strict=True
+            )
+        ]
         denominator = self.charges.denominator
-        exact = (Fraction(c, denominator) + Fraction(e) for c, e in found)
-        return max(exact, default=Fraction(0))
+        exact = {(c, e): Fraction(c, denominator) + Fraction(e) for c, e in set(pairs)}
+        return [exact[pair] for pair in pairs]
 
     def _beyond(self, left: int, right: int) -> int:
         before = self._before_view if left == TO_END else 0
         return before + (self._after_view if right == TO_END else 0)
-
-    def exact(self, node: int, quilt: Quilt) -> Fraction:
-        """One bound, exactly."""
-        arrays = (np.array([x]) for x in (node, quilt.left, quilt.right, quilt.influence))
-        return self.largest(*arrays)
 
     def representatives(self, nodes: range, every: bool) -> IntArray:
         """Nodes such that each other node is charged like one of them, whatever the quilt.
