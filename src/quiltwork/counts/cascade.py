@@ -108,12 +108,15 @@ def release_levels(
         return LevelledCount(first.n, ratios, tuple(noisy), cost)
 
     first.read_count(count)
-    record = {
-        "mechanism": "geometric at several levels",
-        "n": first.n,
-        "alphas": [str(ratio) for ratio in ratios],
-        "dp_epsilon": str(cost),
-    }
+
+    def record() -> dict[str, Any]:
+        return {
+            "mechanism": "geometric at several levels",
+            "n": first.n,
+            "alphas": [str(ratio) for ratio in ratios],
+            "dp_epsilon": str(cost),
+        }
+
     return draw_paid(
         ledger, dataset, key, record, draw, LevelledCount.to_json, LevelledCount.from_json
     )

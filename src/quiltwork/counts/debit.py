@@ -17,12 +17,12 @@ def draw_paid(
     ledger: BudgetLedger | None,
     dataset: str | None,
     key: str | None,
-    record: Mapping[str, Any],
+    record: Callable[[], Mapping[str, Any]],
     draw: Callable[[], Answer],
     write: Callable[[Answer], str],
     read: Callable[[str], Answer],
 ) -> Answer:
-    """Debit `record` from `dataset` if there is a ledger, and only then draw.
+    """Debit `record()` from `dataset` if there is a ledger, and only then draw.
 
     A key that the ledger has seen costs nothing and gives the answer stored then.
 
@@ -33,7 +33,7 @@ def draw_paid(
     check_ledger(ledger, dataset, key)
     if ledger is None or dataset is None:
         return draw()
-    receipt = ledger.debit(dataset, record, key)
+    receipt = ledger.debit(dataset, record(), key)
     if receipt.stored is not None:
         return read(receipt.stored)
     answer = draw()

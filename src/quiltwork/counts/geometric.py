@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +86,7 @@ class GeometricMechanism:
         object.__setattr__(self, "dp_epsilon", dp_level)
         object.__setattr__(self, "belief_digest", digest)
 
-    @property
+    @cached_property
     def noise(self) -> TwoSidedGeometric:
         """The law of the noise that a release adds."""
         return TwoSidedGeometric.from_alpha(self.alpha)
@@ -157,14 +158,17 @@ class GeometricMechanism:
             )
         if unbounded:
             self._refuse_unbounded_coin()
-        record = {
-            "mechanism": "geometric",
-            "n": self.n,
-            "alpha": str(self.alpha),
-            "unbounded": unbounded,
-            "dp_epsilon": str(self.dp_epsilon),
-            "belief_digest": self.belief_digest,
-        }
+
+        def record() -> dict[str, Any]:
+            return {
+                "mechanism": "geometric",
+                "n": self.n,
+                "alpha": str(self.alpha),
+                "unbounded": unbounded,
+                "dp_epsilon": str(self.dp_epsilon),
+                "belief_digest": self.belief_digest,
+            }
+
         return draw_paid(
             ledger, dataset, key, record, lambda: self._draw(value, unbounded), str, int
         )

@@ -93,12 +93,15 @@ class OptimalMechanism:
             )
         if self.certificate.alpha == 0:
             raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
-        record = {
-            "mechanism": "consumer's program",
-            "n": len(self.exact) - 1,
-            "alpha": str(self.certificate.alpha),
-            "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
-        }
+
+        def record() -> dict[str, Any]:
+            return {
+                "mechanism": "consumer's program",
+                "n": len(self.exact) - 1,
+                "alpha": str(self.certificate.alpha),
+                "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
+            }
+
         return draw_paid(
             ledger, dataset, key, record, lambda: draw_index(self.exact[value]), str, int
         )

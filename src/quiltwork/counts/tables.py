@@ -203,13 +203,15 @@ def release_table(
             dimensions=tuple(dimensions),
         )
 
-    record = {
-        "mechanism": "geometric table",
-        "cells": len(exact),
-        "alphas": sorted({str(ratio) for ratio in level.alphas}),
-        "adjacency": adjacency,
-        "dp_epsilon": str(level.dp_epsilon),
-    }
+    def record() -> dict[str, Any]:
+        return {
+            "mechanism": "geometric table",
+            "cells": len(exact),
+            "alphas": sorted({str(ratio) for ratio in level.alphas}),
+            "adjacency": adjacency,
+            "dp_epsilon": str(level.dp_epsilon),
+        }
+
     return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
 
 

@@ -27,6 +27,7 @@ MODULES = (
     "quiltwork.reproduce.experiments.noise",
     "quiltwork.reproduce.experiments.time_series",
     "quiltwork.reproduce.experiments.geometric",
+    "quiltwork.reproduce.experiments.consumers",
 )
 
 Progress: TypeAlias = Callable[[int, int], None]
