@@ -18,6 +18,7 @@ from quiltwork.audit.leakage import Leakage, single_chains, worst_case, worst_of
 from quiltwork.audit.levels import Laws, levels
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
@@ -78,7 +79,7 @@ class Report:
                 "tightness": self.tightness,
                 "dp_epsilon": self.dp_epsilon,
                 "node": self.worst.node,
-                "states": None if self.worst.states is None else list(self.worst.states),
+                "states": None if self.worst.states is None else labels_to_json(self.worst.states),
                 "output": list(self.worst.output),
                 "belief": self.worst.belief,
             },

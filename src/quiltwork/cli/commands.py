@@ -11,6 +11,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "fit": "quiltwork.cli.fit:fit",
         "calibrate": "quiltwork.cli.calibrate:calibrate",
         "release": "quiltwork.cli.release:release",
+        "audit": "quiltwork.cli.audit:audit",
     },
     "Budgets": {
         "ledger": "quiltwork.cli.ledger:ledger",

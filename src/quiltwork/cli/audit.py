@@ -1,0 +1,184 @@
+"""`quiltwork audit`: what a release, a ledger or a noise really tells under a belief."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit
+from quiltwork.cli.series import read_beliefs, read_query, read_window
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import Belief
+    from quiltwork.queries import Query
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is audited: releases, what they promised, and what to tell besides."""
+
+    beliefs: tuple[Belief, ...]
+    length: int
+    releases: list[tuple[Query, Fraction]]
+    claimed: Fraction | None
+    secrets: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@command(
+    example="""
+    quiltwork audit release.json --belief belief.json
+    quiltwork audit sqlite:///budget.db --dataset heart
+    quiltwork audit --belief belief.json --length 100 --query count:walk --scale 1
+    """
+)
+@click.argument("source", required=False)
+@click.option("--belief", "beliefs", multiple=True, metavar="FILE", help="What to audit under.")
+@click.option("--dataset", help="With a ledger: which dataset; may be left out if there is one.")
+@click.option("--length", type=int, help="Without a source: the number of time points.")
+@click.option(
+    "--query", "question", metavar="QUERY", help="Without a source: count:STATE, histogram, …"
+)
+@click.option("--window", metavar="START:STOP", help="With --query: the time points asked about.")
+@click.option(
+    "--scale",
+    type=exact_number,
+    metavar="NUMBER",
+    help="With --query: the scale of the noise that was added to the answer.",
+)
+@click.option("--secrets", metavar="START:STOP", help="Audit only these time points; default: all.")
+def audit(
+    source: str | None,
+    beliefs: tuple[str, ...],
+    dataset: str | None,
+    length: int | None,
+    question: str | None,
+    window: str | None,
+    scale: Fraction | None,
+    secrets: str | None,
+) -> None:
+    """Tell what a release or ledger really leaks.
+
+    SOURCE is a release's JSON file or a ledger's URL. Without it, --query, --scale and --length describe a noise, for example that of a library
+    for plain differential privacy, and the answer is what it leaks under the belief. Exit code 1:
+    a promise is broken.
+    """
+    from quiltwork.audit import report
+
+    protected = None if secrets is None else read_window(secrets)
+    members = read_beliefs(beliefs) if beliefs else None
+    if source is None:
+        subject = _noise(members, length, question, window, scale)
+    elif question is not None or scale is not None or length is not None:
+        raise click.UsageError("--query, --scale and --length go without a source")
+    elif "://" in source:
+        subject = _ledger(source, dataset, members)
+    else:
+        subject = _release(source, members)
+    found = report(
+        subject.beliefs,
+        subject.length,
+        subject.releases,
+        subject.claimed,
+        protected or subject.secrets,
+    )
+    document = json.loads(found.to_json()) | {"notes": list(subject.notes)}
+    emit(json.dumps(document, indent=2), _lines(found.explain(), subject.notes))
+    if found.sound is False:
+        click.get_current_context().exit(1)
+
+
+def _lines(text: str, notes: tuple[str, ...]) -> Iterable[str]:
+    yield from text.splitlines()
+    yield from notes
+
+
+def _noise(
+    members: tuple[Belief, ...] | None,
+    length: int | None,
+    question: str | None,
+    window: str | None,
+    scale: Fraction | None,
+) -> Subject:
+    if members is None or length is None or question is None or scale is None:
+        raise click.UsageError(
+            "give a release's JSON or a ledger's URL, or --belief, --length, --query and --scale"
+        )
+    query = read_query(question, members[0].states, window)
+    return Subject(members, length, [(query, scale)], None)
+
+
+def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
+    from quiltwork.release import Release
+    from quiltwork.release.document import digest
+
+    if members is None:
+        raise click.UsageError("a release names its beliefs by a digest only: give --belief")
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InvalidInputError(f"Cannot read the release {path!r}: {reason}.") from None
+    released = Release.from_json(text)
+    notes = []
+    if digest(members) != released.belief_digest:
+        notes.append(
+            "Note: the release was calibrated under other beliefs than those given; its promise "
+            "does not speak about these."
+        )
+    if released.subjects > 1:
+        notes.append(
+            f"Note: {released.subjects} independent subjects were pooled; this is the level of "
+            "the longest alone, and the others can only lower it."
+        )
+    pairs = [(released.query, released.noise_scale)]
+    claimed, secrets = released.exact_epsilon, released.secrets
+    return Subject(members, released.length, pairs, claimed, secrets, tuple(notes))
+
+
+def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Subject:
+    from quiltwork.ledger import Ledger
+
+    with Ledger.open(url) as ledger:
+        name = dataset or _only_dataset(status.dataset for status in ledger.datasets())
+        status, debits = ledger.status(name), ledger.history(name)
+    described = [debit.request for debit in debits if "query" in debit.request]
+    if not described:
+        raise InvalidInputError(
+            f"No debit of dataset {name!r} says which query it was for, so there is no noise to "
+            "audit; releases made with qw.release do."
+        )
+    notes = []
+    if len(described) < len(debits):
+        notes.append(
+            f"Note: {len(debits) - len(described)} of {len(debits)} debits give a level but no "
+            "query; what they leak is not in this audit, but in the promise."
+        )
+    length = status.length or max(int(request["length"]) for request in described)
+    pairs = [_pair(request) for request in described]
+    claimed = status.exact_total
+    return Subject(members or status.beliefs, length, pairs, claimed, None, tuple(notes))
+
+
+def _pair(request: Any) -> tuple[Query, Fraction]:
+    from quiltwork.queries import from_document
+
+    query = from_document(request["query"])
+    start, stop = query.window(int(request["length"]))
+    return query.on(start, stop), Fraction(request["noise_scale"])
+
+
+def _only_dataset(names: Iterable[str]) -> str:
+    known = list(names)
+    if len(known) == 1:
+        return known[0]
+    shown = ", ".join(known) or "none"
+    raise InvalidInputError(f"The ledger has the datasets {shown}; choose one with --dataset.")
