@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quiltwork as qw
 from quiltwork.counts.cascade import (
     LevelledCount,
     draw_step,
@@ -16,6 +17,7 @@ from quiltwork.counts.cascade import (
 )
 from quiltwork.counts.exact_matrix import compose
 from quiltwork.errors import InvalidInputError
+from quiltwork.ledger import Ledger
 from tests.counts.oracle import ALPHAS, geometric
 
 
@@ -86,29 +88,16 @@ def test_drawn_steps_have_the_right_spread(before, after):
     )
 
 
-class Ledger:
-    def __init__(self):
-        self.records = []
-
-    def debit(self, dataset, record, key):
-        self.records.append(record)
-
-        class Receipt:
-            stored = None
-
-            def complete(self, answer):
-                self.answer = answer
-
-        return Receipt()
-
-
-def test_only_the_least_private_level_is_paid():
-    ledger = Ledger()
-    answer = release_levels(40, 100, epsilons=[2, 1, 0.5], ledger=ledger, dataset="d")
-    assert [Fraction(record["dp_epsilon"]) for record in ledger.records] == [2]
+def test_only_the_least_private_level_is_paid(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 2)
+    answer = release_levels(40, 100, epsilons=[2, 1, 0.5], ledger=ledger, dataset="d", key="k")
+    assert [debit.spending.per_point for debit in ledger.history("d")] == [2]
     assert answer.dp_epsilon == 2
     assert len(answer.values) == 3
     assert all(0 <= value <= 100 for value in answer.values)
+    again = release_levels(40, 100, epsilons=[2, 1, 0.5], ledger=ledger, dataset="d", key="k")
+    assert again == answer
     assert LevelledCount.from_json(answer.to_json()) == answer
 
 

@@ -18,6 +18,7 @@ from quiltwork.errors import (
     NotPrivateError,
     UnsupportedError,
 )
+from quiltwork.ledger import Ledger
 from tests.counts.oracle import ALPHAS, geometric, is_private
 
 
@@ -120,54 +121,45 @@ def test_construction_and_single_probabilities_do_not_need_the_matrix():
         mechanism.matrix()
 
 
-class Ledger:
-    """Keeps what was debited and stores answers by key, as the release room's protocol asks."""
-
-    def __init__(self, budget):
-        self.budget, self.records, self.answers = budget, [], {}
-
-    def debit(self, dataset, record, key):
-        ledger, stored = self, self.answers.get(key)
-
-        class Receipt:
-            def __init__(self):
-                self.stored = stored
-
-            def complete(self, answer):
-                ledger.answers[key] = answer
-
-        if stored is None:
-            if Fraction(record["dp_epsilon"]) > self.budget:
-                raise BudgetExceeded("too much")
-            self.budget -= Fraction(record["dp_epsilon"])
-            self.records.append((dataset, record))
-        return Receipt()
+@pytest.fixture
+def ledger(tmp_path):
+    """A real ledger over 1,000 people who do not depend on each other, with a budget of 1."""
+    opened = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    opened.create("d", qw.Clusters(range(1000)), None, 1)
+    return opened
 
 
-def test_a_ledger_is_debited_before_drawing_and_keys_repeat_the_answer(monkeypatch):
-    ledger = Ledger(Fraction(1))
+def test_a_ledger_is_debited_before_drawing_and_keys_repeat_the_answer(ledger, monkeypatch):
     mechanism = GeometricMechanism(1000, epsilon=Fraction(3, 5))
     first = mechanism.release(500, ledger=ledger, dataset="d", key="k")
-    assert ledger.budget == Fraction(2, 5)
-    assert ledger.records[0][1]["mechanism"] == "geometric"
-    assert {mechanism.release(500, ledger=ledger, dataset="d", key="k") for _ in range(5)} == {
-        first
-    }
+    assert ledger.accountant("d").epsilon() == pytest.approx(0.6)
+    again = {mechanism.release(500, ledger=ledger, dataset="d", key="k") for _ in range(5)}
+    assert again == {first}
     drawn = []
     monkeypatch.setattr(GeometricMechanism, "_draw", lambda *_: drawn.append(1))
     with pytest.raises(BudgetExceeded):
         mechanism.release(500, ledger=ledger, dataset="d")
     assert not drawn
-    assert ledger.budget == Fraction(2, 5)
+    assert ledger.accountant("d").epsilon() == pytest.approx(0.6)
+    assert [debit.mechanism for debit in ledger.history("d")] == ["geometric"]
+
+
+def test_a_level_given_as_alpha_is_charged_its_logarithm_rounded_up(ledger):
+    GeometricMechanism(1000, alpha=Fraction(1, 2)).release(500, ledger=ledger, dataset="d")
+    (debit,) = ledger.history("d")
+    assert debit.spending.per_point >= Fraction(math.log(2))
+    assert float(debit.spending.per_point) == math.log(2)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"ledger": Ledger(1)}, {"dataset": "d"}, {"key": "k"}, {"ledger": Ledger(1), "dataset": ""}],
+    [{"ledger": True}, {"dataset": "d"}, {"key": "k"}, {"ledger": True, "dataset": ""}],
 )
-def test_half_a_ledger_is_refused(arguments):
+def test_half_a_ledger_is_refused(ledger, arguments):
+    given_ = {**arguments, **({"ledger": ledger} if "ledger" in arguments else {})}
     with pytest.raises(InvalidInputError, match=r"ledger|dataset"):
-        GeometricMechanism(10, epsilon=1).release(5, **arguments)
+        GeometricMechanism(10, epsilon=1).release(5, **given_)
+    assert not ledger.history("d")
 
 
 def test_households_pay_for_their_largest():

@@ -7,7 +7,8 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.counts import CountTable, release_table
-from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError
+from quiltwork.ledger import Ledger
 
 COUNTS = {("f", "young"): 40, ("f", "old"): 25, ("m", "young"): 30, ("m", "old"): 5}
 
@@ -80,6 +81,27 @@ def test_what_makes_no_sense_is_refused_before_drawing(arguments, words):
     given_ = {"counts": {"a": 1, "b": 2}, "epsilon": 1} | arguments
     with pytest.raises(InvalidInputError, match=words):
         release_table(**given_)
+
+
+def test_a_table_is_paid_once_and_its_key_repeats_it(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 1)
+    arguments = {"epsilon": 0.5, "total": 100, "ledger": ledger, "dataset": "d"}
+    table = release_table(COUNTS, **arguments, key="k")
+    assert release_table(COUNTS, **arguments, key="k") == table
+    assert ledger.accountant("d").epsilon() == 0.5
+    with pytest.raises(InvalidInputError, match="another request"):
+        release_table({"yes": 60, "no": 40}, **arguments, key="k")
+    release_table(COUNTS, **arguments)
+    with pytest.raises(BudgetExceeded):
+        release_table(COUNTS, **arguments)
+
+
+def test_add_remove_tables_are_paid_for_replaced_rows(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 1)
+    release_table(COUNTS, epsilon=0.5, adjacency="add-remove", ledger=ledger, dataset="d")
+    assert ledger.accountant("d").epsilon() == 1.0
 
 
 def test_alpha_zero_is_refused():

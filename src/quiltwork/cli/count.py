@@ -62,7 +62,14 @@ if TYPE_CHECKING:
     "--alpha",
     type=exact_number,
     metavar="NUMBER",
-    help="With --value: the level as alpha = e^-epsilon instead.",
+    help="The level of every single count as alpha = e^-epsilon instead.",
+)
+@click.option(
+    "--cell-alpha",
+    multiple=True,
+    metavar="CELL=NUMBER",
+    help="With --alpha: another alpha for one cell, such as f=0.5, or f,Ghent=0.5 for two columns; "
+    "repeatable.",
 )
 @click.option(
     "--adjacency",
@@ -96,6 +103,7 @@ def count(
     n: int | None,
     epsilon: Fraction | None,
     alpha: Fraction | None,
+    cell_alpha: tuple[str, ...],
     adjacency: Literal["add-remove", "replace"],
     total: int | None,
     confidence: Fraction,
@@ -114,16 +122,25 @@ def count(
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
-    if epsilon is None:
+    if epsilon is None and alpha is None:
         raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
-    if n is not None or alpha is not None:
-        raise click.UsageError("--n and --alpha go with --value")
+    if n is not None:
+        raise click.UsageError("--n goes with --value")
+    if cell_alpha and alpha is None:
+        raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
     from quiltwork.cli.tabulate import read_condition
     from quiltwork.counts import release_table
 
     conditions = [read_condition(text) for text in where]
     counts = _cells(file, by, conditions, categories, categories_from_data)
-    table = release_table(counts, epsilon=epsilon, adjacency=adjacency, total=total, dimensions=by)
+    table = release_table(
+        counts,
+        epsilon=epsilon,
+        alpha=_cell_levels(counts, alpha, cell_alpha) if cell_alpha else alpha,
+        adjacency=adjacency,
+        total=total,
+        dimensions=by,
+    )
     _show_table(table, where, confidence)
 
 
@@ -156,6 +173,23 @@ def _cells(
         )
     labels = tabulate.cells_of(declared)
     return {label[0] if len(label) == 1 else label: tallied[label] for label in labels}
+
+
+def _cell_levels(
+    counts: dict[object, int], alpha: Fraction | None, texts: tuple[str, ...]
+) -> dict[object, Fraction]:
+    """Return every cell's alpha: the one for all, but for the cells that have their own."""
+    levels = dict.fromkeys(counts, alpha or Fraction(0))
+    named = {",".join(map(str, c)) if isinstance(c, tuple) else str(c): c for c in counts}
+    for text in texts:
+        label, _, number = text.rpartition("=")
+        if label not in named:
+            raise InvalidInputError(
+                f"--cell-alpha {text!r} names no cell; write CELL=NUMBER with one of the declared "
+                "categories, several columns joined by commas."
+            )
+        levels[named[label]] = exact_number(number)
+    return levels
 
 
 def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> None:

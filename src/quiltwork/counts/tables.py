@@ -9,6 +9,7 @@ Theorem: geometric-mechanism
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.counts.consistency import project
 from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.people import belief_digest
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer
@@ -206,7 +208,9 @@ def release_table(
     def record() -> dict[str, Any]:
         return {
             "mechanism": "geometric table",
-            "cells": len(exact),
+            "cells": hashlib.sha256(repr(tuple(exact)).encode()).hexdigest(),
+            "dimensions": list(dimensions),
+            "belief_digest": None if beliefs is None else belief_digest(beliefs),
             "alphas": sorted({str(ratio) for ratio in level.alphas}),
             "adjacency": adjacency,
             "dp_epsilon": str(level.dp_epsilon),
