@@ -67,9 +67,9 @@ def audit(
 ) -> None:
     """Tell what a release or ledger really leaks.
 
-    SOURCE is a release's JSON file or a ledger's URL. Without it, --query, --scale and --length describe a noise, for example that of a library
-    for plain differential privacy, and the answer is what it leaks under the belief. Exit code 1:
-    a promise is broken.
+    SOURCE is a release's JSON file or a ledger's URL. Without it, --query, --scale and --length
+    describe a noise, for example that of a library for plain differential privacy, and the answer
+    is what it leaks under the belief. Exit code 1: a promise is broken.
     """
     from quiltwork.audit import report
 

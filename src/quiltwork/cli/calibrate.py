@@ -19,7 +19,7 @@ from quiltwork.errors import QuiltworkError, QuiltworkWarning
 if TYPE_CHECKING:
     from quiltwork.influence import Calibration
 
-METHODS = ("exact", "approx", "spectral", "contraction", "group", "entry")
+METHODS = ("exact", "approx", "spectral", "contraction", "optimal-scale", "group", "entry")
 
 
 @command(

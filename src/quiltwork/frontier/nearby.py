@@ -11,14 +11,14 @@ from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import InvalidInputError
 
-_MOST_CHAINS = 4096
+_MOST_CHAINS = 512
 
 
 def shifted_chains(chain: MarkovChain, distance: float) -> Iterator[MarkovChain]:
     """Yield chains with `distance` of each row's mass moved between two of its entries.
 
     Every entry differs by at most `distance`, and by less where it would leave [0, 1]; impossible
-    transitions stay impossible. The start is kept as an array. Where there are more than 4,096
+    transitions stay impossible. The start is kept as an array. Where there are more than 512
     combinations, all rows move the same pair.
     """
     if not 0 < distance < 1:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs import Belief
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.counts.consumer import Consumer
 from quiltwork.errors import QuiltworkWarning
@@ -79,8 +79,3 @@ def clipped_table(alpha: float, n: int) -> FloatArray:
     if n == 0:
         table[:] = 1.0
     return np.asarray(table)
-
-
-def chain_of(beliefs: Sequence[MarkovChain]) -> MarkovChain:
-    """The first belief: the one a frontier's prior is taken from."""
-    return beliefs[0]
