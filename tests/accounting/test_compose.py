@@ -13,12 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
+from evidence import accounting_reference as reference
 from quiltwork.accounting import Accountant, Spending, compose
 from quiltwork.accounting.examples import gap, theorem_3_4
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
-from tests.accounting import reference
 from tests.accounting.test_spending import HOSTILE
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence import accounting_reference as reference
 from quiltwork.accounting import Accountant, Spending, cells
 from quiltwork.accounting.joint import Joint, Quilts
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.influence import calibrate
 from quiltwork.influence.arguments import outlooks
-from tests.accounting import reference
 from tests.accounting.test_usage import spendings
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]

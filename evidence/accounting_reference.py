@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
+Law = dict[tuple[int, ...], float]
 
-def path_law(initial, transition, length):
+
+def path_law(initial, transition, length: int) -> Law:
     """{path: probability} of all possible paths."""
     law = {}
     for path in itertools.product(range(len(transition)), repeat=length):
@@ -21,7 +24,7 @@ def path_law(initial, transition, length):
     return law
 
 
-def influence(law, node, quilt):
+def influence(law: Law, node: int, quilt) -> float:
     """e(X_Q | X_node) by Definition 2.2 over possible states; 0/0 is skipped, x/0 is infinite."""
     mass, joint = {}, {}
     for path, p in law.items():
@@ -39,7 +42,7 @@ def influence(law, node, quilt):
     return worst
 
 
-def quilts(node, length):
+def quilts(node: int, length: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
     """All minimal quilts of a chain: (quilt, first nearby node, last nearby node). Lemma 2.5."""
     for left in [None, *range(1, node)]:
         for right in [None, *range(node + 1, length + 1)]:
@@ -47,7 +50,7 @@ def quilts(node, length):
             yield quilt, (left or 0) + 1, (right or length + 1) - 1
 
 
-def node_leakage(law, length, node, spendings):
+def node_leakage(law: Law, length: int, node: int, spendings) -> float:
     """min over quilts of charge plus influence, for one node."""
     if len({path[node - 1] for path in law}) == 1:
         return 0.0
@@ -58,16 +61,17 @@ def node_leakage(law, length, node, spendings):
     )
 
 
-def total(law, length, spendings, nodes=None):
+def total(law: Law, length: int, spendings, nodes=None) -> float:
     """The joint-quilt total over `nodes`, by brute force."""
     return max(node_leakage(law, length, i, spendings) for i in nodes or range(1, length + 1))
 
 
-def chain_law(chain, length):
+def chain_law(chain, length: int) -> Law:
+    """The law of a chain with a given start."""
     return path_law(chain.start.tolist(), chain.transition.tolist(), length)
 
 
-def random_chain(rng, size, shape):
+def random_chain(rng, size: int, shape: str) -> tuple[np.ndarray, np.ndarray]:
     """Integer weights with zeros, periodic, deterministic or absorbing."""
     rows = rng.integers(1, 9, (size, size))
     if shape == "sparse":
@@ -82,7 +86,7 @@ def random_chain(rng, size, shape):
     return start / start.sum(), rows / rows.sum(axis=1, keepdims=True)
 
 
-def exact_leakage(law, length, releases, nodes=None):
+def exact_leakage(law: Law, length: int, releases, nodes=None) -> float:
     """The largest log-likelihood ratio of noisy counts about any node, over all answers.
 
     `releases` are (state, start, stop, scale): the count of a state with geometric (or Laplace)
@@ -102,7 +106,7 @@ def exact_leakage(law, length, releases, nodes=None):
     return worst
 
 
-def node_densities(law, counts, node, grid, scales):
+def node_densities(law: Law, counts, node: int, grid, scales) -> list[np.ndarray]:
     """The density of the answers on the grid, up to a factor, given each state of a node."""
     found = {}
     points = np.array(grid, dtype=float).reshape(len(grid), len(scales))

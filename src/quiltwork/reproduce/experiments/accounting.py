@@ -1,0 +1,254 @@
+"""Many releases from the same series: the composition theorems, and a fleet's year."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from quiltwork.errors import UnsupportedError
+from quiltwork.report.charts import LineChart, Series
+from quiltwork.reproduce.registry import Progress, experiment
+from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.shared import shared_file
+
+if TYPE_CHECKING:
+    from quiltwork.accounting import Planned
+    from quiltwork.beliefs import MarkovChain
+
+DAY = 144
+SCALE = 50
+TYPICAL = (
+    (0.83, 0.16, 0.0085, 0.0015),
+    (0.18, 0.70, 0.11, 0.01),
+    (0.01, 0.20, 0.70, 0.09),
+    (0.002, 0.03, 0.36, 0.608),
+)
+"""How four levels of household power follow each other every ten minutes, roughly."""
+
+
+@experiment(
+    "composition-theorem-3-4",
+    title="Levels of Pufferfish mechanisms do not add up",
+    item="markov-quilt-composition, Theorem 3.4",
+    quick={},
+    full={},
+)
+def theorem_3_4(progress: Progress) -> Result:
+    """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
+    from quiltwork.accounting.examples.theorem_3_4 import compare
+
+    found = compare(0.9, 0.01)
+    progress(1, 1)
+    return Result(
+        "The same noisy sum, released once and twice: the level of both exceeds twice the level "
+        "of one, so arbitrary Pufferfish mechanisms are refused by the accountant.",
+        (
+            Row("(max S)²/e²", round(found.one**2 / math.e**2, 4), 6.2672),
+            Row("max D/e²", round(found.two / math.e**2, 4), 6.3448, note="printed as a bound"),
+            Row("twice the level of one", found.twice_the_level),
+            Row("level of both", found.level_of_both),
+        ),
+    )
+
+
+@experiment(
+    "composition-many-releases",
+    title="What K releases of ε = 1 cost together",
+    item="markov-quilt-composition, Theorems 2.6 and 3.7",
+    quick={"most": 20},
+    full={"most": 200},
+)
+def many_releases(progress: Progress, most: int) -> Result:
+    """MQMExact of level 1 on the example chain, K times: joint quilt against K."""
+    from quiltwork.accounting import Accountant, Spending
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.influence import calibrate
+
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+    one = Spending.dp(1 / calibrate(chain, 100, 1).exact_scale, 1, 100)
+    account, totals = Accountant(chain, 100), []
+    for done in range(1, most + 1):
+        account.add(one)
+        totals.append((float(done), account.epsilon()))
+        progress(done, most)
+    by_theorem = tuple((x, x) for x, _ in totals)
+    rows = [
+        Row(f"{int(k)} releases", total, float(k), note="published: Theorem 3.7")
+        for k, total in totals
+        if int(k) in (1, 2, 5, 10, 20, 50, 100, 200)
+    ]
+    chart = LineChart(
+        "K releases of level 1",
+        "The joint cost of K releases, each of level 1, against the sum of the levels.",
+        "releases",
+        "ε",
+        (Series("sum of levels", by_theorem), Series("joint quilt", tuple(totals))),
+    )
+    return Result(
+        "All releases share one quilt per time point, so its influence is paid once and not K "
+        "times.",
+        tuple(rows),
+        (Figure("joint-and-sum", chart),),
+    )
+
+
+@dataclass(frozen=True)
+class Home:
+    """What a year of one home costs, three ways, and how long the total took to compute."""
+
+    name: str
+    joint: float
+    linear: float
+    as_if_independent: float
+    seconds: float
+
+
+@experiment(
+    "fleet-year",
+    title="A year of daily, weekly and monthly histograms for a fleet of homes",
+    item="quiltwork",
+    quick={"homes": 10},
+    full={"homes": 1000},
+)
+def fleet_year(progress: Progress, homes: int) -> Result:
+    """429 histograms of 4 levels per home, 52,560 points each, noise of scale 50."""
+    from quiltwork import queries
+    from quiltwork.accounting import calendar, plan
+
+    histogram = queries.histogram()
+    year = calendar(2025, DAY, daily=histogram, weekly=histogram, monthly=histogram)
+    chains = fleet(homes)
+    found = []
+    for number, chain in enumerate(chains, 1):
+        found.append(price(f"home {number}", chain, year))
+        progress(number, homes)
+    real = real_home()
+    if real is not None:
+        found.append(price("the real home", real, year))
+    planned = plan(chains[0], 365 * DAY, 4, year)
+    rows = [
+        *_rows("simulated homes, median", found[:homes]),
+        *(_rows("the real home", found[homes:]) if real is not None else ()),
+        *analogue_rows(),
+        Row("expected error of a cell", planned.items[0].expected_error, note="plan for ε = 4"),
+        Row("… with the budget split evenly", planned.items[0].naive_error),
+        Row("slowest total", max(home.seconds for home in found), unit="s"),
+    ]
+    sheet = Sheet(
+        "homes",
+        ("home", "joint quilt", "sum of single costs", "as if independent", "seconds"),
+        tuple((h.name, h.joint, h.linear, h.as_if_independent, h.seconds) for h in found),
+    )
+    return Result(
+        f"{len(found)} homes with {len(year)} releases each, noise of scale {SCALE} on every "
+        "count. Adding up single costs says nothing useful; pretending that time points are "
+        "independent claims far less than what leaks; the joint quilt is sound and small.",
+        tuple(rows),
+        (),
+        (sheet,),
+    )
+
+
+def fleet(homes: int) -> list[MarkovChain]:
+    """Homes that differ: rows drawn around the typical ones, every transition possible."""
+    import numpy as np
+
+    from quiltwork.beliefs import MarkovChain
+
+    rng = np.random.default_rng(2025)
+    chains = []
+    for _ in range(homes):
+        rows = np.array([rng.dirichlet(200 * np.array(row)) + 1e-4 for row in TYPICAL])
+        chains.append(MarkovChain(rows / rows.sum(axis=1, keepdims=True)))
+    return chains
+
+
+def real_home() -> MarkovChain | None:
+    """The chain of the one real household, or None where its data are not at hand."""
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.series import read_series
+
+    try:
+        path = shared_file("data/power_household_10min.csv.gz")
+    except UnsupportedError:
+        return None
+    series = read_series(path, "active_power_kw", edges=[0.3, 1, 2.5], missing="split")
+    return MarkovChain.fit(list(series.data.values()), states=series.states)
+
+
+def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
+    """Account for a year of releases."""
+    from quiltwork.accounting import Accountant, Spending
+
+    length = 365 * DAY
+    spendings = [Spending.of_query(one.query, SCALE, length) for one in year]
+    started = time.perf_counter()
+    account = Accountant(chain, length)
+    account.add_all(spendings)
+    joint = account.epsilon()
+    seconds = time.perf_counter() - started
+    bounds = {bound.theorem: bound.epsilon for bound in account.explain().bounds}
+    linear = bounds["Theorem 3.7 (sum)"] or math.inf
+    return Home(name, joint, linear, 3 * 2 / SCALE, seconds)
+
+
+def _rows(name: str, homes: Sequence[Home]) -> list[Row]:
+    return [
+        Row(f"{name}: joint quilt", median(home.joint for home in homes), unit="ε"),
+        Row(f"{name}: sum of single costs", median(home.linear for home in homes), unit="ε"),
+        Row(f"{name}: as if independent", homes[0].as_if_independent, unit="ε", note="not private"),
+    ]
+
+
+def analogue_rows() -> list[Row]:
+    """Eight time points: four days, two weeks, one month, everything enumerated."""
+    from quiltwork.accounting import Accountant, Spending
+    from quiltwork.beliefs import MarkovChain
+
+    chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]])
+    windows = [(2 * d + 1, 2 * d + 2) for d in range(4)] + [(1, 4), (5, 8), (1, 8)]
+    account = Accountant(chain, 8)
+    account.add_all([Spending.dp(0.25, *window) for window in windows])
+    bounds = {bound.theorem: bound.epsilon for bound in account.explain().bounds}
+    name = "analogue of 8 points"
+    return [
+        Row(f"{name}: what leaks, by enumeration", enumerated(chain, 8, windows, 4), unit="ε"),
+        Row(f"{name}: joint quilt", account.epsilon(), unit="ε"),
+        Row(f"{name}: sum of single costs", bounds["Theorem 3.7 (sum)"] or math.inf, unit="ε"),
+        Row(f"{name}: as if independent", 0.75, unit="ε", note="not private"),
+    ]
+
+
+def enumerated(
+    chain: MarkovChain, length: int, windows: Sequence[tuple[int, int]], scale: float
+) -> float:
+    """The exact leakage of counts of state 1 on windows: all paths, all answers.
+
+    Between its values each answer's likelihood ratio is monotone, so answers on the grid of the
+    counts suffice.
+    """
+    import itertools
+
+    import numpy as np
+
+    paths = np.array(list(itertools.product((0, 1), repeat=length)))
+    law = chain.start[paths[:, 0]].copy()
+    for t in range(1, length):
+        law = law * chain.transition[paths[:, t - 1], paths[:, t]]
+    counts = np.stack([paths[:, a - 1 : b].sum(axis=1) for a, b in windows], axis=1)
+    answers = np.array(list(itertools.product(*(range(b - a + 2) for a, b in windows))))
+    worst = 0.0
+    for node in range(length):
+        given = []
+        for state in (0, 1):
+            here = paths[:, node] == state
+            density = np.zeros(len(answers))
+            for p, count in zip(law[here] / law[here].sum(), counts[here], strict=True):
+                density += p * np.exp(-np.abs(answers - count).sum(axis=1) / scale)
+            given.append(density)
+        worst = max(worst, float(np.abs(np.log(given[0] / given[1])).max()))
+    return worst
