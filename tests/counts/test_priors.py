@@ -33,6 +33,8 @@ def test_scipy_distributions_are_conditioned_on_the_range():
     normal = read_probabilities(stats.norm(4, 1), 8)
     assert normal.sum() == pytest.approx(1)
     assert normal.argmax() == 4
+    if hasattr(stats, "Normal"):
+        assert np.allclose(read_probabilities(stats.Normal(mu=4, sigma=1), 8), normal)
     with pytest.raises(InvalidInputError, match="no probability"):
         read_probabilities(stats.poisson(3, loc=100), 5)
 

@@ -15,11 +15,20 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.counts.losses import Binary, ErrorLoss, FloatArray, Loss, Pinball, Power
+from quiltwork.counts.losses import (
+    Binary,
+    CallableLoss,
+    ErrorLoss,
+    FloatArray,
+    Loss,
+    Pinball,
+    Power,
+)
 
 Condition: TypeAlias = Literal["monotone", "single crossing", "fails", "not decided"]
 
 _LARGEST_TABLE = 4_000
+_LARGEST_CALLED = 1_000
 _LARGEST_CUBE = 600
 _TOLERANCE = 1e-12
 
@@ -57,7 +66,7 @@ def universality(loss: Loss, n: int) -> Universality:
         return Universality("single crossing", monotone_failure(_table(loss, min(n, 2))))
     if isinstance(loss, ErrorLoss) and is_unimodal(by_error := loss.by_error(n)):
         return _of_unimodal(by_error)
-    if n > _LARGEST_TABLE:
+    if n > (_LARGEST_CALLED if isinstance(loss, CallableLoss) else _LARGEST_TABLE):
         return Universality("not decided", f"n = {n} is too large to check every pair")
     losses = _table(loss, n)
     failure = monotone_failure(losses)

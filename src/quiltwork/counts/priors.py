@@ -81,11 +81,8 @@ def read_probabilities(prior: Any, n: int) -> FloatArray:
         return _named(prior, n)
     if hasattr(prior, "probabilities"):
         return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n, strict=True)
-    if hasattr(prior, "pmf"):
-        return _normalized(np.asarray(prior.pmf(np.arange(n + 1)), np.float64), n, strict=False)
     if hasattr(prior, "cdf"):
-        edges = np.asarray(prior.cdf(np.arange(n + 2) - 0.5), dtype=np.float64)
-        return _normalized(np.diff(edges), n, strict=False)
+        return _normalized(_of_distribution(prior, n), n, strict=False)
     if hasattr(prior, "transition"):
         raise InvalidInputError(
             "A chain has one count per state: give ChainCounts(chain, state) as the prior."
@@ -113,6 +110,15 @@ def _named(name: str, n: int) -> FloatArray:
             f"Unknown prior {name!r}; use 'uniform', an array, a SciPy distribution or ChainCounts."
         )
     return np.full(n + 1, 1 / (n + 1))
+
+
+def _of_distribution(prior: Any, n: int) -> FloatArray:
+    """Return a distribution's mass at 0..n; a continuous one's between half-integers."""
+    if hasattr(prior, "pmf"):
+        mass = np.asarray(prior.pmf(np.arange(n + 1)), dtype=np.float64)
+        if mass.any():
+            return mass
+    return np.diff(np.asarray(prior.cdf(np.arange(n + 2) - 0.5), dtype=np.float64))
 
 
 def _array(prior: Any) -> FloatArray:

@@ -209,5 +209,5 @@ def _measured(name: str, user: Consumer, remap: Remap, true: object, read: objec
     return [
         Row(f"{name}: face value", face, note=f"expected {remap.face_value_loss:.4g}"),
         Row(f"{name}: remapped", after, note=f"expected {remap.expected_loss:.4g}"),
-        Row(f"{name}: saved", 100 * (1 - after / face), unit="%"),
+        Row(f"{name}: saved", round(100 * (1 - after / face), 1), unit="%"),
     ]
