@@ -19,6 +19,13 @@ from evidence.faults.work import scratch
 NAME = "The ledger survives faults"
 CLAIM = "released ⊆ debited, exactly what fits is granted, and the log stays intact"
 
+CROWDS = (
+    contention.at_the_beginning,
+    contention.near_the_limit,
+    contention.of_all_sizes,
+    contention.duplicates,
+)
+
 
 def run(progress: Callable[[int, int], None]) -> list[str]:
     lines, violations = [], []
@@ -36,7 +43,7 @@ def run(progress: Callable[[int, int], None]) -> list[str]:
 
 def _trials(stack: ExitStack) -> Iterator[Callable[[], Outcome]]:
     folder = Path(stack.enter_context(scratch()))
-    for work in (contention.near_the_limit, contention.of_all_sizes, contention.duplicates):
+    for work in CROWDS:
         yield lambda w=work: w(f"sqlite:///{folder / w.__name__}.db")
     yield from _postgres_trials(stack)
     yield crash.at_every_statement
@@ -56,10 +63,5 @@ def _postgres_trials(stack: ExitStack) -> Iterator[Callable[[], Outcome]]:
         note = str(problem)
         yield lambda: Outcome("PostgreSQL", note=note)
         return
-    for work in (
-        contention.near_the_limit,
-        contention.of_all_sizes,
-        contention.duplicates,
-        network.lost_around_commit,
-    ):
+    for work in (*CROWDS, network.lost_around_commit):
         yield lambda w=work: w(new_database(server, w.__name__))

@@ -76,6 +76,18 @@ def duplicates(url: str, processes: int = 16, keys: int = 12) -> Outcome:
     return outcome
 
 
+def at_the_beginning(url: str, processes: int = 24) -> Outcome:
+    """Everybody begins a dataset in a ledger that does not exist yet."""
+    outcome = Outcome(f"{processes} processes begin one ledger ({url.partition(':')[0]})")
+    _together(_begin, processes, (url,))
+    ledger = Ledger.open(url)
+    names = {status.dataset for status in ledger.datasets()}
+    for number in range(processes):
+        outcome.add(None if f"d{number}" in names else f"dataset d{number} is gone")
+    ledger.verify()
+    return outcome
+
+
 def _together(work: Callable[..., Any], processes: int, arguments: tuple[Any, ...]) -> list[Any]:
     """What each of many processes returns that do the same work at the same time."""
     context = multiprocessing.get_context("fork")
@@ -103,6 +115,10 @@ def _one(
         results.put(work(number, *arguments))
     except Exception as error:
         results.put(RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+def _begin(number: int, url: str) -> None:
+    Ledger.open(url).create(f"d{number}", INDEPENDENT, LENGTH, 1)
 
 
 def _ask(number: int, url: str, asked: Spending, tries: int) -> int:

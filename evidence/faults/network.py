@@ -22,12 +22,12 @@ from quiltwork.ledger import Ledger
 Moment = Literal["before", "during", "after"]
 
 
-def lost_around_commit(url: str, repeats: int = 5) -> Outcome:
+def lost_around_commit(url: str, repeats: int = 5, most_cuts: int = 3) -> Outcome:
     """Cut the line at the first, second … commit of each request."""
     outcome = Outcome("connections lost before, during and after commit (postgresql)")
     ledger = Ledger.open(url)
     for moment in ("before", "during", "after"):
-        for cuts in (1, 2, 3):
+        for cuts in range(1, most_cuts + 1):
             for repeat in range(repeats):
                 name = f"{moment} {cuts} {repeat}"
                 ledger.create(name, INDEPENDENT, LENGTH, 1)

@@ -40,7 +40,7 @@ def to_fraction(value: object, name: str) -> Fraction:
         )
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
-    if not math.isfinite(value):
+    if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
         raise InvalidInputError(f"{name} must be finite, not {value!r}.")
     if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > _LARGEST_EXPONENT:
         raise InvalidInputError(f"{name} is {value!r}, far outside the range of any computation.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence.faults import contention, crash, disk, network, power, shim
+from evidence.faults import contention, crash, disk, hostile, network, power, shim
 
 
 def survives(outcome):
@@ -15,6 +15,10 @@ def survives(outcome):
 @pytest.mark.timeout(300)
 def test_64_processes_near_the_limit_are_granted_exactly_what_fits(url):
     survives(contention.near_the_limit(url, tries=2))
+
+
+def test_many_processes_begin_one_ledger(url):
+    survives(contention.at_the_beginning(url, processes=12))
 
 
 def test_requests_of_all_sizes_stay_within_the_budget(url):
@@ -36,12 +40,12 @@ def test_a_process_may_die_at_any_write_or_sync():
 def test_a_process_may_die_at_any_system_call():
     if not crash.can_trace():
         pytest.skip("strace absent: the layer below SQLite covers the same calls")
-    survives(crash.at_every_system_call(stride=29))
+    survives(crash.at_every_system_call(stride=37))
 
 
 @pytest.mark.timeout(300)
 def test_power_may_fail_at_any_write_or_sync():
-    survives(power.replay(stride=41, subsets=1))
+    survives(power.replay(stride=67, subsets=1))
 
 
 def test_a_ledger_that_does_not_sync_would_be_caught(monkeypatch):
@@ -54,7 +58,7 @@ def test_a_ledger_that_does_not_sync_would_be_caught(monkeypatch):
         return connection
 
     monkeypatch.setattr(shim.WatchedDatabase, "connect", careless)
-    found = power.replay(stride=31, subsets=1)
+    found = power.replay(stride=71, subsets=0)
     assert any("is gone" in problem or "not the stored" in problem for problem in found.violations)
 
 
@@ -69,13 +73,17 @@ def test_an_answer_shown_before_it_is_stored_would_be_caught(monkeypatch):
             receipt.complete(key)
 
     monkeypatch.setattr(crash, "keyed_releases", hasty)
-    assert crash.at_every_statement(stride=3).violations
+    assert crash.at_every_statement(stride=5).violations
 
 
 def crash_spending():
     from quiltwork.accounting import Spending
 
     return Spending.dp(0.1, 1, 4)
+
+
+def test_no_hostile_number_is_granted():
+    survives(hostile.numbers())
 
 
 def test_the_disk_may_be_full_at_any_write():
@@ -88,4 +96,4 @@ def test_read_only_files_and_folders_grant_nothing():
 
 
 def test_a_connection_lost_around_a_commit_makes_one_debit(postgres_url):
-    survives(network.lost_around_commit(postgres_url, repeats=1))
+    survives(network.lost_around_commit(postgres_url, repeats=1, most_cuts=1))

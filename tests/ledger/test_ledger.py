@@ -255,7 +255,7 @@ class TestShares:
         ledger.allot("d", "ana", reserved=0.6)
         ledger.allot("d", "ben", reserved=0.4)
 
-    @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.data())
     def test_a_reserved_share_can_always_be_used(self, tmp_path_factory, chain, data):
         """Whatever others do, what is charged to ana can reach her share."""
@@ -271,8 +271,8 @@ class TestShares:
             with suppress(BudgetExceeded):
                 ledger.accountant("d", analyst=who).spend(level, first, last)
         used = ledger.status("d").charged.get("ana", Fraction(0))
-        for _ in range(60):
-            asked = Spending.dp(Fraction(1, 500), 1, 8)
+        for _ in range(30):
+            asked = Spending.dp(Fraction(1, 200), 1, 8)
             preview = ledger.preview("d", asked, analyst="ana")
             rise = Fraction(preview.after) - ledger.status("d").exact_total
             if used + rise > share:

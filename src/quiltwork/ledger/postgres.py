@@ -75,9 +75,16 @@ class PostgresDatabase:
         return cast(Connection, connection)
 
     def has_ledger(self, connection: Connection) -> bool:
-        """Whether the tables are there."""
-        found = connection.execute("SELECT to_regclass('quiltwork_ledger')").fetchall()
-        return found[0][0] is not None
+        """Whether the tables are there.
+
+        Asks the catalogue itself: `to_regclass` may answer from a cache that does not yet know
+        what another session has just created.
+        """
+        found = connection.execute(
+            "SELECT oid FROM pg_catalog.pg_class WHERE relname = 'quiltwork_ledger' "
+            "AND relkind = 'r' AND pg_catalog.pg_table_is_visible(oid)"
+        )
+        return bool(found.fetchall())
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Begin; a read sees one state throughout.
