@@ -58,14 +58,15 @@ def numbers() -> Outcome:
         ledger.create("d", INDEPENDENT, LENGTH, 1)
         before = ledger.log()
         for number in NUMBERS:
-            for place in _places(ledger, number):
-                outcome.add(_granted(place, number))
+            for place in places(ledger, number):
+                outcome.add(granted(place, number))
         if ledger.log() != before:
             outcome.violations.append("a refused number left a trace")
     return outcome
 
 
-def _places(ledger: Ledger, number: Any) -> list[Callable[[], object]]:
+def places(ledger: Ledger, number: Any) -> list[Callable[[], object]]:
+    """Everything that takes a number; the last takes a number of time points."""
     return [
         lambda: ledger.create("e", INDEPENDENT, LENGTH, number),
         lambda: ledger.accountant("d").spend(dp_epsilon=number),
@@ -73,11 +74,12 @@ def _places(ledger: Ledger, number: Any) -> list[Callable[[], object]]:
         lambda: ledger.debit("d", {"dp_epsilon": number}),
         lambda: ledger.allot("d", "ana", cap=number),
         lambda: ledger.allot("d", "ana", reserved=number),
-        lambda: ledger.extend("d", number if number != 10**400 else -1),
+        lambda: ledger.extend("d", number),
     ]
 
 
-def _granted(place: Callable[[], object], number: Any) -> str | None:
+def granted(place: Callable[[], object], number: Any) -> str | None:
+    """Say that the number was taken, or None if it was refused with a sentence."""
     try:
         place()
     except InvalidInputError as refusal:

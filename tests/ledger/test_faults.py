@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence.faults import contention, crash, disk, hostile, network, power, shim
+from evidence.faults import contention, crash, disk, network, power, shim
 
 
 def survives(outcome):
@@ -80,10 +80,6 @@ def crash_spending():
     from quiltwork.accounting import Spending
 
     return Spending.dp(0.1, 1, 4)
-
-
-def test_no_hostile_number_is_granted():
-    survives(hostile.numbers())
 
 
 def test_the_disk_may_be_full_at_any_write():
