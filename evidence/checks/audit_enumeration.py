@@ -119,21 +119,28 @@ def audit_differs(case: Case) -> float:
 
 
 def excess(
-    chain: qw.MarkovChain, length: int, query: Query, epsilon: float, method: str
+    chain: qw.MarkovChain,
+    length: int,
+    query: Query,
+    epsilon: float,
+    method: str,
+    secrets: tuple[int, int] | None = None,
 ) -> float | None:
     """True level less promise of a calibrated release, by enumeration; None if it is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuiltworkWarning)
-            scale = qw.calibrate(chain, length, epsilon, method, query).scale
+            scale = qw.calibrate(chain, length, epsilon, method, query, secrets).scale
     except QuiltworkError:
         return None
     paths = enumerated.all_paths(chain, length)
     values = enumerated.answers(query, chain.states, paths[0])
-    nodes = range(1, length + 1)
+    first, last = secrets or (1, length)
+    nodes = range(first, last + 1)
     if scale == 0:
-        same = (values == values[0]).astype(float)
-        return enumerated.table_leakage(paths, same, nodes) - epsilon
+        _, which = np.unique(values, axis=0, return_inverse=True)
+        exact = np.eye(int(which.max()) + 1)[which.ravel()]
+        return enumerated.table_leakage(paths, exact, nodes) - epsilon
     if query.kind == "most_common":
         return enumerated.choice_leakage(paths, values, scale, nodes) - epsilon
     return enumerated.additive_leakage(paths, values, [scale] * values.shape[1], nodes) - epsilon
@@ -153,7 +160,7 @@ def run(progress: Callable[[int, int], None]) -> dict[str, object]:
         largest = max(largest, audit_differs(case))
         epsilon = float(np.random.default_rng(seed).choice([0.1, 1.0, 4.0]))
         for method, query in mechanisms_of(case):
-            over = excess(case.chain, case.length, query, epsilon, method)
+            over = excess(case.chain, case.length, query, epsilon, method, case.secrets)
             if over is None:
                 refused += 1
                 continue
