@@ -44,6 +44,17 @@ class Ledger:
     """Budgets of datasets in one database; open it with `Ledger.open(url)`.
 
     Safe to share between threads, and to use on both sides of a fork.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> folder = TemporaryDirectory()
+    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> status = ledger.create("coins", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, budget=1.0)
+    >>> spending = ledger.accountant("coins").spend(dp_epsilon=0.1, start=1, stop=10)
+    >>> ledger.status("coins").total, len(ledger.history("coins"))
+    (0.1, 1)
+    >>> ledger.close()
+    >>> folder.cleanup()
     """
 
     def __init__(self, store: Store) -> None:

@@ -154,11 +154,13 @@ def _close_all(connections: list[Connection], errors: tuple[type[BaseException],
 
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+_fork_lock = threading.Lock()
 _forking: list[Store] = []
 
 
 def _before_fork() -> None:
-    _forking[:] = list(_STORES)
+    _fork_lock.acquire()
+    _forking.extend(_STORES)
     for store in _forking:
         store._before_fork()
 
@@ -167,6 +169,7 @@ def _after_fork() -> None:
     for store in _forking:
         store._after_fork()
     _forking.clear()
+    _fork_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
