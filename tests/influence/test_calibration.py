@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import warnings
 from fractions import Fraction
 
@@ -247,3 +248,10 @@ def test_epsilon_is_kept_as_given():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert calibrate(STATIONARY, 10, Fraction(1, 7)).epsilon == Fraction(1, 7)
+
+
+def test_a_calibration_can_be_sent_to_another_process():
+    found = calibrate(STATIONARY, 100, 1, query=queries.histogram())
+    copy = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert copy == found
+    assert copy.per_node() == found.per_node()

@@ -14,6 +14,8 @@ from evidence import enumeration
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
+from quiltwork.influence.arguments import number_of_nodes
+from quiltwork.influence.prices import LeakAt
 from tests.strategies import chains
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -34,12 +36,26 @@ def test_the_inverse_never_overshoots_and_loses_next_to_nothing(chain, length, e
 
 @given(chains(2, 4), st.integers(1, 40), LEVELS, LEVELS)
 @settings(max_examples=40)
-def test_it_is_increasing_concave_and_zero_at_zero(chain, length, one, other):
+def test_it_grows_from_zero_and_ever_more_slowly(chain, length, one, other):
+    """The leakage per unit of dp_epsilon falls: each node's curve is concave with value 0 at 0."""
     curve = influence_curve(chain, length)
-    low, high, middle = min(one, other), max(one, other), (one + other) / 2
+    low, high = min(one, other), max(one, other)
     assert curve.epsilon(0) == 0
     assert curve.epsilon(low) <= curve.epsilon(high)
-    assert curve.epsilon(middle) >= (curve.epsilon(one) + curve.epsilon(other)) / 2 * (1 - 1e-11)
+    assert curve.epsilon(high) / high <= curve.epsilon(low) / low * (1 + 1e-11)
+
+
+@given(chains(2, 3), st.integers(1, 20), LEVELS, LEVELS, st.data())
+@settings(max_examples=40)
+def test_the_curve_of_a_single_node_is_concave(chain, length, one, other, data):
+    node = data.draw(st.integers(1, length))
+    (seen,) = influence_curve(chain, length).outlooks
+
+    def leak(level: float) -> float:
+        price = LeakAt(Fraction(level))
+        return seen.worst(number_of_nodes, price, range(node, node + 1))[0].price
+
+    assert leak((one + other) / 2) >= (leak(one) + leak(other)) / 2 * (1 - 1e-11)
 
 
 @given(chains(2, 4), st.integers(1, 40), st.lists(LEVELS, min_size=2, max_size=5))
@@ -126,16 +142,21 @@ def test_an_opendp_count_at_the_translated_level_is_a_release_under_the_belief()
     """One substituted time point is a distance of 2 in OpenDP's symmetric distance."""
     dp = pytest.importorskip("opendp.prelude")
     dp.enable_features("contrib")
-    level = influence_curve(CHAIN, 100).dp_epsilon(1)
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
-    counted = space >> dp.t.then_count()
+    curve = influence_curve(CHAIN, 100)
+    level = curve.dp_epsilon(1)
+    bits = dp.atom_domain(bounds=(0, 1))
 
-    def measurement(scale):
-        return counted >> dp.m.then_laplace(scale)
+    def measurement(scale, size=100):
+        space = dp.vector_domain(bits, size=size), dp.symmetric_distance()
+        return space >> dp.t.then_sum() >> dp.m.then_laplace(scale)
 
     scale = dp.binary_search_param(measurement, d_in=2, d_out=level)
-    assert measurement(scale).check(2, level)
+    assert scale == pytest.approx(calibrate(CHAIN, 100, 1).scale, rel=1e-6)
     assert isinstance(measurement(scale)(CHAIN.sample(100, seed=1).tolist()), int)
-    assert influence_curve(CHAIN, 100).epsilon(measurement(scale).map(2)) <= 1
-    wrong = dp.binary_search_param(measurement, d_in=1, d_out=level)
-    assert influence_curve(CHAIN, 100).epsilon(measurement(wrong).map(2)) > 1.05
+    assert curve.epsilon(measurement(scale).map(2)) <= 1
+
+    def of_any_length(scale):
+        return measurement(scale, size=None)
+
+    careless = dp.binary_search_param(of_any_length, d_in=1, d_out=level)
+    assert curve.epsilon(of_any_length(careless).map(2)) > 1.05

@@ -6,7 +6,7 @@ these alone cost more than the worst node needs, the answer is final.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +17,6 @@ from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_fam
 from quiltwork.influence.search import worst_node
 
 _FIRST_REACH = 1 << 20
-
-Families = Callable[[int], Iterator[QuiltFamily]]
 
 
 @dataclass(frozen=True, eq=False)

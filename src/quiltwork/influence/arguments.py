@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
@@ -98,7 +98,11 @@ def cost_of(query: Query | None, length: int) -> Cost:
             f"query is {query!r}; give one of quiltwork.queries, for example queries.histogram()."
         )
     query.window(length)
-    return lambda start, stop: query.change(start, stop, length)
+    return partial(_change, query, length)
+
+
+def _change(query: Query, length: int, start: IntArray, stop: IntArray) -> IntArray:
+    return query.change(start, stop, length)
 
 
 def number_of_nodes(start: IntArray, stop: IntArray) -> IntArray:

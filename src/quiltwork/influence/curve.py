@@ -1,7 +1,8 @@
 """The influence curve: what a belief makes of any pure-DP mechanism.
 
 A mechanism that is x-DP for substituting one node leaks at most f(x) = max_i min_Q [|N|·x + e(Q|i)]
-about any node. f is concave with f(0) = 0, so f of a sum is at most the sum of the f's.
+about any node. Each node's curve is concave with value 0 at 0, so f of a sum is at most the sum of
+the f's.
 
 Theorem: docs/theory/influence-curve.md
 """
