@@ -29,6 +29,7 @@ MODULES = (
     "quiltwork.reproduce.experiments.accounting",
     "quiltwork.reproduce.experiments.geometric",
     "quiltwork.reproduce.experiments.consumers",
+    "quiltwork.reproduce.experiments.audit",
 )
 
 Progress: TypeAlias = Callable[[int, int], None]

@@ -1,0 +1,40 @@
+"""The audit's experiments give the figures that the theory names."""
+
+from __future__ import annotations
+
+import pytest
+
+from quiltwork.reproduce.experiments import audit
+
+
+def nothing(done: int, total: int) -> None:
+    """No progress shown."""
+
+
+def test_exact_calibration_needs_a_quarter_of_the_noise():
+    found = audit.exact_calibration.function(nothing, length=100)
+    scales = {row.quantity: row.ours for row in found.rows}
+    assert scales["ε = 1: scale, exact calibration"] == pytest.approx(3.336, abs=5e-4)
+    assert scales["ε = 1: scale, exact quilts"] == pytest.approx(12.84, abs=5e-3)
+
+
+def test_the_frontier_ends_at_the_optimal_mechanism():
+    found = audit.count_frontier.function(nothing, length=12)
+    assert found.rows[-1].quantity == "optimal mechanism"
+    assert any("not private here" in row.quantity for row in found.rows)
+
+
+def test_bounds_lie_above_what_is_found():
+    found = audit.wrong_beliefs.function(nothing, length=12)
+    found_levels, bounds = (dict(series.points) for series in found.figures[0].chart.series)
+    assert all(bounds[distance] >= level for distance, level in found_levels.items())
+
+
+def test_real_windows_need_less_noise(shared_file, monkeypatch):
+    path = shared_file("data/activity_nhanes.csv.gz")
+    monkeypatch.setenv("QUILTWORK_SHARED", str(path.parent.parent))
+    found = audit.activity_windows.function(nothing, length=20)
+    assert len(found.rows) == 20
+    for row in found.rows:
+        needed = float(row.note.split()[3])
+        assert row.ours <= needed * (1 + 1e-3)
