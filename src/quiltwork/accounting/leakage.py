@@ -152,7 +152,7 @@ class Leakage:
             self.far[cell] = bound
             return
         self.upper[cell] = bound
-        used = np.unique(choice[choice >= 0])
+        used = choice[choice >= 0]
         left, right = table.tried.left[used], table.tried.right[used]
         sizes = np.where((left == TO_END) | (right == TO_END), view.width, left + right + 1)
         self.size[cell] = sizes.max(initial=0)

@@ -147,8 +147,10 @@ class Usage:
 
         Around a stretch without corners, runs of equal length have equal charges.
         """
-        found = [getattr(self, name).corners_within(first, last) for name in _STEPS]
-        return np.unique(np.array([c for corners in found for c in corners], dtype=np.int64))
+        found: set[int] = set()
+        for name in _STEPS:
+            found.update(getattr(self, name).corners_within(first, last))
+        return np.array(sorted(found), dtype=np.int64)
 
     def level(self, time: int) -> tuple[int, int, int]:
         """The charges per point, per pair and for being within windows, over `denominator`."""
