@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 
 import psycopg
 import pytest
 
 from quiltwork.accounting import Spending
-from quiltwork.errors import BudgetExceeded, StorageError
+from quiltwork.errors import BudgetExceeded, QuiltworkWarning, StorageError
 from quiltwork.ledger import Ledger
 from quiltwork.ledger.databases import database_at
 
@@ -136,3 +137,48 @@ def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent, monk
     other.close()
     ledger.debit("d", Spending.dp(0.1, 1, 3))
     assert len(ledger.history("d")) == 1
+
+
+def test_the_lock_of_another_session_is_waited_for(postgres_url, independent, monkeypatch):
+    monkeypatch.setattr("quiltwork.ledger.postgres.LOCK_SECONDS", 1)
+    ledger = Ledger.open(postgres_url)
+    ledger.create("d", independent, 3, 1)
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT * FROM quiltwork_ledger FOR UPDATE")
+        with pytest.raises(StorageError, match="locked by another process"):
+            ledger.debit("d", Spending.dp(0.1, 1, 3))
+    ledger.debit("d", Spending.dp(0.1, 1, 3))
+    assert len(ledger.history("d")) == 1
+
+
+def test_a_user_without_rights_gets_a_sentence(postgres_url, independent):
+    Ledger.open(postgres_url).create("d", independent, 3, 1)
+    schema = postgres_url.rpartition("%3D")[2]
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("DROP ROLE IF EXISTS reader")
+        owner.execute("CREATE ROLE reader LOGIN")
+        owner.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO reader')
+        owner.execute("GRANT SELECT ON quiltwork_ledger, quiltwork_entries TO reader")
+    reader = Ledger.open(postgres_url.replace("quiltwork@", "reader@"))
+    assert reader.history("d") == ()
+    with pytest.raises(StorageError, match="Grant SELECT, INSERT and UPDATE"):
+        reader.debit("d", Spending.dp(0.1, 1, 3))
+
+
+def test_a_server_that_does_not_sync_is_warned_about(postgres_url, independent):
+    def sync(value):
+        with psycopg.connect(postgres_url, autocommit=True) as admin:
+            admin.execute(f"ALTER SYSTEM SET fsync = {value}")
+            admin.execute("SELECT pg_reload_conf()")
+        for _ in range(100):
+            with psycopg.connect(postgres_url) as probe:
+                if probe.execute("SHOW fsync").fetchone()[0] == value:
+                    return
+            time.sleep(0.05)
+
+    sync("off")
+    try:
+        with pytest.warns(QuiltworkWarning, match="fsync=off"):
+            Ledger.open(postgres_url).create("d", independent, 3, 1)
+    finally:
+        sync("on")

@@ -13,6 +13,7 @@ from quiltwork.accounting import Spending
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.ledger import Checkpoint, Ledger
 from quiltwork.ledger.databases import database_at
+from quiltwork.ledger.entries import Draft, canonical
 from tests.ledger.raw import raw
 
 
@@ -98,8 +99,6 @@ def test_a_log_rewritten_with_new_hashes_is_found_by_a_checkpoint(filled, url):
 
 
 def test_entries_that_make_no_sense_are_found_even_with_good_hashes(ledger, independent):
-    from quiltwork.ledger.entries import Draft, canonical
-
     ledger.create("d", independent, 4, 1)
     receipt = ledger.debit("d", Spending.dp(0.1, 1, 4), key="k")
     body = json.loads(ledger.log()[1].body)
@@ -125,6 +124,16 @@ def test_entries_that_make_no_sense_are_found_even_with_good_hashes(ledger, inde
     ledger.retire("d")
     receipt.complete("late, but paid for")
     assert ledger.verify().count == 4
+
+
+def test_debits_above_the_budget_are_found_even_with_good_hashes(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    ledger.debit("d", Spending.dp(1, 1, 4))
+    body = json.loads(ledger.log()[1].body)
+    forged = Draft("x", "d", "debit", canonical(body))
+    ledger._store.write(lambda tables: tables.append(forged))
+    with pytest.raises(StorageError, match="cost 2 together, above the budget of 1"):
+        ledger.verify()
 
 
 def test_the_database_itself_refuses_to_change_entries(filled, url):
