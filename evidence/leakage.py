@@ -71,9 +71,11 @@ def additive_leakage(paths: Paths, answer, scales: Sequence[float], nodes) -> fl
         densities = []
         for values, mass in laws_at(node, rows, weight, answer).values():
             distance = np.abs(outputs[:, None, :] - values[None, :, :]) / sigma
-            densities.append(np.exp(-distance.sum(axis=2)) @ mass)
+            exponents = np.log(mass) - distance.sum(axis=2)
+            top = exponents.max(axis=1, keepdims=True)
+            densities.append(top[:, 0] + np.log(np.exp(exponents - top).sum(axis=1)))
         for one, other in itertools.permutations(densities, 2):
-            worst = max(worst, float(np.log(one / other).max()))
+            worst = max(worst, float((one - other).max()))
     return worst
 
 

@@ -73,3 +73,10 @@ def test_the_document_holds_everything():
     assert document["schema"] == "quiltwork/audit"
     assert document["sound"] is True
     assert document["states"] == [1, 0]
+
+
+def test_an_answer_without_noise_leaks_without_bound():
+    found = audit.report(CHAIN, 9, [(queries.count(1), 0)], claimed=1)
+    assert found.sound is False
+    assert found.tightness is None
+    assert json.loads(found.to_json())["lower"] is None

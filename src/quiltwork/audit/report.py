@@ -6,6 +6,7 @@ bracketed between the largest single cell and the promise, never given as one nu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Report:
     @property
     def tightness(self) -> float | None:
         """Promise over truth, for a joint audit: 1 is no noise wasted."""
-        if self.claimed is None or not self.joint or self.lower == 0:
+        if self.claimed is None or not self.joint or not 0 < self.lower < math.inf:
             return None
         return self.claimed / self.lower
 
@@ -65,25 +66,30 @@ class Report:
         """Say it in a few lines."""
         return "\n".join(_lines(self))
 
+    def body(self) -> dict[str, Any]:
+        """The report as JSON values; infinite levels are null."""
+        states = self.worst.states
+        return {
+            "claimed": self.claimed,
+            "lower": _finite(self.lower),
+            "upper": _finite(self.upper),
+            "joint": self.joint,
+            "sound": self.sound,
+            "tightness": self.tightness,
+            "dp_epsilon": _finite(self.dp_epsilon),
+            "node": self.worst.node,
+            "states": None if states is None else labels_to_json(states),
+            "output": list(self.worst.output),
+            "belief": self.worst.belief,
+        }
+
     def to_json(self) -> str:
         """Write the report as a document of schema `quiltwork/audit`."""
-        return files.dump(
-            "audit",
-            1,
-            {
-                "claimed": self.claimed,
-                "lower": self.lower,
-                "upper": self.upper,
-                "joint": self.joint,
-                "sound": self.sound,
-                "tightness": self.tightness,
-                "dp_epsilon": self.dp_epsilon,
-                "node": self.worst.node,
-                "states": None if self.worst.states is None else labels_to_json(self.worst.states),
-                "output": list(self.worst.output),
-                "belief": self.worst.belief,
-            },
-        )
+        return files.dump("audit", 1, self.body())
+
+
+def _finite(level: float | None) -> float | None:
+    return None if level is None or not math.isfinite(level) else level
 
 
 def report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quiltwork import files
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import read_beliefs, read_query, read_window
@@ -90,15 +90,10 @@ def audit(
         subject.claimed,
         protected or subject.secrets,
     )
-    document = json.loads(found.to_json()) | {"notes": list(subject.notes)}
-    emit(json.dumps(document, indent=2), _lines(found.explain(), subject.notes))
+    document = files.dump("audit", 1, found.body() | {"notes": list(subject.notes)})
+    emit(document, [*found.explain().splitlines(), *subject.notes])
     if found.sound is False:
         click.get_current_context().exit(1)
-
-
-def _lines(text: str, notes: tuple[str, ...]) -> Iterable[str]:
-    yield from text.splitlines()
-    yield from notes
 
 
 def _noise(
