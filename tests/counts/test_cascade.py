@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
@@ -26,6 +26,7 @@ def generating_function(alpha, z):
     return (1 - alpha) ** 2 / ((1 - alpha * z) * (1 - alpha / z))
 
 
+@settings(max_examples=40)
 @given(st.lists(ALPHAS, min_size=2, max_size=2).map(sorted), st.data())
 def test_a_step_turns_one_noise_into_the_other_exactly(levels, data):
     """Generating functions multiply; equality at more points than their degree is equality."""
@@ -38,6 +39,7 @@ def test_a_step_turns_one_noise_into_the_other_exactly(levels, data):
         assert generating_function(before, z) * step == generating_function(after, z)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 5), st.lists(ALPHAS, min_size=3, max_size=3).map(sorted))
 def test_within_the_range_the_steps_are_remaps_of_g(n, levels):
     first = step_matrix(n, levels[0], levels[1])
@@ -48,6 +50,7 @@ def test_within_the_range_the_steps_are_remaps_of_g(n, levels):
     assert compose(middle, second) == geometric(n, levels[2])
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.lists(ALPHAS, min_size=2, max_size=2).map(sorted))
 def test_colluding_recipients_learn_no_more_than_the_least_private(n, levels):
     """The joint law of both answers, by enumeration, keeps the first level."""

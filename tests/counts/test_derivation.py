@@ -20,6 +20,7 @@ def stochastic(draw, rows, columns):
     return [draw(priors(columns - 1)) for _ in range(rows)]
 
 
+@settings(max_examples=40)
 @given(st.data(), st.integers(1, 5), ALPHAS)
 def test_randomized_remaps_are_recovered(data, n, alpha):
     remap = data.draw(stochastic(n + 1, n + 1))

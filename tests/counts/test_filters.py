@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts.filters import one_sided_moments, posteriors
 from tests.counts.oracle import ALPHAS, priors
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 12).flatmap(priors), ALPHAS, st.integers(0, 5))
 def test_moments_follow_their_definition(prior, alpha, degree):
     exact = [
@@ -24,6 +25,7 @@ def test_moments_follow_their_definition(prior, alpha, degree):
     assert np.allclose(found, np.array(exact, dtype=float), rtol=1e-12, atol=1e-300)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 12).flatmap(priors), ALPHAS, st.data())
 def test_cumulative_posteriors_follow_bayes_rule(prior, alpha, data):
     n = len(prior) - 1

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts import GeometricMechanism
@@ -13,6 +13,7 @@ from quiltwork.errors import InvalidInputError
 from tests.counts.oracle import ALPHAS, geometric, priors
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 8).flatmap(priors), ALPHAS, st.integers(-3, 12))
 def test_one_release_gives_its_posterior(base, alpha, released):
     n = len(base) - 1
@@ -34,6 +35,7 @@ def test_releases_add_up_and_drift_widens():
     assert wider[10] > once[10]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=9), st.floats(0.01, 0.99))
 def test_kernel_sums_follow_their_definition(values, decay):
     exact = [sum(v * decay ** abs(i - j) for i, v in enumerate(values)) for j in range(len(values))]

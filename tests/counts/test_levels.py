@@ -4,7 +4,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts.levels import alpha_for_epsilon, epsilon_for_alpha, read_alpha, read_level
@@ -24,6 +24,7 @@ def reference(epsilon: Fraction) -> Fraction:
     return total
 
 
+@settings(max_examples=40)
 @given(st.fractions(Fraction(1, 10**6), 30, max_denominator=10**6))
 def test_alpha_is_at_least_as_private_as_epsilon_and_hardly_more(epsilon):
     exact = reference(epsilon)
@@ -42,6 +43,7 @@ def test_tiny_epsilons_stay_below_one():
     assert float(epsilon_for_alpha(alpha_for_epsilon(1e-300))) == pytest.approx(1e-300)
 
 
+@settings(max_examples=40)
 @given(st.fractions(Fraction(1, 1000), Fraction(999, 1000), max_denominator=1000))
 def test_epsilon_of_alpha_is_never_below_its_logarithm(alpha):
     epsilon = epsilon_for_alpha(alpha)

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks import lp_vertices
@@ -30,6 +30,7 @@ def test_figure_3_is_the_constraint_matrix_of_figure_2():
     assert draw_constraints(constraint_matrix(floats, 0.5)) == FIGURE_3
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 7), ALPHAS)
 def test_the_geometric_mechanism_is_tight_everywhere(n, alpha):
     states = constraint_matrix(geometric(n, alpha), alpha)
@@ -80,6 +81,7 @@ def test_every_statement_can_fail_or_hold():
     assert "Lemma 5.5" in failed
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 6), ALPHAS, st.data())
 def test_monotone_remaps_of_g_satisfy_all_lemmas_and_are_recovered(n, alpha, data):
     """Deterministic remaps of intervals: Lemma 5.10, and the vertex their constraints determine."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts.levels import alpha_for_epsilon
@@ -19,6 +19,7 @@ def worst_leak(cells, alphas, adjacency):
     return sum(costs[: 2 if adjacency == "replace" else 1])
 
 
+@settings(max_examples=40)
 @given(
     st.integers(1, 5),
     st.fractions(Fraction(1, 10), 3, max_denominator=20),
@@ -32,6 +33,7 @@ def test_the_whole_table_keeps_its_level(cells, epsilon, adjacency):
     assert worst_leak(cells, level.alphas, "replace") <= float(level.dp_epsilon) * (1 + 1e-12)
 
 
+@settings(max_examples=40)
 @given(st.lists(ALPHAS, min_size=1, max_size=5), st.sampled_from(["replace", "add-remove"]))
 def test_levels_of_single_cells_add_up(alphas, adjacency):
     cells = tuple(range(len(alphas)))
@@ -47,6 +49,7 @@ def test_one_epsilon_per_cell():
     assert level.alphas == tuple(alpha_for_epsilon(e) for e in (1, 2, 3))
 
 
+@settings(max_examples=40)
 @given(st.lists(ALPHAS, min_size=1, max_size=4), st.sampled_from([0.5, 0.9, 0.99]))
 def test_the_interval_of_a_sum_is_never_too_short(alphas, confidence):
     """Against the convolution of the noise laws."""

@@ -13,6 +13,7 @@ from quiltwork.errors import InvalidInputError
 from tests.counts.oracle import ALPHAS, geometric, priors
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 6), ALPHAS, st.data())
 def test_g_under_new_names_is_recognised(n, alpha, data):
     order = data.draw(st.permutations(range(n + 1)))
@@ -22,6 +23,7 @@ def test_g_under_new_names_is_recognised(n, alpha, data):
     assert found.loss == found.best
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 6), ALPHAS)
 def test_the_column_weights_prove_the_witness_bound(n, alpha):
     """Σ_i v_i·α^|i−r| = 1 for every r, so no trace exceeds Σ v; G's trace is Σ v."""

@@ -12,7 +12,7 @@ from quiltwork.counts.filters import posteriors
 from tests.counts.oracle import geometric
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(st.integers(10, 25), st.integers(1, 6), st.sampled_from([Fraction(1, 2), Fraction(4, 5)]))
 def test_cutting_costs_no_more_than_the_bound(n, reach, alpha):
     """The remap from cut posteriors against the best one, over the whole matrix in fractions."""

@@ -120,10 +120,16 @@ class Posteriors:
         return np.where(present, self.right.share * np.exp(np.minimum(exponent, 0)), 0.0)
 
 
+def decay_rate(alpha: Fraction) -> float:
+    """Return −ln α, with all digits also where α is nearly 1."""
+    decay = max(float(alpha), _SMALLEST_ALPHA)
+    return -math.log1p(float(alpha - 1)) if decay > 0.5 else -math.log(decay)
+
+
 def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
     """Prepare the posteriors of every answer with moments up to `degree`. O(n·degree)."""
+    rate = decay_rate(alpha)
     decay = max(float(alpha), _SMALLEST_ALPHA)
-    rate = -math.log1p(float(alpha - 1)) if decay > 0.5 else -math.log(decay)
     kept = np.where(prior > _NEGLIGIBLE * prior.max(), prior, 0.0)
     support = np.flatnonzero(kept)
     answers = np.arange(len(prior))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from quiltwork import files
 from quiltwork.counts import centres, windows
 from quiltwork.counts.consumer import Consumer
-from quiltwork.counts.filters import Posteriors, posteriors
+from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.losses import (
     Binary,
@@ -214,16 +214,16 @@ def _choose_callableloss(
 def _windowed(
     by_error: FloatArray, prior: FloatArray, alpha: Fraction
 ) -> tuple[Posteriors, Chosen]:
-    post = posteriors(prior, alpha, 0)
-    n, largest = post.n, float(by_error.max())
+    n, largest = len(prior) - 1, float(by_error.max())
     least = float(by_error[by_error > 0].min(initial=largest))
-    reach = windows.reach_for(post.rate, n, largest / least if least else 1.0)
+    reach = windows.reach_for(decay_rate(alpha), n, largest / least if least else 1.0)
     work = 4.0 * (n + 1) * (reach + 1) * max(1, n.bit_length())
     if work > _LARGEST_WORK:
         raise UnsupportedError(
             f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
             f"about {work / 2e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
         )
+    post = posteriors(prior, alpha, 0)
     window = windows.Window(post, reach)
 
     def cost(answers: IntArray, candidates: IntArray) -> FloatArray:
