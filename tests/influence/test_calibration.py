@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 
@@ -255,3 +257,17 @@ def test_a_calibration_can_be_sent_to_another_process():
     copy = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert copy == found
     assert copy.per_node() == found.per_node()
+
+
+def test_the_exact_path_loads_no_scipy():
+    code = (
+        "import sys, quiltwork as qw\n"
+        "chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])\n"
+        "qw.calibrate(chain, 100, 1, query=qw.queries.histogram())\n"
+        "qw.influence_curve(chain, 100).dp_epsilon(1)\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"scipy", "networkx", "pandas", "matplotlib"} & set(loaded.stdout.split())

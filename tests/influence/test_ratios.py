@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -118,3 +119,13 @@ def test_many_matrices_at_once_give_what_each_gives_alone():
 def test_the_margin_is_at_least_that_of_the_theory():
     """4·b·(k + 2)·2^-53."""
     assert product_margin(10, 3) >= 4 * 10 * 5 * 2.0**-53
+
+
+def test_threads_share_powers_safely():
+    matrix = np.random.default_rng(4).dirichlet(np.ones(6), 6)
+    shared, distances = Powers(matrix), [np.array([d, 2 * d, 1000 + d]) for d in range(1, 60)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(shared.forward, distances))
+    alone = Powers(matrix)
+    for found, at in zip(together, distances, strict=True):
+        assert (found == alone.forward(at)).all()

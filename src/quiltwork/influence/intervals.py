@@ -13,11 +13,12 @@ Theorem: docs/theory/influence-curve.md
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.influence.families import TO_END, IntervalFamily, pairwise_most
 from quiltwork.influence.protocol import FloatArray, IntArray
@@ -173,33 +174,57 @@ def _best_two_sided(
     best = None
     while len(cells):
         cells, least_cost = _two_sides_needed(family, node, cost, _split_rectangles(cells))
-        open_cells = price(least_cost, np.zeros(len(cells))) < limit
-        cells, least_cost = cells[open_cells], least_cost[open_cells]
+        kept = price(least_cost, np.zeros(len(cells))) < limit
+        cells, least_cost = cells[kept], least_cost[kept]
+        sums = _Sums.at_far_corners(family, cells)
+        kept = price(least_cost, sums.most(champions)) < limit
+        cells, least_cost, sums = cells[kept], least_cost[kept], sums.where(kept)
         if not len(cells):
             break
-        lefts, of_left = np.unique(cells[:, 1], return_inverse=True)
-        rights, of_right = np.unique(cells[:, 3], return_inverse=True)
-        left, right = family.left_rows.take(lefts), family.right_rows.take(rights)
-        if champions:
-            at_least = pairwise_most(left[:, champions], right[:, champions], of_left, of_right)
-            open_cells = price(least_cost, at_least) < limit
-            cells, least_cost = cells[open_cells], least_cost[open_cells]
-            of_left, of_right = of_left[open_cells], of_right[open_cells]
-            if not len(cells):
-                break
         a0, a1, b0, b1 = cells.T
-        influence = pairwise_most(left, right, of_left, of_right)
+        influence = sums.most()
         reached = price(cost(*family.span(node, a1 - 1, b1 - 1)), influence)
         index = int(np.argmin(reached))
         if reached[index] < limit:
             limit = float(reached[index])
             best = Sides(limit, int(a1[index]) - 1, int(b1[index]) - 1, float(influence[index]))
-        for cell in {index, int(np.argmax(influence))}:
-            champion = int(np.argmax(left[of_left[cell]] + right[of_right[cell]]))
-            if champion not in champions and len(champions) < _MOST_CHAMPIONS:
-                champions.append(champion)
+        champions = sums.champions(champions, (index, int(np.argmax(influence))))
         cells = cells[(price(least_cost, influence) < limit) & ((a0 < a1) | (b0 < b1))]
     return best
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Left row plus right row for each of some pairs of distances, added up when asked for."""
+
+    left: FloatArray
+    right: FloatArray
+    of_left: IntArray
+    of_right: IntArray
+
+    @classmethod
+    def at_far_corners(cls, family: IntervalFamily, cells: IntArray) -> _Sums:
+        lefts, of_left = np.unique(cells[:, 1], return_inverse=True)
+        rights, of_right = np.unique(cells[:, 3], return_inverse=True)
+        return cls(family.left_rows.take(lefts), family.right_rows.take(rights), of_left, of_right)
+
+    def where(self, kept: NDArray[np.bool_]) -> _Sums:
+        return _Sums(self.left, self.right, self.of_left[kept], self.of_right[kept])
+
+    def most(self, columns: list[int] | None = None) -> FloatArray:
+        """The largest entry of each sum, or a lower bound from some columns."""
+        left, right = self.left, self.right
+        if columns is not None:
+            left, right = left[:, columns], right[:, columns]
+        return pairwise_most(left, right, self.of_left, self.of_right)
+
+    def champions(self, known: list[int], cells: Iterable[int]) -> list[int]:
+        """Add the columns that are largest in these sums, as long as there are few."""
+        found = dict.fromkeys(known)
+        for cell in cells:
+            total = self.left[self.of_left[cell]] + self.right[self.of_right[cell]]
+            found[int(np.argmax(total))] = None
+        return list(found)[:_MOST_CHAMPIONS]
 
 
 def _two_sides_needed(

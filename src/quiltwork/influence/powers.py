@@ -8,6 +8,7 @@ O(k³ log d) for a distance, whatever the others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,7 +25,7 @@ Power = tuple[FloatArray, BoolArray | None]
 
 
 class Powers:
-    """Log-ratios of P^d for any d; what was computed is kept, up to 256 MB."""
+    """Log-ratios of P^d for any d; what was computed is kept, up to 256 MB. Safe in threads."""
 
     def __init__(self, transition: FloatArray) -> None:
         self.size = len(transition)
@@ -32,6 +33,7 @@ class Powers:
         possible = transition > 0
         self._squares: list[Power] = [(transition, None if possible.all() else possible)]
         self._kept: dict[tuple[int, bytes], FloatArray] = {}
+        self._lock = Lock()
 
     def forward(self, distances: IntArray) -> FloatArray:
         """Return R_d for each distance, rounded up; exactly 0 between equal rows of P."""
@@ -59,21 +61,20 @@ class Powers:
         kind: bytes,
         ratios: Callable[[FloatArray, BoolArray | None, IntArray], FloatArray],
     ) -> FloatArray:
-        wanted = distances.tolist()
-        missing = sorted({d for d in wanted if (d, kind) not in self._kept})
-        if (len(self._kept) + len(missing)) * self.size**2 > _KEPT_ENTRIES:
-            self._kept.clear()
-            missing = sorted(set(wanted))
-        step = max(1, _BATCH_ENTRIES // self.size**2)
-        for first in range(0, len(missing), step):
-            batch = missing[first : first + step]
-            values, positive = self._stacked(batch)
-            steps = np.array(batch)[:, np.newaxis, np.newaxis]
-            found = ratios(values, positive, steps)
-            self._kept.update(((d, kind), found[i]) for i, d in enumerate(batch))
-        if not wanted:
+        if not len(distances):
             return np.empty((0, self.size, self.size))
-        return np.stack([self._kept[d, kind] for d in wanted])
+        with self._lock:
+            missing = sorted({d for d in distances.tolist() if (d, kind) not in self._kept})
+            if (len(self._kept) + len(missing)) * self.size**2 > _KEPT_ENTRIES:
+                self._kept.clear()
+                missing = sorted(set(distances.tolist()))
+            step = max(1, _BATCH_ENTRIES // self.size**2)
+            for first in range(0, len(missing), step):
+                batch = missing[first : first + step]
+                steps = np.array(batch)[:, np.newaxis, np.newaxis]
+                found = ratios(*self._stacked(batch), steps)
+                self._kept.update(((d, kind), found[i]) for i, d in enumerate(batch))
+            return np.stack([self._kept[d, kind] for d in distances.tolist()])
 
     def _stacked(self, distances: list[int]) -> Power:
         powers = [self._power(d) for d in distances]
