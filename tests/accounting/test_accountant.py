@@ -65,7 +65,7 @@ def test_a_refused_release_leaves_no_trace(name):
     st.integers(1, 25),
     st.integers(0, 24),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_what_is_calibrated_to_what_remains_fits_and_little_more_does_not(
     name, records, start, more
 ):
@@ -112,7 +112,7 @@ def test_a_release_made_for_the_whole_budget_fits_it(name, epsilon):
 @given(
     st.sampled_from(["coin", "chain", "any"]), spendings(length=20, most=3), st.floats(0.01, 0.5)
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_as_many_more_fit_as_it_says(name, records, level):
     spending = Spending.dp(level, 4, 17)
     before = Accountant(BELIEFS[name], 20)
@@ -123,6 +123,25 @@ def test_as_many_more_fit_as_it_says(name, records, level):
     account.add_all([spending] * number)
     assert not account.fits(spending)
     assert account.how_many_more(spending) == 0
+
+
+@pytest.mark.parametrize("query", [qw.queries.histogram(), qw.queries.transitions().on(5, 40)])
+def test_the_smallest_scale_fits_and_less_does_not(query):
+    account = Accountant(CHAIN, 50, budget=1)
+    account.spend(0.02, 1, 25)
+    scale = account.smallest_scale(query)
+    assert account.fits(Spending.of_query(query, scale, 50))
+    assert not account.fits(Spending.of_query(query, scale * 0.9999, 50))
+    full = Accountant(COIN, 50, budget=1)
+    full.spend(1)
+    with pytest.raises(BudgetExceeded, match="nothing is left"):
+        full.smallest_scale(query)
+
+
+def test_an_account_shows_itself_briefly():
+    account = Accountant(CHAIN, 50, budget=1)
+    account.spend(0.01)
+    assert repr(account) == "Accountant(50 time points, 1 releases, budget=1)"
 
 
 def test_a_preview_costs_nothing_and_tells_the_truth():
@@ -154,7 +173,7 @@ def test_points_outside_every_window_count():
 
 
 @given(st.sampled_from(["chain", "box", "any"]), spendings(length=25, most=4), st.integers(0, 60))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_growing_never_raises_the_cost(name, records, more):
     account = Accountant(BELIEFS[name], 25)
     account.add_all(records)

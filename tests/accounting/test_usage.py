@@ -39,6 +39,7 @@ def used(records) -> Usage:
 
 
 @given(spendings(), st.integers(1, LENGTH), st.integers(1, LENGTH))
+@settings(max_examples=50)
 def test_charges_are_the_sum_over_releases(records, a, b):
     usage = used(records)
     low, high = min(a, b), max(a, b)
@@ -55,6 +56,7 @@ def test_charges_are_the_sum_over_releases(records, a, b):
 
 
 @given(spendings(), spendings(), st.floats(1e-6, 50))
+@settings(max_examples=50)
 def test_a_scaled_usage_charges_in_proportion(some, others, factor):
     exact = Fraction(str(factor))
     combined = used(some).combined(used(others), exact)

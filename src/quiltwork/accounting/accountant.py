@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.accounting import rules
 from quiltwork.accounting.account import Account
 from quiltwork.accounting.joint import Quilts
-from quiltwork.accounting.limits import largest_level, largest_number
+from quiltwork.accounting.limits import largest_level, largest_number, scale_for
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_down, float_up, integer, positive_fraction
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import outlooks
+from quiltwork.queries import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -238,6 +239,21 @@ class Accountant:
         self.after(*spendings)
         return Account.empty(self._account.joint.quilts).plus(spendings)
 
+    def smallest_scale(self, query: Query) -> float:
+        """Return the smallest noise scale with which a query on its window still fits.
+
+        In integers of the query, per range hi − lo for sums and means. 0.0 if the beliefs leave
+        nothing to protect there.
+
+        Raises:
+            BudgetExceeded: if no noise is enough.
+            UnsupportedError: without a budget, or if nothing may follow.
+        """
+        factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
+        if factor == 0:
+            raise rules.nothing_left(self.epsilon(), float_up(self._need_budget()))
+        return 0.0 if math.isinf(factor) else scale_for(factor)
+
     def how_many_more(self, release: Released | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
 
@@ -310,6 +326,12 @@ class Accountant:
         from quiltwork.accounting.explain import explain
 
         return explain(self._account, self._outlooks)
+
+    def __repr__(self) -> str:
+        """Name what is kept, without computing the total."""
+        count = self._account.count
+        limit = "no budget" if self._budget is None else f"budget={float(self._budget):.6g}"
+        return f"Accountant({self.length} time points, {count} releases, {limit})"
 
     def to_body(self) -> dict[str, Any]:
         """Write the account as JSON values; `from_body` computes its total again."""

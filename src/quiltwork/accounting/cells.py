@@ -71,7 +71,7 @@ class Cells:
         """Replace the cell's family by sharper ones, if it has any."""
         number = int(self.table[cell])
         sharper = self.tables[number].refined()
-        if not sharper:
+        if sharper is None:
             return False
         self.tables[number : number + 1] = sharper
         self.version += 1

@@ -1,10 +1,12 @@
-"""The largest request that still fits: of a level, and of a number of repetitions."""
+"""The largest request that still fits: a level, a number of repetitions, the noise of a query."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from fractions import Fraction
+
+from quiltwork.exact import float_up, to_fraction
 
 _CLOSE = 2.0**-50
 _TINY = 2.0**-100
@@ -65,3 +67,10 @@ def largest_number(fits: Callable[[int], bool], most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def scale_for(factor: float, weight: Fraction = Fraction(1)) -> float:
+    """The least float that, read as a decimal, is a noise scale of at least 1/(factor·weight)."""
+    wanted = 1 / (to_fraction(factor, "factor") * weight)
+    scale = float_up(wanted)
+    return scale if to_fraction(scale, "scale") >= wanted else math.nextafter(scale, math.inf)

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING
 
 from quiltwork.accounting.accountant import Accountant
 from quiltwork.accounting.errors import expected_error, signal_range
+from quiltwork.accounting.limits import scale_for
+from quiltwork.accounting.rules import nothing_left
 from quiltwork.accounting.schedule import Planned, as_planned
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.theorems import singles
 from quiltwork.beliefs import Belief
-from quiltwork.errors import BudgetExceeded, UnsupportedError
-from quiltwork.exact import Number, float_up, to_fraction
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, float_up
 from quiltwork.influence import calibrate
 from quiltwork.queries import Query
 
@@ -148,7 +150,7 @@ def plan(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
     )
     _check(factor, account)
-    scales = [_scale(factor, one.weight) for one in planned]
+    scales = [scale_for(factor, one.weight) for one in planned]
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
@@ -160,19 +162,9 @@ def plan(
     return ReleasePlan(items, account.budget or Fraction(0), account.cost_after(*spendings))
 
 
-def _scale(factor: float, weight: Fraction) -> float:
-    """The least float that, read as a decimal, is a scale that charges at most `factor`."""
-    wanted = 1 / (to_fraction(factor, "factor") * weight)
-    scale = float_up(wanted)
-    return scale if to_fraction(scale, "scale") >= wanted else math.nextafter(scale, math.inf)
-
-
 def _check(factor: float, account: Accountant) -> None:
     if factor == 0:
-        raise BudgetExceeded(
-            f"What was released before costs {account.epsilon():.9g}, and the budget is "
-            f"{float(account.budget or 0):.9g}: nothing is left to plan with."
-        )
+        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
     if math.isinf(factor):
         raise UnsupportedError(
             "Under these beliefs the queries have nothing to hide, so no noise is needed and "

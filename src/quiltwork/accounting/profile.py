@@ -88,8 +88,8 @@ def leakage_profile(account: Account) -> LeakageProfile:
 
 def _sharpened(table: QuiltTable) -> list[QuiltTable]:
     """Few nodes that stand for each other are looked at one by one."""
-    parts = table.refined() if len(table.nodes) <= _FEW else []
-    return [sharp for part in parts for sharp in _sharpened(part)] or [table]
+    parts = table.refined() if len(table.nodes) <= _FEW else None
+    return [table] if parts is None else [sharp for part in parts for sharp in _sharpened(part)]
 
 
 def _of_stretch(

@@ -84,14 +84,15 @@ class QuiltTable:
         """How far a quilt can be from its node."""
         return max(len(self.family.left_rows), len(self.family.right_rows))
 
-    def refined(self) -> list[QuiltTable]:
-        """Tables with lower influences for the same nodes; none if there are none.
+    def refined(self) -> list[QuiltTable] | None:
+        """Tables with lower influences for the same nodes, or None if there are none.
 
         A family of nodes with one possible state has nothing to protect and is left out.
         """
-        sharper = list(self.family.refined())
+        sharper = list(self.family.refined()) if self.nodes else []
         tables = [QuiltTable.of(f) for f in sharper if isinstance(f, IntervalFamily)]
-        return [t.within(self.nodes[0], self.nodes[-1]) for t in tables]
+        kept = [table.within(self.nodes[0], self.nodes[-1]) for table in tables]
+        return [table for table in kept if table.nodes] if sharper else None
 
     def _usable(self, view: View, far: bool) -> IntArray:
         """The quilts tried whose nearby sets lie within the view, or all with `far`."""

@@ -71,3 +71,11 @@ def exceeded(now: float, after: float, budget: float, left: float) -> BudgetExce
         f"{budget:.12g}; {left:.12g} is left. Nothing was recorded. Ask for more noise or a "
         "shorter window: largest_next() says what fits."
     )
+
+
+def nothing_left(now: float, budget: float) -> BudgetExceeded:
+    """The refusal of anything more, whatever its noise."""
+    return BudgetExceeded(
+        f"What was released before costs {now:.12g}, and the budget is {budget:.12g}: nothing is "
+        "left, whatever the noise."
+    )

@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.exact import float_up
 from quiltwork.report.charts import LineChart, Series
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
@@ -183,6 +185,7 @@ def real_home() -> MarkovChain | None:
 def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     """Account for a year of releases."""
     from quiltwork.accounting import Accountant, Spending
+    from quiltwork.accounting.theorems import singles
 
     length = 365 * DAY
     spendings = [Spending.of_query(one.query, SCALE, length) for one in year]
@@ -191,8 +194,7 @@ def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     account.add_all(spendings)
     joint = account.epsilon()
     seconds = time.perf_counter() - started
-    bounds = {bound.theorem: bound.epsilon for bound in account.explain().bounds}
-    linear = bounds["Theorem 3.7 (sum)"] or math.inf
+    linear = float_up(sum(singles(spendings, account.outlooks), Fraction(0)))
     return Home(name, joint, linear, 3 * 2 / SCALE, seconds)
 
 
