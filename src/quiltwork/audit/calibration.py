@@ -60,24 +60,28 @@ def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale
 class Search:
     """The least noise for one statistic under one belief; nodes that pass are dropped for good."""
 
-    def __init__(self, laws: Laws, epsilon: float) -> None:
+    def __init__(self, laws: Laws, epsilon: float, logs: bool = False) -> None:
         """Start with the laws of all uncertain nodes."""
         self.laws, self.epsilon = laws, epsilon
-        self.blocks: list[Block] = list(laws.blocks(logs=not laws.in_floats))
+        self.blocks: list[Block] = list(laws.blocks(logs=logs or not laws.in_floats))
         self.node: int | None = None
 
     def least(self, low: float) -> float:
         """Return the least scale at or above `low` that fits all nodes, rounded up.
 
         The node that leaks most is bisected alone, then all are tried with its scale, until none
-        fails; mostly two or three rounds.
+        fails; mostly two or three rounds. Blocks differ in their rounding margins, so each round
+        also adds a step, which doubles: there are never more than some forty.
         """
+        step = 0.0
         enough = surely_enough(self.laws.statistic, self.epsilon)
         worst = self._failing(low) if low > 0 else self._worst(self._levels(max(enough, low)))
         while worst is not None:
             self.node = worst
-            alone = Bracket(replace(self.laws, nodes=range(worst, worst + 1)), self.epsilon)
-            low = alone.least(low, max(enough, 2 * low))
+            one = replace(self.laws, nodes=range(worst, worst + 1))
+            alone = Bracket(one, self.epsilon, logs=bool(self.blocks) and self.blocks[0].logs)
+            low = max(alone.least(low, max(enough, 2 * low)), low * (1 + step))
+            step = max(2 * step, 2.0**-_HALVINGS)
             worst = self._failing(low)
         return low
 
