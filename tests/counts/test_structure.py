@@ -11,7 +11,7 @@ from evidence.checks import lp_vertices
 from quiltwork.counts import GeometricMechanism, constraint_matrix, structure_report
 from quiltwork.counts.exact_matrix import compose, deterministic
 from quiltwork.counts.examples import figure_2, footnote_4
-from quiltwork.counts.structure import draw_constraints
+from quiltwork.counts.structure import STATEMENTS, draw_constraints
 from quiltwork.counts.vertices import solve_exactly, vertex_of
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from tests.counts.oracle import ALPHAS, geometric
@@ -100,6 +100,28 @@ def test_monotone_remaps_of_g_satisfy_all_lemmas_and_are_recovered(n, alpha, dat
         wanted = ["up"] * start + ["slack"] * (size - 1)
         assert column == wanted + ["down"] * (n - len(wanted))
         start += size
+
+
+SIGNS = {"↓": "down", "↑": "up", "S": "slack", "Z": "zero"}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("Lemma 5.4", ["↓ ↓ Z", "↓ ↑ Z"]),
+        ("Lemma 5.5", ["↓ S S", "↓ ↓ ↑"]),
+        ("Lemma 5.6", ["↓ ↑ ↑", "↓ ↑ ↑"]),
+        ("Corollary 5.7", ["↓ Z ↑", "↓ Z ↑"]),
+        ("Lemma 5.8", ["S ↑ ↑", "↓ ↓ ↑"]),
+        ("Lemma 5.9", ["↓ ↓ ↑", "↓ ↓ ↑"]),
+        ("Lemma 5.10", ["↓ ↑ ↑", "S ↓ ↑"]),
+    ],
+)
+def test_each_statement_refuses_states_that_break_it(name, rows):
+    """States made by hand: some statements hold for every mechanism and can fail only so."""
+    states = np.array([[SIGNS[sign] for sign in row.split()] for row in rows], dtype=object)
+    assert STATEMENTS[name](states, Fraction(1, 2))
+    assert not STATEMENTS[name](constraint_matrix(figure_2(), 0.5), Fraction(1, 2))
 
 
 @pytest.mark.parametrize("alpha", [0, 1])

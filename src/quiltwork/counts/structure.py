@@ -119,7 +119,7 @@ def structure_report(
     """
     states = constraint_matrix(matrix, alpha, tolerance)
     passed: list[str] = []
-    for name, check in _CHECKS.items():
+    for name, check in STATEMENTS.items():
         detail = check(states, read_alpha(alpha))
         if detail:
             return StructureReport(states, tuple(passed), name, detail)
@@ -202,7 +202,7 @@ def _lemma_5_10(states: States, alpha: Fraction) -> str:
     return ""
 
 
-_CHECKS: dict[str, Callable[[States, Fraction], str]] = {
+STATEMENTS: dict[str, Callable[[States, Fraction], str]] = {
     "Observation 5.3": _is_vertex,
     "Lemma 5.4": _lemma_5_4,
     "Lemma 5.5": _lemma_5_5,
@@ -212,3 +212,4 @@ _CHECKS: dict[str, Callable[[States, Fraction], str]] = {
     "Lemma 5.9": _lemma_5_9,
     "Lemma 5.10": _lemma_5_10,
 }
+"""Each statement as a function of the states: where it fails, or "" if it holds."""
