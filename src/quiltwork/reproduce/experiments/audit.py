@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Estimate, IntervalChart, LineChart, Series
 from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -105,9 +106,7 @@ def count_frontier(progress: Progress, length: int) -> Result:
         ),
     )
     header, table = found.table()
-    cells = tuple(
-        tuple(str(cell) if isinstance(cell, bool) else cell for cell in row) for row in table
-    )
+    cells = tuple(tuple(_cell(cell) for cell in row) for row in table)
     return Result(
         "All rows but entry DP have the same proven level. Remaps use the chain's own "
         "distribution of counts as the prior. The optimal mechanisms trust the chain completely: "
@@ -116,6 +115,13 @@ def count_frontier(progress: Progress, length: int) -> Result:
         (Figure("count-frontier", chart),),
         (Sheet("count-frontier", header, cells),),
     )
+
+
+def _cell(value: Value | bool) -> Value:
+    """Say yes, no and none in words; the files have no infinities."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if isinstance(value, float) and math.isinf(value) else value
 
 
 @experiment(
@@ -190,14 +196,11 @@ def activity_windows(progress: Progress, length: int) -> Result:
             by_quilts = calibrate(chain, length, 1, "exact", count).scale
             least = calibrate(chain, length, 1, "optimal-scale", count).scale
             true = audit.leakage(chain, length, [(count, by_quilts)])
-            rows.append(
-                Row(
-                    f"person {one}, minutes in state {state}: exact calibration",
-                    least,
-                    unit="noise scale",
-                    note=f"exact quilts need {by_quilts:.4g} and really leak {true:.3g}",
-                )
-            )
+            name = f"person {one}, minutes in state {state}"
+            rows += [
+                Row(f"{name}: scale, exact quilts", by_quilts, note=f"really leaks {true:.3g}"),
+                Row(f"{name}: scale, exact calibration", least),
+            ]
         progress(done, len(people))
     return Result(
         f"Counts of minutes per activity level in windows of {length} minutes at ε = 1, under "
