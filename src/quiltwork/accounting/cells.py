@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.accounting.quilts import QuiltTable
 from quiltwork.accounting.view import IntArray
@@ -19,8 +21,8 @@ _MOST_CELLS = 1 << 14
 class Cells:
     """All nodes first..last in cells; cell c holds nodes first[c]..last[c] of table[c].
 
-    `refine` replaces a table by sharper ones and raises `version`, upon which everything that was
-    kept per cell is void.
+    `refine` replaces the cells of a table by those of sharper ones and notes it in `splices`:
+    from cell `first` on, `old` cells became `new` ones.
     """
 
     tables: list[QuiltTable]
@@ -28,7 +30,7 @@ class Cells:
     first: IntArray = field(init=False)
     last: IntArray = field(init=False)
     reach: IntArray = field(init=False)
-    version: int = 0
+    splices: list[Splice] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         rows = [
@@ -73,10 +75,26 @@ class Cells:
         sharper = self.tables[number].refined()
         if sharper is None:
             return False
+        first, before = int(np.searchsorted(self.table, number)), len(self)
+        old = int((self.table == number).sum())
         self.tables[number : number + 1] = sharper
-        self.version += 1
         self.__post_init__()
+        self.splices.append(Splice(first, old, len(self) - before + old))
         return True
+
+
+@dataclass(frozen=True)
+class Splice:
+    """From cell `first` on, `old` cells were replaced by `new` ones."""
+
+    first: int
+    old: int
+    new: int
+
+    def apply(self, kept: NDArray[Any], fresh: float) -> NDArray[Any]:
+        """What was kept per cell, with `fresh` for the new ones."""
+        added = np.full(self.new, fresh, dtype=kept.dtype)
+        return np.concatenate((kept[: self.first], added, kept[self.first + self.old :]))
 
 
 def _stretches(nodes: range) -> Iterator[range]:

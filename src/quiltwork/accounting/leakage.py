@@ -46,20 +46,26 @@ class Leakage:
     alike: dict[tuple[int, ...], tuple[float, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._forget()
-
-    def _forget(self) -> None:
         count = len(self.cells)
-        self.version = self.cells.version
+        self.spliced = len(self.cells.splices)
         self.upper, self.size = np.full(count, np.inf), np.zeros(count, dtype=np.int64)
         self.tried, self.node = np.full(count, _NEVER), self.cells.first.copy()
         self.far, self.alike = {}, {}
 
+    def _catch_up(self) -> None:
+        """Follow the cells where families were refined meanwhile."""
+        for splice in self.cells.splices[self.spliced :]:
+            self.upper = splice.apply(self.upper, np.inf)
+            self.size = splice.apply(self.size, 0)
+            self.tried = splice.apply(self.tried, _NEVER)
+            self.node = splice.apply(self.node, 0)
+            self.far, self.alike = {}, {}
+        self.spliced = len(self.cells.splices)
+
     def plus(self, spending: Spending) -> Leakage:
         """Add a release. O(cells it touches) beside some copying."""
+        self._catch_up()
         after = Leakage(self.cells, self.usage.plus(spending))
-        if self.version != self.cells.version:
-            return after
         after.upper, after.size = self.upper.copy(), self.size.copy()
         after.tried, after.node = self.tried.copy(), self.node.copy()
         cells = self.cells.touched(spending.start, spending.stop)
@@ -96,8 +102,7 @@ class Leakage:
 
     def _keys(self) -> FloatArray:
         """An upper bound for every cell: the group bound holds everywhere."""
-        if self.version != self.cells.version:
-            self._forget()
+        self._catch_up()
         keys = self.upper.copy()
         for cell, bound in self.far.items():
             keys[cell] = bound
@@ -107,7 +112,7 @@ class Leakage:
         """The cell with the largest bound, once no quilt lowers it; None if all are ≤ enough."""
         while True:
             keys = self._keys()
-            if not len(keys) or keys.max() <= enough:
+            if not len(keys) or keys.max() <= enough or not self.usage.everything:
                 return None
             cell = int(keys.argmax())
             table = self.cells.table_of(cell)
@@ -116,10 +121,11 @@ class Leakage:
                 continue
             view = self._view(cell)
             value, quilt = best_quilt(view, int(self.node[cell]))
-            if value + 3 * view.error < keys[cell]:
+            if view.raised(np.array(value), True, 3) < keys[cell]:
                 if not view.sees(quilt.left, quilt.right):
                     self.far[cell] = np.inf
                 table.tried.learn(quilt)
+                self.tried[cell] = _NEVER
             elif not self.cells.refine(cell):
                 return cell, quilt
 
@@ -146,7 +152,7 @@ class Leakage:
         nodes = view.representatives(self.cells.nodes(cell), every=far)
         values, choice = table.bounds(view, nodes, far)
         worst = int(values.argmax())
-        bound = float(values[worst]) + (view.error if far else view.near_error)
+        bound = float(view.raised(values[worst], far))
         self.node[cell], self.tried[cell] = nodes[worst], len(table.tried)
         if far:
             self.far[cell] = bound
@@ -164,7 +170,8 @@ class Leakage:
         view, group = self._view(cell), self.usage.total
         chosen = (np.array([x]) for x in (quilt.left, quilt.right, quilt.influence))
         (confirmed,) = view.fractions(self.node[cell : cell + 1], *chosen)
-        threshold = max(0.0, float_down(min(confirmed, group)) - 4 * view.error)
+        least = float_down(min(confirmed, group))
+        threshold = max(0.0, 2 * least - float(view.raised(np.array(least), True, 4)))
         total, done = Fraction(threshold), set[tuple[int, ...]]()
         for other in np.flatnonzero(self._keys() > threshold).tolist():
             kind = None if other in self.far else self._kind(other)
@@ -183,5 +190,4 @@ class Leakage:
         values, choice = table.bounds(view, nodes, far)
         if (values[choice < 0] > threshold).any():
             return self.usage.total
-        error = view.error if far else view.near_error
-        return table.largest(view, nodes[values + error > threshold], far)
+        return table.largest(view, nodes[view.raised(values, far) > threshold], far)

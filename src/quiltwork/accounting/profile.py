@@ -102,8 +102,8 @@ def _of_stretch(
     near = _least(view, some, two_sided)
     bounds = near[np.searchsorted(some, nodes, side="right") - 1]
     tried, _ = table.bounds(view, nodes, far=True)
-    far = _least(view, nodes, one_sided)
-    return nodes, np.minimum(np.minimum(bounds, tried), far) + view.error
+    ends = _least(view, nodes, one_sided)
+    return nodes, view.raised(np.minimum(np.minimum(bounds, tried), ends), far=True)
 
 
 def _least(view: View, nodes: IntArray, sides: Sides) -> FloatArray:

@@ -58,8 +58,9 @@ class Tried:
 
     def learn(self, quilt: Quilt) -> None:
         """Try this quilt everywhere from now on."""
-        self._quilts.append(quilt)
-        self._pack()
+        if quilt not in self._quilts:
+            self._quilts.append(quilt)
+            self._pack()
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +129,7 @@ class QuiltTable:
             return Fraction(0)
         least: dict[int, Fraction] = {}
         found = view.bounds(nodes[:, np.newaxis], *self.tried.some(kept))
-        margin = 2 * (view.error if far else view.near_error)
-        rows, columns = np.nonzero(found <= found.min(axis=1, keepdims=True) + margin)
+        rows, columns = np.nonzero(found <= view.raised(found.min(axis=1), far, 2)[:, np.newaxis])
         bounds = view.fractions(nodes[rows], *self.tried.some(kept[columns]))
         for row, bound in zip(rows.tolist(), bounds, strict=True):
             least[row] = min(least.get(row, bound), bound)

@@ -20,7 +20,7 @@ from quiltwork.influence.families import TO_END, IntervalFamily
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_ROUNDING = 2.0**-48
+_ROUNDING = 2.0**-49
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +79,16 @@ class View:
             return 0
         return self.usage.upto(self.family.length) - self.usage.upto(self.charges.last)
 
-    @cached_property
-    def near_error(self) -> float:
-        """By how much a bound computed in floats may be off, for quilts within the view."""
-        upto, before = self._floats
-        return _ROUNDING * float(upto[-1] + before[-1])
+    def raised(self, values: FloatArray, far: bool, times: int = 1) -> FloatArray:
+        """Bounds computed in floats, raised by `times` what they may be off.
 
-    @cached_property
-    def error(self) -> float:
-        """The same for all quilts."""
-        far = (self._before_view + self._after_view) / self.charges.denominator
-        return self.near_error + _ROUNDING * far
+        With `far`, for quilts that reach beyond the view too.
+        """
+        upto, before = self._floats
+        charges = float(upto[-1] + before[-1])
+        if far:
+            charges += (self._before_view + self._after_view) / self.charges.denominator
+        return np.asarray(values + times * _ROUNDING * (charges + np.abs(values)))
 
     def bounds(
         self, nodes: IntArray, left: IntArray, right: IntArray, influence: FloatArray
