@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -136,6 +137,16 @@ def test_a_sum_of_coarse_values_costs_no_more_than_a_count():
     steps = fine.subdivision
     found = audit.leakage(chain, 50, [(fine, 3 * steps)])
     assert found == pytest.approx(audit.leakage(CHAIN, 50, [(queries.count(1), 3)]), abs=1e-9)
+
+
+def test_values_far_apart_are_followed_sparsely():
+    chain = qw.MarkovChain(np.full((3, 3), 1 / 3), states=[0, 1, 1000])
+    query = type(queries.sum(0, 1000))(lo=0, hi=1000, bits=0).refined(Fraction(1, 2), 6)
+    paths = enumerated.all_paths(chain, 6)
+    answer = enumerated.answers(query, chain.states, paths[0])
+    scale = query.subdivision // 3
+    truth = enumerated.additive_leakage(paths, answer, [scale], range(1, 7))
+    assert audit.leakage(chain, 6, [(query, scale)]) == pytest.approx(truth, abs=1e-9)
 
 
 @pytest.mark.parametrize(

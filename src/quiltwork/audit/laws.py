@@ -30,6 +30,7 @@ Weights: TypeAlias = NDArray[Any]
 
 MOST_NUMBERS = 1 << 26
 _DENSE_FROM = 64
+_MOST_PRODUCTS = 10**9
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,16 +176,28 @@ def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
 
 
 def convolve(one: Weights, other: Weights, cells: int) -> Weights:
-    """The law of a sum of independent codes; sparse ones are multiplied entry by entry."""
+    """The law of a sum of independent codes; sparse ones are multiplied entry by entry.
+
+    Raises:
+        UnsupportedError: if it would take minutes for a single node.
+    """
     left, right = np.flatnonzero(one), np.flatnonzero(other)
     law = np.zeros(cells, dtype=one.dtype)
     if len(left) == 0 or len(right) == 0:
         return law
-    dense = len(one) * len(other) < _DENSE_FROM * len(left) * len(right)
-    if dense or one.dtype == object:
+    dense, sparse = len(one) * len(other), len(left) * len(right)
+    if min(dense, sparse) > _MOST_PRODUCTS:
+        raise UnsupportedError(
+            f"The statistic takes about {max(len(left), len(right)):,} different values on one "
+            "side of a time point, too many to combine exactly; ask about a shorter series or "
+            "values on a coarser grid."
+        )
+    if dense < _DENSE_FROM * sparse:
         found = np.convolve(one[: left[-1] + 1], other[: right[-1] + 1])
         law[: len(found)] = found
         return law
-    codes = np.add.outer(left, right).ravel()
-    products = np.multiply.outer(one[left], other[right]).ravel()
-    return np.bincount(codes, products, minlength=cells)
+    if len(left) > len(right):
+        one, other, left, right = other, one, right, left
+    for code in left:
+        law[code + right] += one[code] * other[right]
+    return law

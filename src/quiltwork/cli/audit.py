@@ -132,7 +132,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
     if released.subjects > 1:
         notes.append(
             f"Note: {released.subjects} independent subjects were pooled; this is the level of "
-            "the longest alone, and the others can only lower it."
+            "the longest, audited alone. Pooling can only lower it; a shorter subject may have "
+            "another level."
         )
     pairs = [(released.query, released.noise_scale)]
     claimed, secrets = released.exact_epsilon, released.secrets
