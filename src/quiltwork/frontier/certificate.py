@@ -9,6 +9,7 @@ Theorem: optimal-mechanism
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,6 @@ from quiltwork.audit.laws import Weights, integer_laws
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import NotPrivateError
-from quiltwork.exact import float_up
 from quiltwork.frontier.tables import statistic_of
 from quiltwork.noise.enclosure import exp_minus
 from quiltwork.queries import Query
@@ -27,6 +27,7 @@ from quiltwork.queries import Query
 _TABLE_BITS = 60
 _LAW_BITS = 256
 _LEVEL_BITS = 128
+_SHARE_BITS = 80
 _ATTEMPTS = 60
 
 
@@ -154,7 +155,6 @@ def _room(epsilon: Fraction, cap: Fraction | None) -> Fraction:
     return min(exponential_down(level) for level in levels) - 1
 
 
-def _round_up(value: Fraction) -> Fraction:
-    return Fraction(float_up(value * (1 + Fraction(1, 1 << 20)))).limit_denominator(
-        1 << 80
-    ) + Fraction(1, 1 << 80)
+def _round_up(share: Fraction) -> Fraction:
+    """A multiple of 2^-80 above the share, so that the table's denominator stays small."""
+    return Fraction(math.ceil(share * (1 << _SHARE_BITS)) + 1, 1 << _SHARE_BITS)
