@@ -278,9 +278,18 @@ def test_what_needs_no_protection_costs_nothing():
     assert account.how_many_more(Spending.dp(1, 1, 20)) == math.inf
 
 
+def test_a_window_without_secrets_does_not_hide_one_with_secrets():
+    started = MarkovChain([[0.5, 0.5], [0.5, 0.5]], initial=[1, 0])
+    account = Accountant(started, 10, budget=1)
+    both = [Spending.dp(100, 1, 1), Spending.dp(1, 2, 10)]
+    assert account.largest_factor(both) == 1
+    assert account.largest_next(1, 1) == math.inf
+
+
 def test_a_pufferfish_mechanism_without_a_level_stays_alone():
     alone = Spending(1, 20, composes_by="nothing", epsilon=Fraction(1, 2))
     account = Accountant(CHAIN, 20, budget=1)
+    assert account.how_many_more(alone) == 1
     account.add(alone)
     assert account.epsilon() == 0.5
     for later in (Spending.dp(0.001, 1, 2), alone):
@@ -301,6 +310,9 @@ def test_theorem_3_6_adds_its_divergence_twice_and_lets_only_its_like_follow():
     )
     account.add(with_e)
     assert account.exact_epsilon == before + 1
+    assert account.how_many_more(with_e) == 1
+    with pytest.raises(UnsupportedError, match="scaled"):
+        account.largest_factor([with_e])
     assert account.explain().winner.theorem.startswith("Theorem 3.6")
     with pytest.raises(UnsupportedError, match=r"Theorem 3\.6"):
         account.spend(0.1)

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.accounting import rules
+from quiltwork.accounting import room, rules
 from quiltwork.accounting.account import Account
 from quiltwork.accounting.joint import Quilts
-from quiltwork.accounting.limits import largest_level, largest_number, scale_for
+from quiltwork.accounting.limits import scale_for
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from quiltwork.accounting.explain import Explanation
     from quiltwork.accounting.profile import LeakageProfile
-
-_MOST_REPETITIONS = 10**12
-_LARGEST = 10**300
 
 
 class Accountant:
@@ -212,8 +209,7 @@ class Accountant:
         """Return the largest dp_epsilon that a release on a window may have and still fit.
 
         Spending the returned level always fits; infinity if the beliefs leave nothing to protect
-        there, 0.0 if nothing fits. A query whose integers move by c per time point may be given
-        noise of scale c / largest_next(…).
+        there, 0.0 if nothing fits.
 
         Raises:
             UnsupportedError: without a budget, or if nothing may follow.
@@ -224,20 +220,7 @@ class Accountant:
     def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
         spendings = [as_spending(release) for release in releases]
-        levels = [one.dp_epsilon for one in spendings if one.dp_epsilon]
-        budget, units = self._need_budget(), self._priced(spendings)
-
-        def total(factor: float) -> Fraction:
-            return self._account.plus_scaled(units, factor).total
-
-        high = float_up(min(2 * budget / max(levels, default=Fraction(1)), Fraction(_LARGEST)))
-        found = largest_level(total, self.exact_epsilon, budget, high)
-        return math.inf if found == high else found
-
-    def _priced(self, spendings: Sequence[Spending]) -> Account:
-        """An account of these releases alone, after checking that they may follow."""
-        self.after(*spendings)
-        return Account.empty(self._account.joint.quilts).plus(spendings)
+        return room.largest_factor(self._account, self._need_budget(), spendings)
 
     def smallest_scale(self, query: Query) -> float:
         """Return the smallest noise scale with which a query on its window still fits.
@@ -260,13 +243,7 @@ class Accountant:
         Raises:
             UnsupportedError: without a budget, or if nothing may follow.
         """
-        units, budget = self._priced([as_spending(release)]), self._need_budget()
-
-        def fit(number: int) -> bool:
-            return self._account.plus_scaled(units, number).fits(budget)
-
-        found = largest_number(fit, _MOST_REPETITIONS)
-        return math.inf if found == _MOST_REPETITIONS else found
+        return room.how_many_more(self._account, self._need_budget(), as_spending(release))
 
     def leakage(self, start: int = 1, stop: int | None = None) -> float:
         """Return the total for the time points start..stop only, rounded up."""
