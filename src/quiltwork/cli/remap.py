@@ -77,7 +77,7 @@ def remap(
     output: str | None,
     plot: str | None,
 ) -> None:
-    """Remap released counts for one consumer, and show what it gains.
+    """Read released counts as one consumer should.
 
     What is released is the same for everybody; each consumer reads it with its own prior and
     loss, which costs no privacy. For monotone losses no other mechanism of the same level would
