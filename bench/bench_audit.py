@@ -44,7 +44,7 @@ def main() -> None:
     scales = {f"T = {t:,}": calibrate(t) for t in (100, 1000)}
     compare("Exact calibration, two states", scales, repeats=3, memory=False)
     programs = {f"n = {n}": program(n) for n in (10, 30, 100)}
-    compare("Optimal mechanism with a cap", programs, repeats=1, memory=False)
+    compare("Optimal mechanism with a cap", programs, repeats=2, memory=False)
 
 
 if __name__ == "__main__":
