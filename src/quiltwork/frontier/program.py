@@ -4,7 +4,7 @@ Minimise Σ prior(c)·loss(c, r)·x[c, r] over stochastic x such that for every 
 states and answer Σ_c P(c|a)·x[c, r] ≤ e^ε·Σ_c P(c|b)·x[c, r], and with a cap on the plain level
 x[c, r] ≤ e^cap·x[c±1, r]. Most time points are alike, so a few of them are solved first and those
 that are violated are added until none is. Cost: a few programs with (n+1)² variables; n = 30 in
-half a second, n = 100 in about ten.
+about a second, n = 100 in half a minute.
 
 Theorem: optimal-mechanism
 """
