@@ -184,6 +184,22 @@ def test_a_finite_set_costs_the_worst_of_its_members(records, start):
     assert alone[2] >= alone[1] * (1 - Fraction(1, 10**9)), "the box holds the other chain"
 
 
+@given(st.integers(0, 10**9))
+@settings(max_examples=25)
+def test_any_start_and_a_box_cover_every_chain_they_stand_for(seed):
+    rng = np.random.default_rng(seed)
+    start, matrix = reference.random_chain(rng, 2, "positive")
+    length, records = 6, random_case(seed)[2]
+    records = [r for r in records if r.stop <= length]
+    law = reference.path_law(start, matrix, length)
+    truth = reference.total(law, length, records) if records else 0.0
+    box = ChainBox(matrix * 0.9, np.minimum(1, matrix * 1.1))
+    for belief in (MarkovChain(matrix, initial="any"), box):
+        account = Accountant(belief, length)
+        account.add_all(records)
+        assert account.epsilon() >= truth * (1 - 1e-12)
+
+
 @given(spendings(length=10), st.lists(st.integers(0, 3), min_size=10, max_size=10))
 @settings(max_examples=40)
 def test_clusters_cost_the_dearest_cluster(records, labels):
