@@ -131,6 +131,24 @@ def test_a_slowly_mixing_chain_is_found_far_out():
     assert found.scale == pytest.approx(7384.372483, abs=1e-5)
 
 
+def test_quilts_more_than_a_million_nodes_away_are_found():
+    """The scale of a slow chain is inversely proportional to how often it changes its state."""
+    slow, slower = (
+        calibrate(MarkovChain([[1 - g, g], [g, 1 - g]]), 10**8, 1) for g in (1e-4, 1e-6)
+    )
+    assert slower.nearby > 1 << 21
+    assert slower.scale == pytest.approx(100 * slow.scale, rel=1e-3)
+
+
+def test_a_chain_that_mixes_over_a_hundred_thousand_nodes_from_a_known_start():
+    """Far beyond the nodes that are followed one by one: close to any start, never above it."""
+    sticky = [[0.9999, 0.0001], [0.0001, 0.9999]]
+    known, free = (calibrate(MarkovChain(sticky, start), 10**8, 1) for start in ([1, 0], "any"))
+    settled = calibrate(MarkovChain(sticky), 10**8, 1)
+    assert settled.scale <= known.scale * (1 + 1e-4)
+    assert known.scale == pytest.approx(free.scale, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("matrix", "initial", "scale"),
     [

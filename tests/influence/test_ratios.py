@@ -129,3 +129,14 @@ def test_threads_share_powers_safely():
     alone = Powers(matrix)
     for found, at in zip(together, distances, strict=True):
         assert (found == alone.forward(at)).all()
+
+
+def test_a_positive_matrix_whose_power_underflows_keeps_its_support():
+    """Each product below rounds to 0; the state is possible all the same, and nothing is known."""
+    tiny = 5e-324
+    matrix = np.array([[0.3, 0.3, 0.4, tiny]] * 3 + [[0.2, 0.2, 0.3, 0.3]])
+    matrix[0, :3] = 0.4, 0.3, 0.3
+    powers = Powers(matrix)
+    assert powers._power(2)[0][0, 3] == 0
+    found = powers.forward(np.array([2]))[0]
+    assert found[3, 0] == math.inf

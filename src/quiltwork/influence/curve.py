@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_SLACK = Fraction(1, 2**39)
+"""Twice what `epsilon` adds to a leakage when it rounds up."""
+
+
 @dataclass(frozen=True)
 class InfluenceCurve:
     """Translates between the level of a DP mechanism and what it leaks under the beliefs.
@@ -65,11 +69,14 @@ class InfluenceCurve:
         nodes = range(1, self.length + 1)
         price = ScaleFor(target)
         worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
-        scale = max(price.rounded_up(found) for found in worst)
+        highest = max(worst, key=price.rounded_up)
+        scale = price.rounded_up(highest)
         if scale == 0:
             return math.inf
+        if highest.influence > 0:
+            scale *= 1 + _SLACK * target / (target - Fraction(highest.influence))
         level, step = float_down(1 / scale), 2.0**-52
-        while max(self.epsilon(level), self.epsilon(Fraction(level))) > target:
+        while self.epsilon(max(Fraction(level), Fraction(str(level)))) > target:
             level, step = level * (1 - step), step * 2**6
         return level
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,12 +24,18 @@ from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 from quiltwork.influence.rows import PairRows, no_rows
 from quiltwork.influence.timeline import (
+    CONVERGED,
     UNSETTLED_NODES,
     Marginals,
     Supports,
     marginals,
+    projective_distance,
     supports,
 )
+
+Part: TypeAlias = Callable[[range], QuiltFamily]
+
+_BLOCK_TOLERANCE = 0.01
 
 
 def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[QuiltFamily]:
@@ -129,11 +136,8 @@ class ExactWork:
             early = range(nodes.start, min(nodes.stop, followed + 1), nodes.step)
             if early:
                 yield self.block(early)
-            late = nodes[len(early) :]
-            if late and self.marginals.limit is not None:
-                yield self.tail(late, self.marginals.limit)
-            elif late:
-                yield self.trivial(late)
+            if nodes[len(early) :]:
+                yield self.tail(nodes[len(early) :])
 
     def trivial(self, nodes: range) -> QuiltFamily:
         """Only the empty quilt: no other has a finite influence, or none is known."""
@@ -191,9 +195,15 @@ class ExactWork:
         """log m_i(x')/m_i(x), or the worst of it over all starts."""
         if self.any_start:
             return self.worst_start_tilt(node)
-        law = self.marginals.values[node - 1]
+        law = self.law(node)
         tilt = log_ratios(law, law, self.possible.at(node))
         return np.asarray(tilt + product_margin(node, self.chain.size))
+
+    def law(self, node: int) -> FloatArray:
+        """Numbers proportional to the distribution of X_i."""
+        if node <= len(self.marginals.values):
+            return np.asarray(self.marginals.values[node - 1])
+        return self.chain.marginal(node)
 
     def worst_start_tilt(self, node: int) -> FloatArray:
         """max_y log P^(i−1)(y, x')/P^(i−1)(y, x); it falls with i."""
@@ -210,7 +220,7 @@ class ExactWork:
             return self.single(nodes[0])
         first = nodes[0]
         tilt = self.worst_start_tilt(first) if self.any_start else self.tilt_of_block(nodes)
-        return self.settled_family(nodes, tilt, split=True)
+        return self.settled_family(nodes, tilt, self.block)
 
     def tilt_of_block(self, nodes: range) -> FloatArray:
         """An upper bound on log m_i(x')/m_i(x) over the nodes."""
@@ -219,12 +229,25 @@ class ExactWork:
         tilt = log_ratios(laws.max(axis=0), laws.min(axis=0), states)
         return np.asarray(tilt + product_margin(nodes[-1], self.chain.size))
 
-    def tail(self, nodes: range, limit: FloatArray) -> QuiltFamily:
-        """All nodes after the marginals have converged, at the price of the rest of the way."""
-        states = self.possible.at(nodes[0])
-        return self.settled_family(nodes, log_ratios(limit, limit, states) + self.marginals.slack)
+    def tail(self, nodes: range) -> QuiltFamily:
+        """Nodes whose marginals are close to the limit, at the price of the rest of the way.
 
-    def settled_family(self, nodes: range, tilt: FloatArray, split: bool = False) -> QuiltFamily:
+        Where that is still far, as in chains that mix over millions of nodes, the tail is split
+        like a block.
+        """
+        if len(nodes) == 1:
+            return self.single(nodes[0])
+        limit, states = self.marginals.limit, self.possible.at(nodes[0])
+        if limit is None:
+            return self.trivial(nodes)
+        slack = projective_distance(self.law(nodes[0]), limit, states)
+        if not np.isfinite(slack):
+            return self.trivial(nodes)
+        margin = product_margin(nodes[0], self.chain.size) + 4 * relative_error(self.chain.size)
+        tilt = log_ratios(limit, limit, states) + (slack + margin)
+        return self.settled_family(nodes, tilt, None if slack <= CONVERGED else self.tail)
+
+    def settled_family(self, nodes: range, tilt: FloatArray, part: Part | None) -> QuiltFamily:
         """Nodes of one phase, with quilt nodes in the periodic part or treated as if they were."""
         settled, first = self.possible.settled, nodes[0]
         assert settled is not None  # noqa: S101  (only called then)
@@ -232,7 +255,7 @@ class ExactWork:
         silent = 1 if self.before_says_nothing(first) else reach + 1
         backward = partial(self.settled_backward, first)
         states = self.possible.at(first)
-        return self.family(nodes, states, backward, tilt, reach, silent, split)
+        return self.family(nodes, states, backward, tilt, reach, silent, part)
 
     @cached_property
     def early_sets_are_smaller(self) -> bool:
@@ -250,16 +273,19 @@ class ExactWork:
         tilt: FloatArray,
         reach: int,
         silent: int,
-        split: bool = False,
+        part: Part | None = None,
     ) -> QuiltFamily:
-        """Put left and right sides together for the pairs of possible states."""
+        """Put left and right sides together; `part` makes sharper families of fewer nodes."""
         right = self.right_rows(states)
         left = PairRows(reach, backward, tilt, right.pairs, silent)
         complete = self.reach == self.length - 1
-        if not split:
+        if part is None:
             return IntervalFamily(nodes, self.length, left, right, self.origin, complete)
-        halves = partial(self.halves, nodes)
-        return IntervalFamily(nodes, self.length, left, right, self.origin, complete, halves)
+        halves = partial(_halves, nodes, part)
+        tolerance = _BLOCK_TOLERANCE * min(1.0, len(nodes) * nodes.step / nodes[0])
+        return IntervalFamily(
+            nodes, self.length, left, right, self.origin, complete, halves, tolerance
+        )
 
     def right_rows(self, states: BoolArray) -> PairRows:
         """R_b between possible states, shared by all nodes with the same ones."""
@@ -272,12 +298,12 @@ class ExactWork:
             self._right[states.tobytes()] = kept
         return kept
 
-    def halves(self, nodes: range) -> Iterator[QuiltFamily]:
-        """Split early: a block that starts at node i ends by node 2i or in its middle."""
-        doubled = max(1, nodes[0] // nodes.step)
-        middle = min(len(nodes) // 2, doubled)
-        yield self.block(nodes[:middle])
-        yield self.block(nodes[middle:])
+
+def _halves(nodes: range, part: Part) -> Iterator[QuiltFamily]:
+    """Split early: nodes from i on end by node 2i or in the middle."""
+    middle = min(len(nodes) // 2, max(1, nodes[0] // nodes.step))
+    yield part(nodes[:middle])
+    yield part(nodes[middle:])
 
 
 def _rows_agree(rows: FloatArray) -> bool:

@@ -40,6 +40,8 @@ class IntervalFamily:
             so that a dropped left side ends there.
         complete: whether a larger reach would add nothing.
         refinement: what `refined` calls.
+        tolerance: how far from the best quilt a search may stop, relatively: 0 unless the family
+            is refined anyway.
     """
 
     nodes: range
@@ -49,6 +51,7 @@ class IntervalFamily:
     origin: int = 1
     complete: bool = False
     refinement: Callable[[], Iterable[QuiltFamily]] = field(default=_no_refinement, repr=False)
+    tolerance: float = 0.0
 
     def refined(self) -> Iterable[QuiltFamily]:
         """Families for parts of the nodes; none if the influences are already exact."""

@@ -118,6 +118,9 @@ def _family_pieces(family: QuiltFamily, cost: Cost, price: Price, nodes: range) 
     if worst is None:
         return
     shared, highest = common(family.nodes, nodes), worst.price
+    if family.tolerance:
+        yield shared, highest
+        return
     turn = shared.index(worst.node) + 1
 
     def needs(node: int) -> float:

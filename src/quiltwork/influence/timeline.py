@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.beliefs.stationary import irreducible_stationary, relative_error
+from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.beliefs.structure import class_period
 from quiltwork.influence.protocol import FloatArray
-from quiltwork.influence.ratios import BoolArray, product_margin
+from quiltwork.influence.ratios import BoolArray
 
 _SUPPORT_STEPS = 4096
 _MARGINAL_STEPS = 1 << 16
-_CONVERGED = 2.0**-36
+CONVERGED = 2.0**-36
 
 UNSETTLED_NODES = 64
 """How many nodes of a chain that never mixes are looked at one by one after its supports settle."""
@@ -81,54 +81,44 @@ def _forgets(chain: MarkovChain, cycle: BoolArray) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Distributions of X_1..X_n, and the limit of the nodes after them within `slack`.
+    """Distributions of X_1..X_n, and the limit that later nodes approach; None if there is none.
 
-    `limit` is None where nothing is known about later nodes. Row t−1 of `values` is proportional
-    to the law of X_t; `limit` to that of every later node on its own support. `slack` bounds the
-    projective distance max log [m(x)π(x')/(m(x')π(x))], which never grows.
+    Row t−1 of `values` is proportional to the law of X_t, `limit` to what it approaches on its
+    support. The projective distance between the two never grows.
     """
 
     values: FloatArray
     limit: FloatArray | None
-    slack: float
 
 
 def marginals(chain: MarkovChain, possible: Supports, length: int) -> Marginals:
     """Follow the distribution until it is within 2^-36 of its limit, doubling what is known.
 
-    O(k²) per node and O(k³) per doubling.
+    O(k²) per node and O(k³) per doubling; at most 65,536 nodes.
     """
     longest = min(length, _MARGINAL_STEPS)
     limit = _limit(chain, possible)
     if limit is None and possible.settled is not None:
         longest = min(longest, possible.settled + UNSETTLED_NODES)
     values, power = chain.start[np.newaxis], chain.transition
-    slack = np.full(1, np.inf)
-    while len(values) < longest and not slack[-1] <= _CONVERGED:
+    while len(values) < longest and not _converged(values, limit, possible):
         values = np.concatenate([values, values @ power])[:longest]
         power = power @ power
-        slack = _slacks(values, limit, possible)
-    followed = int(np.argmax(slack <= _CONVERGED)) if slack[-1] <= _CONVERGED else len(values) - 1
-    rest = float(slack[followed])
-    return Marginals(
-        values[: followed + 1],
-        limit if np.isfinite(rest) else None,
-        rest + 2 * product_margin(followed + 1, chain.size) + 4 * relative_error(chain.size),
-    )
+    return Marginals(values, limit)
 
 
-def _slacks(values: FloatArray, limit: FloatArray | None, possible: Supports) -> FloatArray:
-    """The projective distance of each law to the limit on its own support."""
-    result = np.full(len(values), np.inf)
-    if limit is None or possible.settled is None:
-        return result
-    for phase in range(possible.period):
-        these = slice(possible.settled - 1 + phase, None, possible.period)
-        states = possible.at(possible.settled + phase)
-        with np.errstate(divide="ignore"):
-            logs = np.log(values[these][:, states] / limit[states])
-        result[these] = logs.max(axis=1) - logs.min(axis=1)
-    return result
+def _converged(values: FloatArray, limit: FloatArray | None, possible: Supports) -> bool:
+    node = len(values)
+    if limit is None or possible.settled is None or node < possible.settled:
+        return False
+    return projective_distance(values[-1], limit, possible.at(node)) <= CONVERGED
+
+
+def projective_distance(weights: FloatArray, limit: FloatArray, possible: BoolArray) -> float:
+    """Return max log [m(x)π(x')/(m(x')π(x))] over possible states; +inf if a weight is 0."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(weights[possible] / limit[possible])
+    return float(logs.max() - logs.min())
 
 
 def _limit(chain: MarkovChain, possible: Supports) -> FloatArray | None:
