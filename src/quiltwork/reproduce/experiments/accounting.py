@@ -11,7 +11,6 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import float_up
 from quiltwork.report.charts import LineChart, Series
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
@@ -207,6 +206,7 @@ def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     """Account for a year of releases."""
     from quiltwork.accounting import Accountant, Spending
     from quiltwork.accounting.theorems import singles
+    from quiltwork.exact import float_up
 
     length = 365 * DAY
     spendings = [Spending.of_query(one.query, SCALE, length) for one in year]
