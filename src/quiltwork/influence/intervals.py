@@ -30,7 +30,7 @@ It may cut runs to a window, and must not depend on the position of a run inside
 """
 
 _MOST_CHAMPIONS = 12
-_MOST_CELLS = 1 << 17
+_MOST_CELLS = 1 << 15
 _PARTS_OF_LINE = 16
 _PARTS_OF_SIDE = 4
 
@@ -175,8 +175,8 @@ def _best_two_sided(
 ) -> Sides | None:
     """Split rectangles of distances; a few pairs of states rule most rectangles out.
 
-    If more than 131,072 rectangles stay open, in chains that mix over 10⁵ nodes and more, the
-    best quilt so far is taken: sound, and within about 10⁻⁵ of the best of all.
+    If more than 32,768 rectangles stay open, in chains that mix over 10⁵ nodes and more, the
+    best quilt so far is taken: sound, and within about 10⁻⁴ of the best of all.
     """
     reaches = len(family.left_rows), len(family.right_rows)
     cells = np.array([[1, reaches[0], 1, reaches[1]]], dtype=np.int64)[: all(reaches)]
