@@ -13,8 +13,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-import numpy as np
-
 from quiltwork.errors import InvalidInputError
 
 Number: TypeAlias = int | float | Fraction | Decimal
@@ -32,9 +30,7 @@ def to_fraction(value: object, name: str) -> Fraction:
     >>> to_fraction(0.1, "epsilon")
     Fraction(1, 10)
     """
-    if isinstance(value, (bool, np.bool_, str, bytes)) or not isinstance(
-        value, (numbers.Real, Decimal)
-    ):
+    if isinstance(value, (bool, str, bytes)) or not isinstance(value, (numbers.Real, Decimal)):
         raise InvalidInputError(
             f"{name} must be a number, not {value!r}; give an int, float, Fraction or Decimal."
         )
@@ -75,7 +71,7 @@ def float_down(value: Fraction) -> float:
 
 def integer(value: object, name: str, minimum: int) -> int:
     """Read an integer at or above `minimum`; booleans and floats are refused."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InvalidInputError(f"{name} must be an integer, not {value!r}.")
     if int(value) < minimum:
         raise InvalidInputError(f"{name} must be at least {minimum}, not {value!r}.")

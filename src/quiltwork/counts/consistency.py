@@ -7,9 +7,11 @@ variance of its noise, then rounds to integers by largest remainders. Cost: O(ce
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def project(noisy: Sequence[int], variances: Sequence[float], total: int | None) -> tuple[int, ...]:
@@ -18,9 +20,11 @@ def project(noisy: Sequence[int], variances: Sequence[float], total: int | None)
     >>> project([5, -1, 3], [2.0, 2.0, 2.0], total=6)
     (4, 0, 2)
     """
-    values = np.asarray(noisy, dtype=np.float64)
     if total is None:
         return tuple(max(0, int(value)) for value in noisy)
+    import numpy as np
+
+    values = np.asarray(noisy, dtype=np.float64)
     spread = np.maximum(np.asarray(variances, dtype=np.float64), 1e-12)
     shares = np.maximum(values - shift_to_total(values, spread, total) * spread, 0.0)
     return round_to_total(shares, total)
@@ -28,6 +32,8 @@ def project(noisy: Sequence[int], variances: Sequence[float], total: int | None)
 
 def shift_to_total(values: NDArray[np.float64], spread: NDArray[np.float64], total: int) -> float:
     """Return t with Σ max(0, values − t·spread) = total, by sorting where cells hit 0."""
+    import numpy as np
+
     order = np.argsort(-values / spread, kind="stable")
     sums, weights = np.cumsum(values[order]), np.cumsum(spread[order])
     candidates = (sums - total) / weights
@@ -38,6 +44,8 @@ def shift_to_total(values: NDArray[np.float64], spread: NDArray[np.float64], tot
 
 def round_to_total(shares: NDArray[np.float64], total: int) -> tuple[int, ...]:
     """Round to integers that add up to `total`: largest remainders first, ties to earlier cells."""
+    import numpy as np
+
     floors = np.floor(shares + 1e-9).astype(np.int64)
     missing = total - int(floors.sum())
     order = np.argsort(-(shares - floors), kind="stable")

@@ -14,9 +14,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.levels import read_level
 from quiltwork.counts.people import belief_digest, substitution_level
@@ -26,6 +23,8 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from quiltwork.counts.consumer import Consumer
     from quiltwork.counts.remap import Remap
 
@@ -100,6 +99,8 @@ class GeometricMechanism:
         Raises:
             UnsupportedError: above n = 10,000 (exact: 1,000).
         """
+        import numpy as np
+
         limit = _LARGEST_EXACT_MATRIX if exact else _LARGEST_FLOAT_MATRIX
         if self.n > limit:
             raise UnsupportedError(
@@ -114,6 +115,8 @@ class GeometricMechanism:
 
     def column_weights(self, exact: bool = False) -> NDArray[Any]:
         """Return v with G[i, r] = v[r]·α^|i−r|: 1/(1+α) at both ends, (1−α)/(1+α) between."""
+        import numpy as np
+
         end, middle = 1 / (1 + self.alpha), (1 - self.alpha) / (1 + self.alpha)
         weights = np.empty(self.n + 1, dtype=object if exact else np.float64)
         weights[:] = middle if exact else float(middle)

@@ -25,6 +25,8 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer
 from quiltwork.noise import TwoSidedGeometric
 
+_FEW_CELLS = 256
+
 _MEANING = {
     "replace": "replacing one person's row (two cells move by 1)",
     "add-remove": "adding or removing one person's row (one cell moves by 1)",
@@ -243,6 +245,17 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
 
 
 def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:
-    """Add one draw to each count; cells with one law are drawn in one call."""
-    supply = {law: iter(law.draw(times).tolist()) for law, times in Counter(laws).items()}
+    """Add one draw to each count.
+
+    Many cells with one law are drawn in one call; a few one by one, which spares a small table the
+    import of NumPy.
+    """
+    supply = {
+        law: iter(law.draw(times).tolist() if times > _FEW_CELLS else _one_by_one(law, times))
+        for law, times in Counter(laws).items()
+    }
     return tuple(count + next(supply[law]) for count, law in zip(counts, laws, strict=True))
+
+
+def _one_by_one(law: TwoSidedGeometric, times: int) -> list[int]:
+    return [law.draw_one() for _ in range(times)]

@@ -15,9 +15,7 @@ import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up, integer, to_fraction
@@ -25,6 +23,10 @@ from quiltwork.noise import bits as random_bits
 from quiltwork.noise import enclosure
 from quiltwork.noise.enclosure import Enclosure
 from quiltwork.noise.table import Table, Thresholds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MAX_SCALE_BITS = 48
 _DIGIT_BITS = 8
@@ -144,6 +146,8 @@ class TwoSidedGeometric:
         The time of a call depends on `size` and the scale, not on the values, but for the
         vanishing fraction of draws that need more words.
         """
+        import numpy as np
+
         count = integer(size, "size", 0)
         if self.is_zero:
             return np.zeros(count, dtype=np.int64)
@@ -261,6 +265,8 @@ class Sampler:
 
     def batch(self, count: int) -> NDArray[np.int64]:
         """`count` draws with vectorized searches."""
+        import numpy as np
+
         outcome = self.magnitude.outcomes(random_bits.words(count), random_bits.word)
         value = (outcome - 1) * self.place
         value += 1

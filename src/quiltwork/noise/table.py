@@ -15,12 +15,15 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from quiltwork.noise.bits import WORD_BITS
 from quiltwork.noise.enclosure import Enclosure
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _EXACT_FROM_BITS = 256
 
@@ -71,7 +74,12 @@ class Table:
         self.thresholds = thresholds
         self.word_bits = word_bits
         self.cells = [thresholds.floor(j, word_bits) for j in range(thresholds.count)]
-        self._array = np.array(self.cells, dtype=np.uint32)
+
+    @cached_property
+    def _array(self) -> NDArray[np.uint32]:
+        import numpy as np
+
+        return np.array(self.cells, dtype=np.uint32)
 
     def outcome(self, first: int, more: Callable[[], int]) -> int:
         """Return the outcome for a first word, calling `more` for further words if needed."""
@@ -87,6 +95,8 @@ class Table:
 
     def outcomes(self, first: NDArray[np.uint32], more: Callable[[], int]) -> NDArray[np.int64]:
         """Return the outcomes for an array of first words; as `outcome`, vectorized."""
+        import numpy as np
+
         positions = np.searchsorted(self._array, first).astype(np.int64, copy=False)
         hit = self._array.take(positions, mode="clip") == first
         for index in np.flatnonzero(hit):
