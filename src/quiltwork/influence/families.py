@@ -17,10 +17,6 @@ TO_END = -1
 _CHUNK = 1 << 20
 
 
-def _no_refinement() -> Iterable[QuiltFamily]:
-    return ()
-
-
 @dataclass(frozen=True, eq=False)
 class IntervalFamily:
     """Quilts {i−a, i+b} of a chain, one- and two-sided, and the empty one.
@@ -39,7 +35,7 @@ class IntervalFamily:
         origin: the first node that is not known for certain; the nodes before it are constants,
             so that a dropped left side ends there.
         complete: whether a larger reach would add nothing.
-        refinement: what `refined` calls.
+        refinement: what `refined` calls; None if the influences are exact.
         tolerance: how far from the best quilt a search may stop, relatively: 0 unless the family
             is refined anyway.
     """
@@ -50,12 +46,12 @@ class IntervalFamily:
     right_rows: Rows
     origin: int = 1
     complete: bool = False
-    refinement: Callable[[], Iterable[QuiltFamily]] = field(default=_no_refinement, repr=False)
+    refinement: Callable[[], Iterable[QuiltFamily]] | None = field(default=None, repr=False)
     tolerance: float = 0.0
 
     def refined(self) -> Iterable[QuiltFamily]:
         """Families for parts of the nodes; none if the influences are already exact."""
-        return self.refinement()
+        return () if self.refinement is None else self.refinement()
 
     @cached_property
     def left_most(self) -> FloatArray:

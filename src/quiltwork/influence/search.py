@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import singledispatch
 from itertools import count
 from typing import Any
@@ -20,32 +21,50 @@ from quiltwork.influence.families import ClusterFamily, IntervalFamily, KnownNod
 from quiltwork.influence.intervals import Cost, Found, Price, worst_interval
 from quiltwork.influence.protocol import QuiltFamily
 
+_CLOSE = 1.01
+_EQUAL = 1 + 2.0**-33
+
 
 def worst_node(
     families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range
 ) -> tuple[Found, QuiltFamily] | None:
     """Return the node in `nodes` with the highest price, and its family; None if there is none.
 
-    Best-first: a family whose price is not the highest is never refined.
+    Best-first: a family whose price is not the highest is never refined. One that comes close to
+    an exact family is searched exactly before it is split, and not split if it is within a
+    relative 2^-33: there may be thousands of nodes that need the same.
     """
     order = count()
     waiting: list[tuple[float, int, Found, QuiltFamily]] = []
+    exact = 0.0
 
-    def add(more: Iterable[QuiltFamily]) -> int:
-        added = 0
-        for family in more:
-            found = worst_in_family(family, cost, price, nodes)
-            if found is not None:
-                heapq.heappush(waiting, (-found.price, -next(order), found, family))
-                added += 1
-        return added
+    def add(family: QuiltFamily) -> None:
+        nonlocal exact
+        found = worst_in_family(family, cost, price, nodes)
+        if found is not None:
+            heapq.heappush(waiting, (-found.price, -next(order), found, family))
+            exact = exact if _splits(family) else max(exact, found.price)
 
-    add(families)
+    for family in families:
+        add(family)
     while waiting:
         _, _, found, family = heapq.heappop(waiting)
-        if not add(family.refined()):
+        if (
+            isinstance(family, IntervalFamily)
+            and family.tolerance
+            and found.price <= exact * _CLOSE
+        ):
+            add(replace(family, tolerance=0.0))
+            continue
+        if found.price <= exact * _EQUAL:
             return found, family
+        for part in family.refined():
+            add(part)
     return None
+
+
+def _splits(family: QuiltFamily) -> bool:
+    return isinstance(family, IntervalFamily) and family.refinement is not None
 
 
 @singledispatch
