@@ -39,6 +39,16 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.influence import influence_curve as influence_curve
     from quiltwork.influence import max_influence as max_influence
     from quiltwork.ledger import Ledger as Ledger
+    from quiltwork.publishing import EntropyLDiversity as EntropyLDiversity
+    from quiltwork.publishing import KAnonymity as KAnonymity
+    from quiltwork.publishing import LDiversity as LDiversity
+    from quiltwork.publishing import RecursiveLDiversity as RecursiveLDiversity
+    from quiltwork.publishing import Table as Table
+    from quiltwork.publishing import TCloseness as TCloseness
+    from quiltwork.publishing import anonymize as anonymize
+    from quiltwork.publishing import max_m as max_m
+    from quiltwork.publishing import query_error as query_error
+    from quiltwork.publishing import verify_m_privacy as verify_m_privacy
 
 _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
@@ -51,6 +61,18 @@ _ROOMS = {
         "Consumer",
         "optimal_mechanism",
         "constraint_matrix",
+    ),
+    "quiltwork.publishing": (
+        "Table",
+        "KAnonymity",
+        "LDiversity",
+        "EntropyLDiversity",
+        "RecursiveLDiversity",
+        "TCloseness",
+        "verify_m_privacy",
+        "max_m",
+        "anonymize",
+        "query_error",
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -1,0 +1,63 @@
+"""Tables of many providers: checking and making tables that colluding providers cannot undo.
+
+Everything is imported on first use, so that a command pays for what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.anonymization import anonymize
+    from quiltwork.publishing.constraints import (
+        Constraint,
+        Custom,
+        EntropyLDiversity,
+        KAnonymity,
+        LDiversity,
+        RecursiveLDiversity,
+        TCloseness,
+    )
+    from quiltwork.publishing.metrics.query_error import query_error
+    from quiltwork.publishing.safety import max_m
+    from quiltwork.publishing.table import Table
+    from quiltwork.publishing.verification import Verdict, verify_m_privacy
+
+_HOME = {
+    "Constraint": "constraints",
+    "Custom": "constraints",
+    "EntropyLDiversity": "constraints",
+    "KAnonymity": "constraints",
+    "LDiversity": "constraints",
+    "RecursiveLDiversity": "constraints",
+    "TCloseness": "constraints",
+    "Table": "table",
+    "Verdict": "verification",
+    "anonymize": "anonymization",
+    "max_m": "safety",
+    "query_error": "metrics.query_error",
+    "verify_m_privacy": "verification",
+}
+
+__all__ = [
+    "Constraint",
+    "Custom",
+    "EntropyLDiversity",
+    "KAnonymity",
+    "LDiversity",
+    "RecursiveLDiversity",
+    "TCloseness",
+    "Table",
+    "Verdict",
+    "anonymize",
+    "max_m",
+    "query_error",
+    "verify_m_privacy",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"quiltwork.publishing.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'quiltwork.publishing' has no attribute {name!r}")

@@ -1,0 +1,269 @@
+"""Columns as integer codes: what every part of this room computes on.
+
+A column becomes the distinct values in their order and one int32 code per row. Cost: one hash
+table per column, O(rows), plus a sort of the distinct values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.frames import arrow, arrow_column, row_count
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.hierarchies import Hierarchy
+
+Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
+Missing: TypeAlias = Literal["refuse", "value"]
+Codes: TypeAlias = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column.
+
+    Attributes:
+        name: of the column.
+        kind: "numeric" (values ascend), "ordinal" (declared order, or dates) or "categorical"
+            (sorted, or in the order of the hierarchy's leaves).
+        values: the distinct values in their order; a missing value is None, last.
+        codes: for each row, the index into `values`.
+        hierarchy: the user's hierarchy, if there is one.
+    """
+
+    name: str
+    kind: Scale
+    values: tuple[Any, ...]
+    codes: Codes
+    hierarchy: Hierarchy | None = None
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The values of a numeric column as floats; a missing one is NaN."""
+        return np.array([np.nan if v is None else v for v in self.values], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A table as arrays.
+
+    Attributes:
+        quasi: the quasi-identifiers.
+        provider: for each row, the index into `providers`.
+        providers: the labels of the providers, sorted.
+        sensitive: for each row, the index into `sensitive_values`.
+        sensitive_values: values, or tuples of them if there are several sensitive columns; only
+            those that occur.
+        sensitive_kind: what order they have; "categorical" for several columns.
+        subject: for each row, which person it is about; None if every row is its own person.
+        rows: how many there are.
+    """
+
+    quasi: tuple[Column, ...]
+    provider: Codes
+    providers: tuple[Any, ...]
+    sensitive: Codes
+    sensitive_values: tuple[Any, ...]
+    sensitive_kind: Scale
+    subject: NDArray[np.int64] | None
+    rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class GroupIndex:
+    """The equivalence groups of a table: rows with equal quasi-identifiers.
+
+    Attributes:
+        labels: for each row, its group 0..count−1.
+        first: for each group, its first row. Groups are numbered in the order of these.
+    """
+
+    labels: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        return len(self.first)
+
+
+def encode_column(
+    frame: Any,
+    name: str,
+    missing: Missing = "refuse",
+    order: Sequence[Any] | None = None,
+    hierarchy: Hierarchy | None = None,
+) -> Column:
+    """Encode one column; `order` declares the order of its values.
+
+    Raises:
+        InvalidInputError: for missing values if they are refused, values outside the declared
+            order, or columns of several types.
+    """
+    values, codes, kind = _distinct(arrow_column(frame, name), name)
+    lost = int((codes < 0).sum())
+    if lost and missing == "refuse":
+        at = int(np.argmax(codes < 0)) + 1
+        raise InvalidInputError(
+            f"Column {name!r} has {lost} missing values, the first in row {at}; drop those rows, "
+            "or let missing be a value of its own with missing='value'."
+        )
+    if hierarchy is not None and order is None:
+        order, kind = hierarchy.leaves, "categorical"
+    elif order is not None:
+        kind = "ordinal"
+    if order is not None:
+        values, codes = _reordered(values, codes, order, name)
+    if lost:
+        codes = np.where(codes < 0, len(values), codes).astype(np.int32)
+        values = (*values, None)
+    return Column(name, kind, values, codes, hierarchy)
+
+
+def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
+    """Encode several columns as one: the combinations that occur (a Cartesian product)."""
+    if len(columns) == 1:
+        return columns[0].codes, columns[0].values, columns[0].kind
+    index = group_rows([column.codes for column in columns], [len(c.values) for c in columns])
+    found = [column.codes[index.first] for column in columns]
+    order = np.lexsort(found[::-1])
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order))
+    parts = [[c.values[code] for code in f[order]] for c, f in zip(columns, found, strict=True)]
+    return rank[index.labels], tuple(zip(*parts, strict=True)), "categorical"
+
+
+def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupIndex:
+    """Group rows by equal codes in every column. O(rows·columns + rows log rows)."""
+    key = np.zeros(len(codes[0]), dtype=np.int64)
+    span = 1
+    for column, size in zip(codes, sizes, strict=True):
+        if span * size >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            span = int(key.max(initial=0)) + 1
+        key = key * size + column
+        span *= size
+    _, first, labels = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return GroupIndex(rank[labels], np.sort(first))
+
+
+def groups_of(encoded: Encoded) -> GroupIndex:
+    """Return the equivalence groups of a table."""
+    codes = [column.codes for column in encoded.quasi]
+    return group_rows(codes, [len(column.values) for column in encoded.quasi])
+
+
+def encode_frame(
+    frame: Any,
+    provider: str | None,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str],
+    subject: str | None,
+    missing: Missing,
+    ordinal: Mapping[str, Sequence[Any]],
+    hierarchies: Mapping[str, Hierarchy],
+) -> Encoded:
+    """Encode a frame; the columns exist and are named once.
+
+    Raises:
+        InvalidInputError: for an empty frame and whatever `encode_column` refuses.
+    """
+    rows = row_count(frame)
+    if rows == 0:
+        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
+    quasi = tuple(
+        encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
+        for name in quasi_identifiers
+    )
+    secret = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    codes, values, kind = encode_product(secret)
+    owner = None if provider is None else encode_column(frame, provider)
+    person = None if subject is None else encode_column(frame, subject).codes.astype(np.int64)
+    return Encoded(
+        quasi=quasi,
+        provider=np.zeros(rows, dtype=np.int32) if owner is None else owner.codes,
+        providers=("",) if owner is None else owner.values,
+        sensitive=codes,
+        sensitive_values=values,
+        sensitive_kind=kind,
+        subject=person,
+        rows=rows,
+    )
+
+
+def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
+    """Return the sorted distinct values, codes with −1 for missing, and the kind."""
+    pa = arrow()
+    import pyarrow.compute as pc
+
+    order: list[Any] | None = None
+    if pa.types.is_dictionary(array.type):
+        if array.type.ordered:
+            order = array.dictionary.to_pylist()
+        array = array.cast(array.type.value_type)
+    if pa.types.is_null(array.type):
+        return (), np.full(len(array), -1, dtype=np.int32), "categorical"
+    if pa.types.is_floating(array.type):
+        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one value
+        array = pc.if_else(pc.is_nan(array), None, array)
+    try:
+        encoded = array.dictionary_encode()
+        found = encoded.dictionary
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        place = _sorting(found, pa)
+    except (pa.ArrowException, TypeError):
+        raise InvalidInputError(
+            f"Column {name!r} holds values of type {array.type}, which have no order here; make "
+            "them numbers or text."
+        ) from None
+    rank = np.empty(len(found) + 1, dtype=np.int32)
+    rank[place] = np.arange(len(found))
+    rank[-1] = -1
+    values = tuple(found.take(pa.array(place)).to_pylist())
+    codes: Codes = rank[indices]
+    if order is not None:
+        values, codes = _reordered(values, codes, order, name)
+    return values, codes, "ordinal" if order is not None else _kind(array.type, pa)
+
+
+def _sorting(found: Any, pa: Any) -> NDArray[np.int64]:
+    if pa.types.is_integer(found.type) or pa.types.is_floating(found.type):
+        return np.argsort(found.to_numpy(zero_copy_only=False), kind="stable")
+    values = found.to_pylist()
+    return np.array(sorted(range(len(values)), key=values.__getitem__), dtype=np.int64)
+
+
+def _kind(kind: Any, pa: Any) -> Scale:
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "numeric"
+    return "ordinal" if pa.types.is_temporal(kind) else "categorical"
+
+
+def _reordered(
+    values: tuple[Any, ...], codes: Codes, order: Sequence[Any], name: str
+) -> tuple[tuple[Any, ...], Codes]:
+    """Put the values that occur in the declared order."""
+    place = {value: i for i, value in enumerate(order)}
+    if len(place) < len(order):
+        raise InvalidInputError(f"The order declared for column {name!r} names a value twice.")
+    unknown = [value for value in values if value not in place]
+    if unknown:
+        raise InvalidInputError(
+            f"Column {name!r} holds {unknown[0]!r}, which its declared order or hierarchy does not "
+            "name; add it there."
+        )
+    ranks = np.array([place[value] for value in values], dtype=np.int64)
+    sorting = np.argsort(ranks, kind="stable")
+    rank = np.empty(len(values) + 1, dtype=np.int32)
+    rank[sorting] = np.arange(len(values))
+    rank[-1] = -1
+    return tuple(values[i] for i in sorting), rank[codes]

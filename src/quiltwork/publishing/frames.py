@@ -1,0 +1,199 @@
+"""Frames of any make, and files, as Arrow columns: the one place that knows their kinds.
+
+pandas, Polars and Arrow tables and paths of CSV (also `.gz`) and Parquet files become Arrow
+columns without a copy where the types allow it. Spark frames are recognised, never collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+
+Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
+
+
+def arrow() -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnsupportedError(
+            "Tables need pyarrow: install it with pip install 'quiltwork[publish]'."
+        ) from None
+    return pyarrow
+
+
+def frame_kind(frame: object) -> Kind:
+    """Tell what make a frame is.
+
+    Raises:
+        InvalidInputError: if it is none that is known.
+    """
+    module = type(frame).__module__
+    name = type(frame).__name__
+    if module.startswith("pandas") and name == "DataFrame":
+        return "pandas"
+    if module.startswith("polars") and name in ("DataFrame", "LazyFrame"):
+        return "polars"
+    if module.startswith("pyarrow") and name in ("Table", "RecordBatch"):
+        return "arrow"
+    if module.startswith("pyspark") and name == "DataFrame":
+        return "spark"
+    raise InvalidInputError(
+        f"Cannot read a table from a {name}; give a pandas, Polars, Arrow or Spark frame, or the "
+        "path of a CSV or Parquet file."
+    )
+
+
+def opened(source: Any) -> Any:
+    """Return the frame itself, or what the file at a path holds: a pandas frame.
+
+    Raises:
+        InvalidInputError: if the file cannot be read.
+    """
+    if isinstance(source, (str, Path)):
+        return as_pandas(read_file(Path(source)))
+    if frame_kind(source) == "polars" and hasattr(source, "collect"):
+        return source.collect()
+    return source
+
+
+def read_file(path: Path) -> Any:
+    """Read a CSV (`.csv`, `.csv.gz`) or Parquet (`.parquet`, `.pq`) file as an Arrow table.
+
+    In CSV only the empty cell is missing; `NA`, `?` and the like are values.
+
+    Raises:
+        InvalidInputError: if the file is missing or is not what its name says.
+    """
+    pa = arrow()
+    from pyarrow import csv, parquet
+
+    try:
+        if path.suffix in (".parquet", ".pq"):
+            return parquet.read_table(path)
+        convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
+        return csv.read_csv(path, convert_options=convert)
+    except FileNotFoundError:
+        raise InvalidInputError(f"There is no file {str(path)!r}.") from None
+    except (OSError, EOFError, pa.ArrowException, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
+
+
+def column_names(frame: Any) -> list[str]:
+    """Return the columns of a frame, in order."""
+    kind = frame_kind(frame)
+    if kind == "arrow":
+        return list(frame.schema.names)
+    return [str(name) for name in frame.columns]
+
+
+def row_count(frame: Any) -> int:
+    """Return the number of rows of a frame that is in memory."""
+    return frame.num_rows if frame_kind(frame) == "arrow" else len(frame)
+
+
+def arrow_column(frame: Any, name: str) -> Any:
+    """Return one column as one Arrow array.
+
+    Raises:
+        InvalidInputError: if the column holds values of several types.
+    """
+    pa = arrow()
+    kind = frame_kind(frame)
+    try:
+        if kind == "pandas":
+            column = pa.Array.from_pandas(frame[name])
+        elif kind == "polars":
+            column = frame[name].to_arrow()
+        else:
+            column = frame.column(name)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise InvalidInputError(
+            f"Column {name!r} holds values of several types or of a type without an order; make "
+            "it all numbers or all text."
+        ) from None
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def as_arrow(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame as an Arrow table."""
+    pa = arrow()
+    return pa.table({name: arrow_column(frame, name) for name in names})
+
+
+def as_pandas(table: Any) -> Any:
+    """Return an Arrow table as a pandas frame.
+
+    Raises:
+        UnsupportedError: without pandas.
+    """
+    try:
+        import pandas  # noqa: F401  (Arrow's own message would not say which extra)
+    except ImportError:
+        raise UnsupportedError(
+            "Reading a file as a table needs pandas: install it with pip install "
+            "'quiltwork[publish]', or give a Polars or Arrow frame."
+        ) from None
+    return table.to_pandas()
+
+
+def like(table: Any, kind: Kind) -> Any:
+    """Return an Arrow table as a frame of the kind asked for."""
+    if kind == "arrow":
+        return table
+    if kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return as_pandas(table)
+
+
+def stacked(frames: Mapping[str, Any], provider: str) -> Any:
+    """Put the frames of several providers on top of each other, with a column that names them.
+
+    Columns that not all of them have are left out. The result is of the kind of the first frame.
+
+    Raises:
+        InvalidInputError: if a frame has a column of the providers' name, or types do not match.
+        UnsupportedError: for Spark frames.
+    """
+    pa = arrow()
+    kinds = [frame_kind(frame) for frame in frames.values()]
+    if "spark" in kinds:
+        raise UnsupportedError(
+            "Spark frames are not concatenated here: unite them in Spark, with a column that "
+            "names the provider, and give the result to Table."
+        )
+    columns = [column_names(frame) for frame in frames.values()]
+    if any(provider in names for names in columns):
+        raise InvalidInputError(
+            f"A frame has a column {provider!r} already; name the column of providers otherwise, "
+            "with provider='…'."
+        )
+    common = [name for name in columns[0] if all(name in names for names in columns)]
+    parts = [_plain(as_arrow(frame, common)) for frame in frames.values()]
+    try:
+        stack = pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInputError(
+            f"The providers' columns do not have the same types: {reason}"
+        ) from None
+    labels = pa.array(list(frames), type=pa.string())
+    owner = [i for i, part in enumerate(parts) for _ in range(part.num_rows)]
+    return like(stack.append_column(provider, labels.take(pa.array(owner, pa.int32()))), kinds[0])
+
+
+def _plain(table: Any) -> Any:
+    """Unpack dictionary columns, whose dictionaries differ between providers."""
+    pa = arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, plain)
+    return table

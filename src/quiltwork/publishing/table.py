@@ -1,0 +1,188 @@
+"""`Table`: records of many providers, and which columns are what.
+
+A table keeps the frame as it was given; everything is computed on `encoded`, made on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, get_args
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
+from quiltwork.publishing.frames import Kind, column_names, frame_kind, opened, stacked
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Records with quasi-identifiers and sensitive values, each from one provider.
+
+    Args:
+        frame: a pandas, Polars, Arrow or Spark frame, or the path of a CSV (also `.gz`) or Parquet
+            file.
+        provider: the column that names each record's provider; None if there is only one.
+        quasi_identifiers: the columns by which a person could be recognised.
+        sensitive: the column, or several, that must not be inferred; several count as their
+            combination.
+        subject: the column that names the person, if one person can have several records. Such a
+            person counts once, and a coalition that holds any of their records knows them.
+        ordinal: column → its values in order.
+        hierarchies: column → a path or rows of a generalization hierarchy.
+        missing: "refuse" (the default) or "value": a missing value is a value of its own.
+
+    Raises:
+        InvalidInputError: if a column is absent or has two roles.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"hospital": ["A", "B"], "age": [31, 31], "ill": ["flu", "cold"]})
+    >>> Table(frame, provider="hospital", quasi_identifiers=["age"], sensitive="ill")
+    Table(2 rows, 1 group, 2 providers)
+    """
+
+    frame: Any
+    provider: str | None
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    subject: str | None = None
+    ordinal: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    hierarchies: Mapping[str, Any] = field(default_factory=dict)
+    missing: Missing = "refuse"
+
+    def __post_init__(self) -> None:
+        """Read the file, if it is a path, and check every declaration."""
+        put = object.__setattr__
+        put(self, "frame", opened(self.frame))
+        put(self, "quasi_identifiers", _names(self.quasi_identifiers, "quasi_identifiers"))
+        put(self, "sensitive", _names(self.sensitive, "sensitive"))
+        put(self, "ordinal", dict(self.ordinal or {}))
+        put(self, "hierarchies", dict(self.hierarchies or {}))
+        _check(self, column_names(self.frame))
+
+    @classmethod
+    def concat(
+        cls,
+        frames: Mapping[str, Any],
+        quasi_identifiers: Sequence[str],
+        sensitive: str | Sequence[str],
+        provider: str = "provider",
+        **declarations: Any,
+    ) -> Table:
+        """Make one table of several frames or paths, one per provider; see `Table` for the rest.
+
+        Raises:
+            InvalidInputError: if there is no frame, or their columns do not match.
+
+        >>> import pandas
+        >>> part = pandas.DataFrame({"age": [31], "ill": ["flu"]})
+        >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
+        Table(2 rows, 1 group, 2 providers)
+        """
+        if not frames:
+            raise InvalidInputError("There is no frame to concatenate; give one per provider.")
+        parts = {str(name): opened(frame) for name, frame in frames.items()}
+        needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
+        if declarations.get("subject") is not None:
+            needed.append(declarations["subject"])
+        for name, part in parts.items():
+            for column in needed:
+                _column(column, column_names(part), f"the frame of provider {name!r}")
+        return cls(
+            stacked(parts, provider),
+            provider=provider,
+            quasi_identifiers=tuple(_names(quasi_identifiers, "quasi_identifiers")),
+            sensitive=_names(sensitive, "sensitive"),
+            **declarations,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """What the frame is: "pandas", "polars", "arrow" or "spark"."""
+        return frame_kind(self.frame)
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The table as arrays of integer codes.
+
+        Raises:
+            UnsupportedError: for a Spark frame, which is never collected.
+        """
+        if self.kind == "spark":
+            raise UnsupportedError(
+                "A Spark table is not brought to one machine: use backend='spark', or give a "
+                "local frame."
+            )
+        return encode_frame(
+            self.frame,
+            self.provider,
+            self.quasi_identifiers,
+            self.sensitive,
+            self.subject,
+            self.missing,
+            self.ordinal,
+            self._hierarchies(),
+        )
+
+    @cached_property
+    def groups(self) -> GroupIndex:
+        """The equivalence groups: rows with equal quasi-identifiers."""
+        return groups_of(self.encoded)
+
+    def group_values(self, group: int) -> tuple[Any, ...]:
+        """Return the quasi-identifier values of a group."""
+        row = self.groups.first[group]
+        return tuple(column.values[column.codes[row]] for column in self.encoded.quasi)
+
+    def _hierarchies(self) -> dict[str, Any]:
+        if not self.hierarchies:
+            return {}
+        from quiltwork.publishing.hierarchies import Hierarchy
+
+        return {name: Hierarchy.read(source, name) for name, source in self.hierarchies.items()}
+
+    def __repr__(self) -> str:
+        """Say how large the table is."""
+        if self.kind == "spark":
+            return f"Table(Spark frame, {len(self.quasi_identifiers)} quasi-identifiers)"
+        encoded = self.encoded
+        sizes = {"row": encoded.rows, "group": self.groups.count}
+        sizes["provider"] = len(encoded.providers)
+        words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
+        return f"Table({', '.join(words)})"
+
+
+def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    if not listed:
+        raise InvalidInputError(f"{what} is empty; name at least one column.")
+    return listed
+
+
+def _column(name: object, known: Sequence[str], where: str) -> None:
+    if not isinstance(name, str) or list(known).count(name) != 1:
+        problem = "is there more than once" if name in known else "is not there"
+        raise InvalidInputError(
+            f"Column {name!r} {problem} in {where}, whose columns are: {', '.join(known)}."
+        )
+
+
+def _check(table: Table, known: Sequence[str]) -> None:
+    single = [name for name in (table.provider, table.subject) if name is not None]
+    roles = [*single, *table.quasi_identifiers, *table.sensitive]
+    for name in roles:
+        _column(name, known, "the table")
+    twice = [name for name in roles if roles.count(name) > 1]
+    if twice:
+        raise InvalidInputError(
+            f"Column {twice[0]!r} has two roles; it can be only one of provider, subject, "
+            "quasi-identifier and sensitive."
+        )
+    if table.missing not in get_args(Missing):
+        raise InvalidInputError(f"missing must be 'refuse' or 'value', not {table.missing!r}.")
+    for what, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
+        for name in declared:
+            if name not in table.quasi_identifiers and name not in table.sensitive:
+                raise InvalidInputError(
+                    f"{what} names {name!r}, which is neither a quasi-identifier nor sensitive."
+                )
