@@ -15,19 +15,21 @@ from quiltwork.reproduce.experiments.noise import (
     chi_square,
 )
 
+DRAWS = 4_000_000  # at a million, a scale off by 1 % passes now and then; here at 9 deviations
+
 
 def test_the_exact_law_is_accepted_and_a_scale_off_by_one_percent_is_not():
     seen = []
-    result = chi_square.function(lambda done, total: seen.append(done), draws=1_000_000)
+    result = chi_square.function(lambda done, total: seen.append(done), draws=DRAWS)
     accepted = [row.ours for row in result.rows if "against" not in row.quantity]
     control = [row.ours for row in result.rows if "against" in row.quantity]
     assert len(accepted) == len(control) == len(SCALES)
-    assert min(accepted) > 1e-9  # fails once in 3·10⁸ runs
-    assert max(control) < 1e-4
+    assert min(accepted) > 1e-11
+    assert max(control) < 1e-11
     assert seen[-1] == len(SCALES)
     for sheet in result.sheets:
         total = sum(row[1] for row in sheet.rows)
-        assert 0.999 * 1_000_000 < total <= 1_000_000
+        assert 0.999 * DRAWS < total <= DRAWS
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40)])

@@ -22,7 +22,7 @@ SHOWN = "3"
     "noise-chi-square",
     title="The sampler's distribution",
     item="geometric-mechanism, Example 2.1",
-    quick={"draws": 1_000_000},
+    quick={"draws": 4_000_000},
     full={"draws": 20_000_000},
 )
 def chi_square(progress: Progress, draws: int) -> Result:
