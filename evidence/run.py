@@ -4,7 +4,7 @@ Every module of evidence/checks states what it shows (`NAME`, `CLAIM`) and has `
 which raises AssertionError at the first counterexample and returns its counts as a dict or as
 lines of text. Each result is a small text file in evidence/results, written once the check has
 passed, so that an interrupted run goes on where it stopped: a check is run again only when its
-own source or the package has changed, or with --force.
+own source or a room of the package that it used has changed, or with --force.
 
     python -m evidence.run [--force] [name …]
 """
@@ -33,12 +33,32 @@ def progress(done: int, total: int) -> None:
         print(f"\r  {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
 
 
-def fingerprint(check: ModuleType) -> str:
-    """A digest of the package's source and the check's own."""
+def rooms_in_use() -> list[str]:
+    """The rooms of the package that are loaded now, and its top-level modules with them."""
+    names = {name.split(".")[1] for name in sys.modules if name.startswith("quiltwork.")}
+    return sorted(name for name in names if (PACKAGE / name).is_dir())
+
+
+def fingerprint(check: ModuleType, rooms: Iterable[str]) -> str:
+    """A digest of the check's own source and of the rooms it used."""
     digest = hashlib.sha256()
-    for path in [*sorted(PACKAGE.rglob("*.py")), Path(str(check.__file__))]:
+    files = [path for room in rooms for path in sorted((PACKAGE / room).rglob("*.py"))]
+    shared = sorted(PACKAGE.glob("[!_]*.py"))
+    for path in [*shared, *files, Path(str(check.__file__))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def unchanged(check: ModuleType, result: Path) -> bool:
+    """Whether the stored result was found on the present source."""
+    stored = dict(
+        line.split(": ", 1)
+        for line in (result.read_text(encoding="utf-8").splitlines() if result.exists() else [])
+        if line.startswith(("rooms: ", "source: "))
+    )
+    if "rooms" not in stored:
+        return False
+    return stored.get("source") == fingerprint(check, stored["rooms"].split())
 
 
 def as_lines(counts: Mapping[str, object] | Iterable[str] | str) -> list[str]:
@@ -57,9 +77,8 @@ def run_check(name: str, force: bool) -> bool:
     """Whether the check holds; its result is stored if it does."""
     check = importlib.import_module(f"evidence.checks.{name}")
     result = RESULTS / f"{name}.txt"
-    stamp = f"source: {fingerprint(check)}"
     print(f"{check.NAME}: {check.CLAIM}")
-    if not force and result.exists() and stamp in result.read_text(encoding="utf-8"):
+    if not force and unchanged(check, result):
         print(f"  unchanged since the last run: {result.relative_to(HERE.parent)}")
         return True
     start = time.monotonic()
@@ -73,7 +92,9 @@ def run_check(name: str, force: bool) -> bool:
         print(f"  {line}")
     print(f"  holds ({time.monotonic() - start:.0f} s)")
     RESULTS.mkdir(exist_ok=True)
-    body = "\n".join([check.NAME, check.CLAIM, "", *lines, "", stamp])
+    rooms = rooms_in_use()
+    stamp = [f"rooms: {' '.join(rooms)}", f"source: {fingerprint(check, rooms)}"]
+    body = "\n".join([check.NAME, check.CLAIM, "", *lines, "", *stamp])
     result.write_text(body + "\n", encoding="utf-8")
     return True
 
