@@ -58,6 +58,18 @@ def test_what_was_spent_before_counts():
         plan(CHAIN, 60, 1, [HISTOGRAM], spent=[Spending.dp(5, 1, 60)])
 
 
+def test_a_hair_of_budget_is_nothing_left():
+    hair = Fraction(1, 10**18)
+    account = Accountant(MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 60, budget=1)
+    spent = [Spending.dp(1 - hair, 1, 60)]
+    account.add_all(spent)
+    assert account.exact_remaining == hair
+    with pytest.raises(BudgetExceeded, match="nothing is left"):
+        plan(account.beliefs, 60, 1, [HISTOGRAM], spent=spent)
+    with pytest.raises(BudgetExceeded, match="nothing is left"):
+        account.smallest_scale(HISTOGRAM)
+
+
 @given(st.integers(0, 10**9))
 @settings(max_examples=8)
 def test_any_windows_meet_the_budget(seed):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.accounting import room, rules
 from quiltwork.accounting.account import Account
 from quiltwork.accounting.joint import Quilts
-from quiltwork.accounting.limits import scale_for
+from quiltwork.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -233,9 +233,10 @@ class Accountant:
             UnsupportedError: without a budget, or if nothing may follow.
         """
         factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
-        if factor == 0:
+        scale = 0.0 if math.isinf(factor) else scale_for(factor) if factor else math.inf
+        if scale > LARGEST_SCALE:
             raise rules.nothing_left(self.epsilon(), float_up(self._need_budget()))
-        return 0.0 if math.isinf(factor) else scale_for(factor)
+        return scale
 
     def how_many_more(self, release: Released | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.

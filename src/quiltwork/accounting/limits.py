@@ -7,6 +7,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from quiltwork.exact import float_up, to_fraction
+from quiltwork.noise.geometric import MAX_SCALE_BITS
+
+LARGEST_SCALE = 2.0**MAX_SCALE_BITS
 
 _CLOSE = 2.0**-50
 _TINY = 2.0**-100

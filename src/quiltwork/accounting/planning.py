@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.accounting.accountant import Accountant
 from quiltwork.accounting.errors import expected_error, signal_range
-from quiltwork.accounting.limits import scale_for
+from quiltwork.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.accounting.rules import nothing_left
 from quiltwork.accounting.schedule import Planned, as_planned
 from quiltwork.accounting.spending import Released, Spending
@@ -151,6 +151,8 @@ def plan(
     )
     _check(factor, account)
     scales = [scale_for(factor, one.weight) for one in planned]
+    if max(scales) > LARGEST_SCALE:
+        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)

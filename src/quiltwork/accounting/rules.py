@@ -76,6 +76,6 @@ def exceeded(now: float, after: float, budget: float, left: float) -> BudgetExce
 def nothing_left(now: float, budget: float) -> BudgetExceeded:
     """The refusal of anything more, whatever its noise."""
     return BudgetExceeded(
-        f"What was released before costs {now:.12g}, and the budget is {budget:.12g}: nothing is "
-        "left, whatever the noise."
+        f"What was released before costs {now:.12g}, and the budget is {budget:.12g}: nothing "
+        "is left for a release of any noise this package draws."
     )
