@@ -62,7 +62,7 @@ LAYER = {room: depth for depth, rooms in enumerate(layers()) for room in rooms}
 
 
 def test_the_architecture_page_lists_four_layers():
-    assert [rooms[0] for rooms in layers()] == ["cli", "release", "influence", "errors"]
+    assert [rooms[0] for rooms in layers()] == ["cli", "releases", "influence", "errors"]
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))
@@ -98,7 +98,7 @@ def test_a_circle_and_an_upward_import_would_be_seen(tmp_path, monkeypatch):
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     for name, text in {
         "errors.py": "",
-        "noise/grid.py": "def f():\n    from quiltwork.release import intervals\n",
+        "noise/grid.py": "def f():\n    from quiltwork.releases import intervals\n",
         "release/__init__.py": "from ..noise.grid import f\nimport quiltwork\n",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)

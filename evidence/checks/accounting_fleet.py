@@ -11,7 +11,7 @@ import numpy as np
 from quiltwork import queries
 from quiltwork.accounting import Accountant, calendar
 from quiltwork.beliefs import MarkovChain
-from quiltwork.release import release
+from quiltwork.releases import release
 from quiltwork.reproduce.experiments import accounting as year
 
 NAME = "a fleet's year"

@@ -23,10 +23,13 @@ from quiltwork.errors import (
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
     from quiltwork import audit as audit
     from quiltwork import queries as queries
+    from quiltwork import releases as releases
     from quiltwork.accounting import Accountant as Accountant
     from quiltwork.accounting import Spending as Spending
     from quiltwork.accounting import compose as compose
     from quiltwork.accounting import plan as plan
+    from quiltwork.bayesian import bayesian_dp as bayesian_dp
+    from quiltwork.bayesian import dp_for_bayesian_dp as dp_for_bayesian_dp
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
     from quiltwork.beliefs import MarkovChain as MarkovChain
@@ -49,12 +52,17 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.publishing import max_m as max_m
     from quiltwork.publishing import query_error as query_error
     from quiltwork.publishing import verify_m_privacy as verify_m_privacy
+    from quiltwork.releases import Release as Release
+    from quiltwork.releases import preview as preview
+    from quiltwork.releases import release as release
 
 _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
+    "quiltwork.bayesian": ("bayesian_dp", "dp_for_bayesian_dp"),
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),
+    "quiltwork.releases": ("Release", "preview", "release"),
     "quiltwork.frontier": ("optimal_for_chain",),
     "quiltwork.counts": (
         "GeometricMechanism",
@@ -76,7 +84,7 @@ _ROOMS = {
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("audit", "queries", "release")  # the room release can be called like its main function
+_MODULES = ("audit", "queries", "releases")
 
 __all__ = [
     "BudgetExceeded",

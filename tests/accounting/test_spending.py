@@ -80,7 +80,7 @@ def test_transition_counts_cost_what_the_theory_says():
 
 
 def test_a_release_is_recorded_with_its_own_noise():
-    from quiltwork.release import release
+    from quiltwork.releases import release
 
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     made = release([0, 1] * 20, queries.histogram().on(3, 9), chain, epsilon=0.5)
@@ -91,7 +91,7 @@ def test_a_release_is_recorded_with_its_own_noise():
 
 
 def test_a_release_without_noise_has_no_level():
-    from quiltwork.release import release
+    from quiltwork.releases import release
 
     certain = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
     made = release([0, 1] * 5, queries.histogram(), certain, epsilon=1)

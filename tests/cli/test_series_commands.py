@@ -8,7 +8,7 @@ import pytest
 
 from quiltwork import MarkovChain, files
 from quiltwork.beliefs import belief_from_json
-from quiltwork.release import Release
+from quiltwork.releases import Release
 
 
 @pytest.fixture

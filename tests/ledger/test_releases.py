@@ -55,7 +55,7 @@ def test_a_repeated_release_is_the_same_answer_for_nothing(ledger, url, chain, d
 def test_a_refused_release_uses_no_data_and_leaves_no_trace(ledger, chain, data, monkeypatch):
     ledger.create("d", chain, 40, 1)
     before = ledger.log()
-    monkeypatch.setattr("quiltwork.release.answer.draw_answer", None)
+    monkeypatch.setattr("quiltwork.releases.answer.draw_answer", None)
     with pytest.raises(BudgetExceeded):
         qw.release(data, qw.queries.histogram(), chain, epsilon=4.0, ledger=ledger, dataset="d")
     assert ledger.log() == before
@@ -82,7 +82,7 @@ def test_a_crash_while_drawing_leaves_the_debit_and_no_second_draw(
     ledger.create("d", chain, 40, 1)
     asked = {"epsilon": 0.5, "ledger": ledger, "dataset": "d", "key": "k"}
     with monkeypatch.context() as crash:
-        crash.setattr("quiltwork.release.answer.draw_answer", lambda *_: 1 / 0)
+        crash.setattr("quiltwork.releases.answer.draw_answer", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             qw.release(data, qw.queries.histogram(), chain, **asked)
     assert [debit.state for debit in ledger.history("d")] == ["debited"]
@@ -180,7 +180,7 @@ def test_a_rehearsal_shows_cost_and_error_without_spending(ledger, chain):
     assert tried.preview.fits
     assert tried.preview.after <= 0.5
     assert len(tried.data) == 40
-    foreseen = qw.release.preview(qw.queries.histogram(), chain, 40, epsilon=0.5)
+    foreseen = qw.preview(qw.queries.histogram(), chain, 40, epsilon=0.5)
     assert tried.expected_error == pytest.approx(foreseen.expected_error)
     assert not ledger.rehearse("d", qw.queries.histogram(), epsilon=5).preview.fits
     assert ledger.history("d") == ()

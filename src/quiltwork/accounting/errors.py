@@ -9,7 +9,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
-from quiltwork.release.error_bars import expected_shortfall
+from quiltwork.releases.error_bars import expected_shortfall
 
 
 def expected_error(

@@ -112,8 +112,8 @@ def _noise(
 
 
 def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
-    from quiltwork.release import Release
-    from quiltwork.release.document import digest
+    from quiltwork.releases import Release
+    from quiltwork.releases.document import digest
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")

@@ -19,7 +19,7 @@ from quiltwork.cli.series import read, read_beliefs, read_query, read_window, re
 from quiltwork.errors import StorageError
 
 if TYPE_CHECKING:
-    from quiltwork.release import Release
+    from quiltwork.releases import Release
 
 
 @command(
@@ -111,7 +111,7 @@ def release(
         _preview(query, beliefs, series.lengths, epsilon, confidence)
         return
 
-    from quiltwork.release import release as answer
+    from quiltwork.releases import release as answer
 
     options = {"epsilon": epsilon, "method": method, "secrets": protected}
     if apart:
@@ -144,7 +144,7 @@ def _ledger(url: str | None, dataset: str | None, key: str | None) -> dict[str, 
 def _preview(
     query: Any, beliefs: Any, lengths: tuple[int, ...], epsilon: Fraction, confidence: Fraction
 ) -> None:
-    from quiltwork.release import preview
+    from quiltwork.releases import preview
 
     longest, subjects = max(lengths), len(lengths)
     foreseen = preview(query, beliefs, longest, epsilon, float(confidence), subjects=subjects)

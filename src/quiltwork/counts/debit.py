@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.release.ledgers import BudgetLedger
+    from quiltwork.releases.ledgers import BudgetLedger
 
 Answer = TypeVar("Answer")
 

@@ -29,6 +29,6 @@ def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction
 def belief_digest(beliefs: Any) -> str:
     """Return the SHA-256 of the beliefs' JSON, as releases record it."""
     from quiltwork.beliefs import as_beliefs
-    from quiltwork.release.document import digest
+    from quiltwork.releases.document import digest
 
     return digest(as_beliefs(beliefs))

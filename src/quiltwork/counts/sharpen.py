@@ -24,7 +24,7 @@ from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
-    from quiltwork.release.record import Release
+    from quiltwork.releases.record import Release
 
 _KINDS = ("count", "histogram", "frequencies")
 

@@ -15,7 +15,7 @@ from quiltwork.queries import Query
 
 if TYPE_CHECKING:
     from quiltwork.ledger.ledger import Ledger
-    from quiltwork.release import Release
+    from quiltwork.releases import Release
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def rehearsal(
     Raises:
         UnsupportedError: if none of them says how the values are distributed.
     """
-    from quiltwork.release import release
+    from quiltwork.releases import release
 
     status = ledger.status(dataset)
     data = _simulated(status, seed)

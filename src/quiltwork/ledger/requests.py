@@ -74,7 +74,7 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
 def _check_it_is_about(
     dataset: str, beliefs: tuple[Belief, ...], length: int, description: Mapping[str, Any]
 ) -> None:
-    from quiltwork.release.document import digest
+    from quiltwork.releases.document import digest
 
     if description.get("belief_digest") not in (None, digest(beliefs)):
         raise InvalidInputError(

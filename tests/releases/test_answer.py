@@ -12,7 +12,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkWarning, queries
-from quiltwork.release import Release
+from quiltwork.releases import Release
 
 MATRIX = [[0.9, 0.1], [0.4, 0.6]]
 CHAIN = MarkovChain(MATRIX, initial=[0.8, 0.2], states=["rest", "walk"])
@@ -238,15 +238,13 @@ def test_unequal_lengths_and_windows():
     assert qw.release([DATA, DATA[:6]], queries.histogram().on(2, 6), CHAIN).points == 10
 
 
-def test_the_histogram_path_needs_no_scipy_and_the_room_can_be_called():
+def test_the_histogram_path_needs_no_scipy():
     code = """
 import sys
 import quiltwork as qw
-import quiltwork.release
 chain = qw.MarkovChain([[.9, .1], [.4, .6]], initial=[.8, .2], states=["rest", "walk"])
 answer = qw.release(["rest", "walk"] * 50, qw.queries.histogram(), chain)
 answer.interval(), answer.to_json(), answer.explain()
-assert qw.release.preview and quiltwork.release is qw.release
 print([name for name in sys.modules if name.split(".")[0] in
        ("scipy", "networkx", "pandas", "polars", "matplotlib")])
 """

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.release.error_bars import read_confidence, refuse_label_interval
+from quiltwork.releases.error_bars import read_confidence, refuse_label_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from quiltwork.release.record import Release
+    from quiltwork.releases.record import Release
 
 _MOST_LABELS = 40
 

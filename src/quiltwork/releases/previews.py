@@ -10,9 +10,9 @@ from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.queries.base import Query, States
-from quiltwork.release.data import check_query, fixed_length, public_states
-from quiltwork.release.error_bars import expected_shortfall, half_steps, shortfall
-from quiltwork.release.plan import Plan, make_plan
+from quiltwork.releases.data import check_query, fixed_length, public_states
+from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortfall
+from quiltwork.releases.plan import Plan, make_plan
 
 
 @dataclass(frozen=True)

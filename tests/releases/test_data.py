@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkError, queries, release
-from quiltwork.release.data import read_data
+from quiltwork.releases.data import read_data
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 WORDS = ["rest", "walk", "walk"]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
-from quiltwork.release.record import Release
+from quiltwork.releases.record import Release
 
 
 def clip(release: Release, low: Number | None = 0, high: Number | None = None) -> Release:

@@ -16,7 +16,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
-from quiltwork.release.error_bars import (
+from quiltwork.releases.error_bars import (
     Interval,
     ends,
     expected_shortfall,
@@ -181,14 +181,14 @@ class Release:
 
     def to_json(self) -> str:
         """Write the release as a document of schema `quiltwork/release`."""
-        from quiltwork.release.document import release_to_json
+        from quiltwork.releases.document import release_to_json
 
         return release_to_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Release:
         """Read what `to_json` wrote; a custom query comes back without its function."""
-        from quiltwork.release.document import release_from_json
+        from quiltwork.releases.document import release_from_json
 
         return release_from_json(text)
 
@@ -198,13 +198,13 @@ class Release:
         Raises:
             UnsupportedError: for a label, or without matplotlib.
         """
-        from quiltwork.release.plots import plot_release
+        from quiltwork.releases.plots import plot_release
 
         return plot_release(self, confidence)
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""
-        from quiltwork.release.words import explain_release
+        from quiltwork.releases.words import explain_release
 
         return explain_release(self)
 

@@ -8,8 +8,8 @@ import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, queries
 from quiltwork.queries.numbers import Mean
-from quiltwork.release import Release, nonnegative
-from quiltwork.release.document import digest
+from quiltwork.releases import Release, nonnegative
+from quiltwork.releases.document import digest
 
 
 @pytest.fixture(

@@ -17,12 +17,12 @@ from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Integers, Query
 from quiltwork.queries.custom import Custom
-from quiltwork.release.data import Encoded, check_query, read_data
-from quiltwork.release.document import digest
-from quiltwork.release.draw import draw_answer
-from quiltwork.release.ledgers import BudgetLedger
-from quiltwork.release.plan import Plan, make_plan
-from quiltwork.release.record import Release
+from quiltwork.releases.data import Encoded, check_query, read_data
+from quiltwork.releases.document import digest
+from quiltwork.releases.draw import draw_answer
+from quiltwork.releases.ledgers import BudgetLedger
+from quiltwork.releases.plan import Plan, make_plan
+from quiltwork.releases.record import Release
 
 
 def release(

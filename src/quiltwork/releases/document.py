@@ -18,7 +18,7 @@ from quiltwork.beliefs import Belief, beliefs_to_json
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.queries.document import from_document, to_document
-from quiltwork.release.record import Release
+from quiltwork.releases.record import Release
 
 SCHEMA, VERSION = "release", 1
 

@@ -3,7 +3,7 @@
 import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, queries, release
-from quiltwork.release import preview
+from quiltwork.releases import preview
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 QUERIES = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quiltwork import queries
-from quiltwork.release import Release
+from quiltwork.releases import Release
 
 
 def make_release(query=None, noisy=(3, -2, 9), scale=Fraction(5, 2), points=10, states=None):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, UnsupportedError, queries
-from quiltwork.release import clip, consistent, nonnegative, normalize, round_to_integers
-from quiltwork.release.postprocess import project
+from quiltwork.releases import clip, consistent, nonnegative, normalize, round_to_integers
+from quiltwork.releases.postprocess import project
 
 VALUES = st.lists(st.integers(-30, 30), min_size=1, max_size=6)
 

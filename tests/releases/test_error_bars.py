@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, UnsupportedError, queries
 from quiltwork.queries.numbers import Mean
-from quiltwork.release.error_bars import expected_shortfall, shortfall
+from quiltwork.releases.error_bars import expected_shortfall, shortfall
 
 
 def coverage(scale, reach):

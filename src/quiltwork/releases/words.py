@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from quiltwork.queries.document import to_document
 
 if TYPE_CHECKING:
-    from quiltwork.release.record import Release
+    from quiltwork.releases.record import Release
 
 
 def explain_release(release: Release) -> str:
