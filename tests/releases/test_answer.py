@@ -1,6 +1,5 @@
 """Releases end to end: the noise that is drawn, what is recorded, what is refused."""
 
-import inspect
 import json
 import math
 import subprocess
@@ -220,16 +219,6 @@ def test_bad_arguments_are_refused_with_a_sentence(change, words):
     arguments = {"query": queries.histogram(), "beliefs": CHAIN, **change}
     with pytest.raises(InvalidInputError, match=words):
         qw.release(DATA, **arguments)
-
-
-def test_the_room_has_the_signature_of_its_main_function():
-    assert list(inspect.signature(qw.release).parameters)[:4] == [
-        "data",
-        "query",
-        "beliefs",
-        "epsilon",
-    ]
-    assert "Releases" in inspect.getdoc(qw.release)
 
 
 def test_unequal_lengths_and_windows():
