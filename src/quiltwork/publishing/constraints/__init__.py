@@ -6,7 +6,20 @@ from quiltwork.publishing.constraints.base import (
     Custom,
     as_constraint,
 )
+from quiltwork.publishing.constraints.entropy import EntropyLDiversity
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
+from quiltwork.publishing.constraints.t_closeness import TCloseness
 
-__all__ = ["Conjunction", "Constraint", "Custom", "KAnonymity", "LDiversity", "as_constraint"]
+__all__ = [
+    "Conjunction",
+    "Constraint",
+    "Custom",
+    "EntropyLDiversity",
+    "KAnonymity",
+    "LDiversity",
+    "RecursiveLDiversity",
+    "TCloseness",
+    "as_constraint",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,15 @@ class Constraint(ABC):
     @abstractmethod
     def generalization_monotonic(self) -> bool:
         """Whether, once it holds in several groups, it holds in their union."""
+
+    @property
+    def corners_suffice(self) -> bool:
+        """Whether the histograms that satisfy it form a convex set.
+
+        Then, of all sets between two, only those need a look that have all or nothing more of each
+        value than the smaller one.
+        """
+        return False
 
     @abstractmethod
     def holds(self, left: Histogram) -> bool:
@@ -152,6 +162,11 @@ class Custom(Constraint):
     def __str__(self) -> str:
         """Give the name, or that of the function."""
         return self.name or getattr(self.function, "__name__", "custom constraint")
+
+
+def agreeing(fitness: float, holds: bool) -> float:
+    """Return the fitness, kept at or above 1 exactly if the constraint holds."""
+    return max(fitness, 1.0) if holds else min(fitness, math.nextafter(1.0, 0.0))
 
 
 def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:
