@@ -99,14 +99,14 @@ def test_a_circle_and_an_upward_import_would_be_seen(tmp_path, monkeypatch):
     for name, text in {
         "errors.py": "",
         "noise/grid.py": "def f():\n    from quiltwork.releases import intervals\n",
-        "release/__init__.py": "from ..noise.grid import f\nimport quiltwork\n",
+        "releases/__init__.py": "from ..noise.grid import f\nimport quiltwork\n",
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     with pytest.raises(AssertionError, match="it is above"):
         test_imports_point_downwards(tmp_path / "noise/grid.py")
     with pytest.raises(AssertionError, match="facade"):
-        test_imports_point_downwards(tmp_path / "release/__init__.py")
+        test_imports_point_downwards(tmp_path / "releases/__init__.py")
     with pytest.raises(AssertionError, match="circle"):
         test_no_two_rooms_need_each_other()
 
