@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.circles import circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ class Encoded:
     sensitive_kind: Scale
     subject: NDArray[np.int64] | None
     rows: int
+
+    @cached_property
+    def known_by(self) -> tuple[NDArray[np.int64], tuple[tuple[int, ...], ...]]:
+        """For each row, who knows its person; see `circles`. O(rows log rows), once."""
+        provider = self.provider.astype(np.int64)
+        if self.subject is None:
+            return provider, ()
+        return circles(self.subject, provider, len(self.providers))
 
 
 @dataclass(frozen=True, eq=False)

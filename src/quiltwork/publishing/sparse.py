@@ -5,12 +5,13 @@ Cost: a sort of the rows. A `Group` is cut out of it when one is needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.circles import distinct_rows, set_ids
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
 
@@ -65,11 +66,16 @@ class SparseCounts:
         tastes = [self.values_of(k) for k in kind.tolist()]
         providers = np.unique(np.concatenate([np.array(c, dtype=np.int64) for c in circles]))
         values = np.unique(np.concatenate([np.array(t, dtype=np.int64) for t in tastes]))
-        held = np.array([np.isin(providers, circle) for circle in circles])
-        kinds = np.array([np.isin(values, taste) for taste in tastes]).astype(np.int64)
         groups, owners = self.contributors or (who, who)
         lo, hi = np.searchsorted(groups, [group, group + 1])
-        return Group(providers, values, weights, np.isin(providers, owners[lo:hi]), held, kinds)
+        inside = np.isin(providers, owners[lo:hi])
+        held = None
+        if int(who[-1]) >= self.providers:
+            held = np.array([np.isin(providers, circle) for circle in circles])
+        kinds = None
+        if int(kind[-1]) >= self.values:
+            kinds = np.array([np.isin(values, taste) for taste in tastes]).astype(np.int64)
+        return Group(providers, values, weights, None if inside.all() else inside, held, kinds)
 
     def holders(self, who: int) -> tuple[int, ...]:
         """Return the providers that `who` stands for."""
@@ -80,57 +86,52 @@ class SparseCounts:
         return (kind,) if kind < self.values else self.kinds[kind - self.values]
 
 
-def count_groups(encoded: Encoded, labels: Ints, groups: int) -> SparseCounts:
-    """Count all groups of a table; `labels` gives each row's group. O(rows log rows)."""
+def count_groups(
+    encoded: Encoded, labels: Ints, groups: int, rows: Ints | None = None
+) -> SparseCounts:
+    """Count the groups of a table, or of some of its rows; `labels` gives each row's group.
+
+    O(rows log rows).
+    """
+    provider = _some(encoded.provider, rows)
+    sensitive = _some(encoded.sensitive, rows)
     if encoded.subject is not None:
-        return _count_people(encoded, encoded.subject, labels, groups)
-    columns = [labels, encoded.provider.astype(np.int64), encoded.sensitive.astype(np.int64)]
+        subject = _some(encoded.subject, rows)
+        return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
     sizes = [groups, len(encoded.providers), len(encoded.sensitive_values)]
-    (group, who, kind), weight = distinct_rows(columns, sizes)
+    (group, who, kind), weight = distinct_rows([labels, provider, sensitive], sizes)
     start = np.searchsorted(group, np.arange(groups + 1))
     new = np.append(True, (np.diff(group) != 0) | (np.diff(who) != 0))
     inside = np.bincount(group[new], minlength=groups)
     return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
 
 
-def distinct_rows(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[Ints], Ints]:
-    """Return the distinct rows, sorted by the columns in turn, and how often each occurs."""
-    span = 1
-    for size in sizes:
-        span *= max(size, 1)
-    if span < 2**62:
-        key = np.zeros(len(columns[0]), dtype=np.int64)
-        for column, size in zip(columns, sizes, strict=True):
-            key = key * size + column
-        found, counts = np.unique(key, return_counts=True)
-        parts = []
-        for size in reversed(sizes):
-            found, part = np.divmod(found, size)
-            parts.append(part)
-        return parts[::-1], counts.astype(np.int64)
-    order = np.lexsort(list(columns)[::-1])
-    ordered = [column[order] for column in columns]
-    changes = np.any([np.diff(column) != 0 for column in ordered], axis=0)
-    first = np.flatnonzero(np.append(True, changes))
-    counts = np.diff(np.append(first, len(order)))
-    return [column[first] for column in ordered], counts.astype(np.int64)
+def _some(column: NDArray[Any], rows: Ints | None) -> Ints:
+    return (column if rows is None else column[rows]).astype(np.int64)
 
 
-def _count_people(encoded: Encoded, subject: Ints, labels: Ints, groups: int) -> SparseCounts:
+def _count_people(
+    encoded: Encoded,
+    subject: Ints,
+    provider: Ints,
+    sensitive: Ints,
+    labels: Ints,
+    groups: int,
+    rows: Ints | None,
+) -> SparseCounts:
     """Count each person once in each of their groups, by who knows them and what they have."""
-    people = int(subject.max()) + 1
-    provider = encoded.provider.astype(np.int64)
-    sensitive = encoded.sensitive.astype(np.int64)
-    providers, values = len(encoded.providers), len(encoded.sensitive_values)
-    pairs, _ = distinct_rows([subject, provider], [people, providers])
-    circle, sets = _set_ids(pairs[0], pairs[1], people, providers)
+    people, providers = int(subject.max()) + 1, len(encoded.providers)
+    values = len(encoded.sensitive_values)
+    circle, sets = encoded.known_by
+    known = np.zeros(people, dtype=np.int64)
+    known[subject] = _some(circle, rows)
     triples, _ = distinct_rows([labels, subject, sensitive], [groups, people, values])
     new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
     presence = np.cumsum(new) - 1
-    taste, kinds = _set_ids(presence, triples[2], int(presence[-1]) + 1, values)
+    taste, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
     where, whom = triples[0][new], triples[1][new]
     sizes = [groups, providers + len(sets), values + len(kinds)]
-    (group, who, kind), weight = distinct_rows([where, circle[whom], taste], sizes)
+    (group, who, kind), weight = distinct_rows([where, known[whom], taste], sizes)
     start = np.searchsorted(group, np.arange(groups + 1))
     (inside_group, inside_provider), _ = distinct_rows([labels, provider], [groups, providers])
     inside = np.bincount(inside_group, minlength=groups)
@@ -138,16 +139,3 @@ def _count_people(encoded: Encoded, subject: Ints, labels: Ints, groups: int) ->
     return SparseCounts(
         group, who, kind, weight, start, inside, providers, values, sets, kinds, contributors
     )
-
-
-def _set_ids(
-    owner: Ints, member: Ints, owners: int, members: int
-) -> tuple[Ints, tuple[tuple[int, ...], ...]]:
-    """Give each owner the id of their set of members: the member itself if there is one only."""
-    bounds = np.searchsorted(owner, np.arange(owners + 1))
-    ids = member[np.minimum(bounds[:-1], len(member) - 1)].copy()
-    known: dict[tuple[int, ...], int] = {}
-    for i in np.flatnonzero(np.diff(bounds) > 1).tolist():
-        several = tuple(member[bounds[i] : bounds[i + 1]].tolist())
-        ids[i] = members + known.setdefault(several, len(known))
-    return ids, tuple(known)

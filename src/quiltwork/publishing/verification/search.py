@@ -1,0 +1,167 @@
+"""The paper's searches through the coalitions of one group, for EG-monotonic constraints.
+
+Coalitions are bit masks over the candidates in descending order of attack power: bit 0 is the
+strongest provider. What a safe coalition contains is safe (downward pruning); what contains a
+breaching one breaches (upward pruning). All of them are exponential in the worst case; `exact`
+is not, for few values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.fitness import VERIFICATION_ALPHA, provider_scores
+from quiltwork.publishing.group import Group
+from quiltwork.publishing.verification.checks import Checks, LimitReached, Outcome
+from quiltwork.publishing.verification.spaces import Space, spaces
+
+Method: TypeAlias = Literal["direct", "top-down", "bottom-up", "binary", "adaptive"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+THRESHOLD = 0.85
+"""Average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
+
+Breached: TypeAlias = Callable[[int], bool]
+
+
+def search(
+    group: Group,
+    constraint: Constraint,
+    m: int,
+    method: Method,
+    limit: int,
+    alpha: float = VERIFICATION_ALPHA,
+) -> Outcome:
+    """Look for a coalition of at most m providers that breaches an EG-monotonic constraint."""
+    checks = Checks(group, constraint, limit)
+    scores = provider_scores(group, constraint, alpha)
+    if method == "adaptive":
+        method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
+    try:
+        for space in spaces(group, m):
+            order = sorted(space.candidates, key=lambda i: (-scores[i], i))
+
+            def breached(mask: int, order: list[int] = order) -> bool:
+                return checks.breached_by(order[i] for i in _bits(mask))
+
+            found = _SEARCHES[method](Space(tuple(order), space.level, space.top), breached)
+            if found is not None:
+                return Outcome(tuple(sorted(order[i] for i in _bits(found))), checks.done)
+    except LimitReached:
+        return Outcome(None, checks.done - 1, settled=False)
+    return Outcome(None, checks.done)
+
+
+def direct(space: Space, breached: Breached) -> int | None:
+    """Check every coalition of the level's size until one breaches."""
+    for mask in _strongest_first(range(len(space.candidates)), space.level):
+        if breached(mask):
+            return mask
+    return None
+
+
+def bottom_up(space: Space, breached: Breached) -> int | None:
+    """Check coalitions by growing size; the first that breaches ends the search (early stop)."""
+    for size in range(space.level + 1):
+        for mask in _strongest_first(range(len(space.candidates)), size):
+            if breached(mask):
+                return mask
+    return None
+
+
+def top_down(space: Space, breached: Breached) -> int | None:
+    """Check coalitions by falling size, leaving out what lies within a safe one."""
+    layer = list(_weakest_first(len(space.candidates), space.top))
+    safe: list[int] = []
+    for size in range(space.top, space.level - 1, -1):
+        breaching = []
+        for mask in layer:
+            if not breached(mask):
+                safe.append(mask)
+            elif size == space.level:
+                return mask
+            else:
+                breaching.append(mask)
+        below = {mask & ~(1 << bit) for mask in breaching for bit in _bits(mask)}
+        layer = sorted((m for m in below if not _within(m, safe)), reverse=True)
+    return None
+
+
+def binary(space: Space, breached: Breached) -> int | None:
+    """Algorithm 1: halve the distance between a breaching coalition and a safe one inside it.
+
+    Its line 6 is read with the missing "not": a largest coalition that does not breach settles
+    everything within it.
+    """
+    safe: list[int] = []
+    broken: list[int] = []
+
+    def breaks(mask: int) -> bool:
+        if _within(mask, safe):
+            return False
+        if any(part & ~mask == 0 for part in broken):
+            return True
+        verdict = breached(mask)
+        (broken if verdict else safe).append(mask)
+        return verdict
+
+    for largest in _weakest_first(len(space.candidates), space.top):
+        if not breaks(largest):
+            continue
+        for smallest in _strongest_first(_bits(largest), space.level):
+            if _within(smallest, safe):
+                continue
+            if breaks(smallest):
+                return smallest
+            _narrow(smallest, largest, breaks)
+    return None
+
+
+def _narrow(inner: int, outer: int, breaks: Breached) -> None:
+    """Find a safe coalition and a breaching one that differ by one provider; `breaks` keeps both.
+
+    Between the two, providers join in ascending order of power.
+    """
+    while (outer & ~inner).bit_count() > 1:
+        missing = sorted(_bits(outer & ~inner), reverse=True)
+        middle = inner
+        for bit in missing[: len(missing) // 2]:
+            middle |= 1 << bit
+        if breaks(middle):
+            outer = middle
+        else:
+            inner = middle
+
+
+def _strongest_first(bits: range | list[int], size: int) -> Iterator[int]:
+    return (sum(1 << bit for bit in chosen) for chosen in combinations(bits, size))
+
+
+def _weakest_first(count: int, size: int) -> Iterator[int]:
+    return _strongest_first(list(range(count))[::-1], size)
+
+
+def _within(mask: int, safe: list[int]) -> bool:
+    return any(mask & ~whole == 0 for whole in safe)
+
+
+def _bits(mask: int) -> list[int]:
+    bits = []
+    while mask:
+        low = mask & -mask
+        bits.append(low.bit_length() - 1)
+        mask ^= low
+    return bits
+
+
+_SEARCHES: dict[str, Callable[[Space, Breached], int | None]] = {
+    "direct": direct,
+    "top-down": top_down,
+    "bottom-up": bottom_up,
+    "binary": binary,
+}

@@ -1,0 +1,96 @@
+"""`Verdict`: the answer of a verification, with the coalition, the group and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from quiltwork import files
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a table withstands every coalition of at most m providers.
+
+    Attributes:
+        private: True only if that is proven.
+        coalition: the providers that breach it, as few as suffice; empty when private.
+        group: the quasi-identifier values of the breached group; empty when private.
+        checks: how many sets of records were checked.
+        m: the size of coalitions asked about.
+        method: how it was verified.
+        constraint: what was asked, in words.
+        broken: the part of the constraint that fails, in words; empty when private.
+        left: what the coalition leaves, as sensitive value → records (people).
+        left_size: how many records (people) that is.
+        outsiders: whether the group fails already for someone who is no provider.
+        settled: False if the search reached its limit: then the table counts as not private.
+    """
+
+    private: bool
+    coalition: tuple[Any, ...]
+    group: tuple[Any, ...]
+    checks: int
+    m: int
+    method: str
+    constraint: str
+    broken: str = ""
+    left: Mapping[Any, int] = field(default_factory=dict)
+    left_size: int = 0
+    outsiders: bool = False
+    settled: bool = True
+
+    def __bool__(self) -> bool:
+        """Tell whether it is private."""
+        return self.private
+
+    def explain(self) -> str:
+        """Say in a few sentences what was found."""
+        if self.private:
+            return (
+                f"Private: no {_coalition(self.m)} breaches {self.constraint} ({self.checks:,} "
+                f"checks, {self.method})."
+            )
+        group = ", ".join(map(str, self.group))
+        if not self.settled:
+            return (
+                f"Undecided, so treated as not private: the group ({group}) needs more checks "
+                f"than the limit allows ({self.checks:,} done). Raise limit, or lower m."
+            )
+        who = "Anyone" if self.outsiders else ", ".join(map(str, self.coalition))
+        verb = "breaches" if self.outsiders or len(self.coalition) == 1 else "together breach"
+        left = ", ".join(f"{value}: {number}" for value, number in self.left.items()) or "nothing"
+        return (
+            f"Not private: {who} {verb} {self.broken} in the group ({group}). Left there "
+            f"without their own: {self.left_size} ({left})."
+        )
+
+    def to_json(self) -> str:
+        """Return the verdict as a document of schema `quiltwork/verdict`."""
+        body = {
+            "private": self.private,
+            "m": self.m,
+            "constraint": self.constraint,
+            "method": self.method,
+            "checks": self.checks,
+            "settled": self.settled,
+            "coalition": [_plain(provider) for provider in self.coalition],
+            "group": [_plain(value) for value in self.group],
+            "broken": self.broken,
+            "left": [{"value": _plain(v), "records": n} for v, n in self.left.items()],
+            "left_size": self.left_size,
+            "outsiders": self.outsiders,
+        }
+        return files.dump("verdict", 1, body)
+
+
+def _coalition(m: int) -> str:
+    return "outsider" if m == 0 else f"coalition of at most {m} provider{'s' if m != 1 else ''}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,232 @@
+"""`verify_m_privacy`: does a table withstand every coalition of m of its providers?
+
+k and l are settled for all groups at once; what is left open, and every other constraint, is
+searched group by group, in the order of the rows, until one is breached.
+
+Theorem: m-privacy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.group import Group, Weights
+from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.sparse import SparseCounts, count_groups
+from quiltwork.publishing.table import Table
+from quiltwork.publishing.verification.checks import Outcome
+from quiltwork.publishing.verification.definition import breach_between
+from quiltwork.publishing.verification.exact import breach
+from quiltwork.publishing.verification.search import METHODS, Method, search
+from quiltwork.publishing.verification.settle import BROKEN, SAFE, settle
+from quiltwork.publishing.verification.spaces import spaces
+from quiltwork.publishing.verification.verdict import Verdict
+
+LIMIT = 1_000_000
+"""Checks within one group after which an exact verification gives up."""
+
+_MOST_SHRUNK = 1000
+
+AnyMethod: TypeAlias = Literal["exact"] | Method
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A breached group: who, which part of the constraint, and what is left."""
+
+    coalition: tuple[int, ...]
+    part: Constraint
+    left: Histogram
+    outsiders: bool
+
+
+@dataclass(frozen=True)
+class GroupOutcome:
+    """What was found in one group: a breach, or none, or an end without an answer."""
+
+    breach: Breach | None
+    checks: int
+    settled: bool = True
+
+
+def verify_m_privacy(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> Verdict:
+    """Verify a table against every coalition of at most m providers (Definition 2.1).
+
+    Args:
+        table: groups are the rows with equal quasi-identifiers.
+        constraint: for example `KAnonymity(3) & LDiversity(2)`, or your own function.
+        m: how many providers may collude; 0 asks about outsiders. In a group of n providers at
+            most n − 1 of them collude.
+        method: "exact", which searches values instead of coalitions where that is smaller and
+            takes any constraint; or the paper's "direct", "top-down", "bottom-up", "binary" and
+            "adaptive", for EG-monotonic constraints.
+        limit: checks within one group after which a search gives up; the verdict is then not
+            private, with `settled` False.
+
+    Raises:
+        InvalidInputError: for a negative m, an unknown method or something that is no constraint.
+        UnsupportedError: for a paper's method with a constraint that is not EG monotonic, and for
+            such a constraint with too many sets to try.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({
+    ...     "hospital": ["A", "A", "B"], "age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> table = Table(frame, "hospital", ["age"], "ill")
+    >>> from quiltwork.publishing.constraints import KAnonymity
+    >>> print(verify_m_privacy(table, KAnonymity(2), m=1).explain())
+    Not private: A breaches 2-anonymity in the group (20..30). Left there without their own:
+    1 (flu: 1).
+
+    Theorem: m-privacy
+    """
+    size = integer(m, "m", 0)
+    asked = _asked(constraint, method)
+    limit = integer(limit, "limit", 1)
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    return verify_counts(table, counts, asked.bind(table.encoded), size, method, limit)
+
+
+def verify_counts(
+    table: Table,
+    counts: SparseCounts,
+    constraint: Constraint,
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> Verdict:
+    """Verify counted groups, for callers who ask about one table often."""
+    statuses = [
+        settle(counts, part, m) if method == "exact" else np.zeros(counts.groups, dtype=np.int8)
+        for part in constraint.parts
+    ]
+    checks = int(sum((status != 0).sum() for status in statuses))
+    verdict = Verdict(True, (), (), checks, m, method, str(constraint))
+    doubtful = np.any([status != SAFE for status in statuses], axis=0)
+    for g in np.flatnonzero(doubtful).tolist():
+        group = counts.cut(g)
+        if method != "exact":
+            found = _searched(group, constraint, m, method, limit)
+        else:
+            unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[g] != SAFE]
+            known = any(status[g] == BROKEN for status in statuses)
+            found = _exact(group, tuple(unsafe), m, limit)
+            checks -= known  # naming the coalition is no further check
+        checks += found.checks
+        if found.breach is not None or not found.settled:
+            named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
+            return _named(named, found, group, table)
+    return replace(verdict, checks=checks)
+
+
+def group_breach(
+    group: Group,
+    constraint: Constraint,
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> GroupOutcome:
+    """Look for a breach of one group."""
+    if method == "exact":
+        return _exact(group, constraint.parts, m, limit)
+    return _searched(group, constraint, m, method, limit)
+
+
+def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = LIMIT) -> bool:
+    """Tell whether a group is proven to withstand every coalition of at most m providers.
+
+    >>> from quiltwork.publishing.constraints import KAnonymity
+    >>> group_is_private(Group.from_counts([[2, 1], [1, 1]]), KAnonymity(2), m=1)
+    True
+    """
+    found = group_breach(group, constraint, m, limit=limit)
+    return found.breach is None and found.settled
+
+
+def _exact(group: Group, parts: tuple[Constraint, ...], m: int, limit: int) -> GroupOutcome:
+    """Check part after part: a conjunction is breached if and only if one of them is."""
+    checks, settled = 0, True
+    for part in parts:
+        if part.eg_monotonic:
+            outcome, between = breach(group, part, m, limit), None
+        else:
+            outcome, between = breach_between(group, part, m, limit)
+        checks += outcome.checks
+        settled = settled and outcome.settled
+        if outcome.coalition is not None:
+            return GroupOutcome(_shrunk(group, part, m, outcome.coalition, between), checks)
+    return GroupOutcome(None, checks, settled)
+
+
+def _searched(
+    group: Group, constraint: Constraint, m: int, method: Method, limit: int
+) -> GroupOutcome:
+    outcome: Outcome = search(group, constraint, m, method, limit)
+    if outcome.coalition is None:
+        return GroupOutcome(None, outcome.checks, outcome.settled)
+    left = group.left(outcome.coalition)
+    part = next(part for part in constraint.parts if not part.holds(left))
+    return GroupOutcome(_shrunk(group, part, m, outcome.coalition, None), outcome.checks)
+
+
+def _shrunk(
+    group: Group, part: Constraint, m: int, coalition: tuple[int, ...], between: Weights | None
+) -> Breach:
+    """Leave out members without whom the rest still breach; one is named if any may collude."""
+    outsiders = not part.holds(group.left(()))
+    if between is not None:
+        return Breach(coalition, part, group.histogram(between), outsiders)
+    members = list(coalition)
+    if len(members) <= _MOST_SHRUNK:
+        for member in coalition[::-1]:
+            rest = [other for other in members if other != member]
+            if rest and not part.holds(group.left(rest)):
+                members = rest
+    if not members and next(spaces(group, m)).level > 0:
+        members = [int(np.argmax(group.weights.sum(axis=1)))] if group.held is None else [0]
+    return Breach(tuple(members), part, group.left(members), outsiders)
+
+
+def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Table) -> Verdict:
+    """Put labels on what was found."""
+    if found.breach is None:
+        return replace(verdict, settled=False)
+    encoded = table.encoded
+    labels = encoded.sensitive_values
+    who = group.providers[list(found.breach.coalition)].tolist()
+    left: dict[Any, int] = {labels[v]: n for v, n in found.breach.left.as_dict().items()}
+    return replace(
+        verdict,
+        coalition=tuple(encoded.providers[code] for code in who),
+        broken=str(found.breach.part),
+        left=left,
+        left_size=found.breach.left.size,
+        outsiders=found.breach.outsiders,
+    )
+
+
+def _asked(constraint: Constraint | Callable[..., bool], method: str) -> Constraint:
+    asked = as_constraint(constraint)
+    if method != "exact" and method not in METHODS:
+        raise InvalidInputError(
+            f"The method must be 'exact', {', '.join(map(repr, METHODS))}, not {method!r}."
+        )
+    if method != "exact" and not asked.eg_monotonic:
+        loose = next(part for part in asked.parts if not part.eg_monotonic)
+        raise UnsupportedError(
+            f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
+            f"{loose} is not. Use method='exact'."
+        )
+    return asked
