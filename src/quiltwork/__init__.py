@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
     from quiltwork.beliefs import MarkovChain as MarkovChain
+    from quiltwork.beliefs import Network as Network
     from quiltwork.counts import Consumer as Consumer
     from quiltwork.counts import GeometricMechanism as GeometricMechanism
     from quiltwork.counts import constraint_matrix as constraint_matrix
@@ -59,7 +60,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
 _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
     "quiltwork.bayesian": ("bayesian_dp", "dp_for_bayesian_dp"),
-    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters"),
+    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),
     "quiltwork.releases": ("Release", "preview", "release"),

@@ -1,7 +1,7 @@
 """Beliefs: what an adversary may believe about the data.
 
-`MarkovChain`, `ChainBox` and `Clusters` hold validated, immutable data and answer questions about
-it; what a belief means for privacy is computed in `quiltwork.influence`.
+`MarkovChain`, `ChainBox`, `Clusters` and `Network` hold validated, immutable data and answer
+questions about it; what a belief means for privacy is computed in `quiltwork.influence`.
 """
 
 from quiltwork.beliefs.base import Belief
@@ -9,6 +9,7 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.fingerprints import fingerprint
+from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import (
     as_beliefs,
@@ -24,6 +25,7 @@ __all__ = [
     "Clusters",
     "Label",
     "MarkovChain",
+    "Network",
     "as_beliefs",
     "belief_from_json",
     "beliefs_from_json",

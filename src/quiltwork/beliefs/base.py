@@ -23,6 +23,13 @@ class Belief(ABC):
     def to_json(self) -> str:
         """Write the belief as a document that `belief_from_json` reads back exactly."""
 
+    def check_codes(self, codes: Any) -> None:  # noqa: B027  (most beliefs refuse nothing)
+        """Refuse encoded data that the belief says cannot be; indices into `states`.
+
+        Raises:
+            InvalidInputError: naming the position.
+        """
+
     def fitted_on(self, data: Any) -> bool:
         """Return whether one of the sequences in `data` is one this belief was fitted on.
 

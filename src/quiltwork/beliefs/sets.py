@@ -12,11 +12,12 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_KINDS: dict[str, Any] = {kind.schema: kind for kind in (MarkovChain, ChainBox, Clusters)}
+_KINDS: dict[str, Any] = {kind.schema: kind for kind in (MarkovChain, ChainBox, Clusters, Network)}
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:

@@ -58,6 +58,9 @@ def read_data(data: Any, members: tuple[Belief, ...], query: Query) -> Encoded:
         _encode(sequence, states, position if len(sequences) > 1 else None).astype(narrow)
         for position, sequence in enumerate(sequences, start=1)
     )
+    for belief in members:
+        for codes in encoded:
+            belief.check_codes(codes)
     return Encoded(encoded, states, states, sequences)
 
 

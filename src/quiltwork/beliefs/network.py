@@ -1,0 +1,354 @@
+"""`Network`: a Bayesian or Markov network as a belief about one joint observation of its nodes.
+
+Construction validates and is linear in the tables. Nodes are numbered 1, 2, … in the graph's own
+order everywhere outside, as time points are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from quiltwork import files
+from quiltwork.beliefs import factors as read
+from quiltwork.beliefs import moral
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.beliefs.graphs import Plain, plain_graph
+from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
+from quiltwork.beliefs.states import Label, show_labels
+from quiltwork.beliefs.tables import Table, eliminate, table
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Network(Belief):
+    """Nodes that depend on each other along the edges of a graph.
+
+    Args:
+        graph: a networkx `DiGraph` without cycles (a Bayesian network) or a `Graph` (a Markov
+            network). Parts that are not connected are independent.
+        factors: for a `DiGraph` one table per node, P(node | parents): axes for the parents in
+            the order of `graph.predecessors(node)`, then the node; rows sum to 1 within 1e-9. For
+            a `Graph` tables of cliques, keyed by a node or a sorted tuple of nodes, axes in that
+            order; numbers ≥ 0, whose product is the joint distribution up to a factor.
+        states: per node its labels, or one list for all nodes; 0..k−1 if not given.
+
+    Raises:
+        InvalidInputError: naming the node, row or label that is wrong, or the cycle.
+
+    >>> import networkx as nx
+    >>> rain = nx.DiGraph([("rain", "sprinkler"), ("rain", "wet"), ("sprinkler", "wet")])
+    >>> net = Network(
+    ...     rain,
+    ...     {
+    ...         "rain": [0.8, 0.2],
+    ...         "sprinkler": [[0.6, 0.4], [0.99, 0.01]],
+    ...         "wet": [[[1, 0], [0.1, 0.9]], [[0.2, 0.8], [0.01, 0.99]]],
+    ...     },
+    ...     states=["no", "yes"],
+    ... )
+    >>> net
+    Network(3 nodes: 'rain', 'sprinkler', 'wet'; Bayesian, width=2)
+    >>> net.marginal("wet").round(4)
+    array([0.5516, 0.4484])
+    """
+
+    names: tuple[Label, ...]
+    domains: tuple[tuple[Label, ...], ...]
+    directed: bool
+    edges: tuple[tuple[int, int], ...]
+    factors: tuple[tuple[tuple[int, ...], FloatArray], ...]
+    length: int
+    states: tuple[Label, ...]
+    fingerprints = frozenset[str]()
+    schema = "belief/network"
+
+    def __init__(
+        self,
+        graph: nx.DiGraph | nx.Graph,
+        factors: Mapping[Any, Any],
+        states: Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
+    ) -> None:
+        self._fill(plain_graph(graph), factors, states)
+
+    def _fill(self, plain: Plain, factors: Any, states: Any) -> None:
+        if not isinstance(factors, Mapping):
+            raise InvalidInputError(
+                f"factors must be a dict from nodes or cliques to tables, not "
+                f"{type(factors).__name__}."
+            )
+        build = _conditionals if plain.directed else _cliques
+        domains, found = build(plain, factors, states)
+        self.__setstate__((plain.names, domains, plain.directed, plain.edges, found))
+        self._check_possible()
+
+    @classmethod
+    def from_bif(cls, path: str | os.PathLike[str]) -> Network:
+        """Read a Bayesian network from a file in the Bayesian Interchange Format.
+
+        Nodes are in the order of the file's `variable` blocks.
+
+        Raises:
+            InvalidInputError: naming the line that cannot be read.
+        """
+        from quiltwork.beliefs.bif import read_bif
+
+        plain, factors, states = read_bif(path)
+        result = cls.__new__(cls)
+        result._fill(plain, factors, states)
+        return result
+
+    @property
+    def graph(self) -> nx.DiGraph | nx.Graph:
+        """The graph, as a new networkx object."""
+        import networkx as nx
+
+        result = nx.DiGraph() if self.directed else nx.Graph()
+        result.add_nodes_from(self.names)
+        result.add_edges_from((self.names[a], self.names[b]) for a, b in self.edges)
+        return result
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of states of each node."""
+        return tuple(map(len, self.domains))
+
+    @cached_property
+    def parents(self) -> tuple[tuple[int, ...], ...]:
+        """The parents of each node (0-based); none in a Markov network."""
+        if not self.directed:
+            return tuple(() for _ in self.names)
+        return tuple(scope[:-1] for scope, _ in self.factors)
+
+    @cached_property
+    def neighbours(self) -> moral.Neighbours:
+        """The neighbours of each node (0-based) in the moral graph: its Markov blanket."""
+        scopes = [scope for scope, _ in self.factors]
+        return moral.joined([*scopes, *self.edges], self.length)
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        """The factors with their supports."""
+        return tuple(table(scope, values) for scope, values in self.factors)
+
+    @cached_property
+    def positive(self) -> bool:
+        """Whether no table holds a 0, so that every configuration is possible."""
+        return all(one.possible is None for one in self.tables)
+
+    @property
+    def treewidth(self) -> int:
+        """The width of a greedy elimination order: at least the treewidth of the moral graph."""
+        return self._width[0]
+
+    @property
+    def largest_table(self) -> int:
+        """How many entries the largest table of that order has; exact work stops at 2^22."""
+        return self._width[1]
+
+    @cached_property
+    def _width(self) -> tuple[int, int]:
+        return moral.elimination_width(self.neighbours, self.sizes)
+
+    def node(self, name: Any) -> int:
+        """Return the number (1-based) of a node.
+
+        Raises:
+            InvalidInputError: for a name that is none.
+        """
+        try:
+            return self._numbers[name] + 1
+        except (KeyError, TypeError):
+            raise InvalidInputError(
+                f"{name!r} is not a node of the network; its nodes are {show_labels(self.names)}."
+            ) from None
+
+    @cached_property
+    def _numbers(self) -> dict[Label, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def blanket(self, name: Any) -> tuple[Label, ...]:
+        """Return the Markov blanket of a node: parents, children and the children's parents."""
+        near = self.neighbours[self.node(name) - 1]
+        return tuple(self.names[i] for i in sorted(near))
+
+    def relevant(self, nodes: Sequence[int]) -> list[Table]:
+        """The tables that decide the joint distribution of some nodes (0-based)."""
+        if not self.directed:
+            return list(self.tables)
+        needed = moral.ancestors(self.parents, nodes)
+        return [one for one in self.tables if one.scope[-1] in needed]
+
+    def joint(self, nodes: Sequence[int]) -> Table:
+        """Return the joint distribution of some nodes (0-based), up to a factor, by elimination.
+
+        Raises:
+            UnsupportedError: if a table of more than 2^22 entries would be needed.
+        """
+        return eliminate(self.relevant(nodes), nodes, self.sizes)
+
+    def marginal(self, name: Any) -> FloatArray:
+        """Return the distribution of one node, in the order of its states.
+
+        Raises:
+            UnsupportedError: if a table of more than 2^22 entries would be needed.
+        """
+        values = self.joint([self.node(name) - 1]).values
+        return frozen(values / values.sum())
+
+    def row(self, values: Mapping[Any, Any]) -> tuple[Any, ...]:
+        """Return one observation, given by node, as a row in the order of the nodes.
+
+        Raises:
+            InvalidInputError: for nodes that are missing or unknown.
+        """
+        for name in values:
+            self.node(name)
+        for name in self.names:
+            if name not in values:
+                raise InvalidInputError(f"The observation has no value for node {name!r}.")
+        return tuple(values[name] for name in self.names)
+
+    def sample(self, count: int, seed: int | None = None) -> NDArray[Any]:
+        """Simulate `count` independent observations, one row each; never for noise.
+
+        One pass over the nodes of a Bayesian network; one elimination per node and distinct
+        beginning of a row for a Markov network.
+        """
+        from quiltwork.beliefs.ancestral import sample
+
+        return sample(self, count, seed)
+
+    def check_codes(self, codes: IntArray) -> None:
+        """Refuse an observation in which a node has a state of other nodes only."""
+        for i, code in enumerate(codes.tolist()):
+            if self.states[code] not in self.domains[i]:
+                raise InvalidInputError(
+                    f"Position {i + 1} (node {self.names[i]!r}) holds {self.states[code]!r}, which "
+                    f"is not a state of that node; its states are {show_labels(self.domains[i])}."
+                )
+
+    def to_json(self) -> str:
+        """Write the network as a document of schema `quiltwork/belief/network`."""
+        body = {
+            "nodes": labels_to_json(self.names),
+            "states": [labels_to_json(domain) for domain in self.domains],
+            "kind": "bayesian" if self.directed else "markov",
+            "edges": [list(edge) for edge in self.edges],
+            "tables": [
+                {"nodes": list(scope), "values": values.tolist()} for scope, values in self.factors
+            ],
+        }
+        return files.dump(self.schema, 1, body)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Network:
+        """Read what `to_json` wrote, bit for bit."""
+        from quiltwork.beliefs.graphs import network_document
+
+        plain, factors, states = network_document(files.load(text, cls.schema, (1,)))
+        result = cls.__new__(cls)
+        result._fill(plain, factors, states)
+        return result
+
+    def _check_possible(self) -> None:
+        """Refuse a Markov network whose tables exclude everything, where that is cheap to see."""
+        if self.directed or self.positive or self.largest_table > 1 << 16:
+            return
+        if not eliminate(self.tables, (), self.sizes).support().any():
+            raise InvalidInputError(
+                "The tables together exclude every configuration of the nodes; allow at least one."
+            )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs: nodes, states, edges and tables."""
+        return isinstance(other, Network) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        tables = tuple((scope, values.tobytes()) for scope, values in self.factors)
+        return self.names, self.domains, self.directed, frozenset(self.edges), tables
+
+    def __repr__(self) -> str:
+        """Name the nodes and the width, not the tables."""
+        kind = "Bayesian" if self.directed else "Markov"
+        noun = "node" if self.length == 1 else "nodes"
+        shown = show_labels(self.names)
+        return f"Network({self.length} {noun}: {shown}; {kind}, width={self.treewidth})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the five fields only."""
+        return self.names, self.domains, self.directed, self.edges, self.factors
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the fields, arrays read-only again."""
+        fields = ("names", "domains", "directed", "edges", "factors")
+        for name, value in zip(fields, state, strict=True):
+            object.__setattr__(self, name, value)
+        for _, values in self.factors:
+            frozen(values)
+        union = dict.fromkeys(label for domain in self.domains for label in domain)
+        object.__setattr__(self, "states", tuple(union))
+        object.__setattr__(self, "length", len(self.names))
+
+
+def _conditionals(
+    plain: Plain, factors: Mapping[Any, Any], states: Any
+) -> tuple[read.Domains, tuple[read.Factor, ...]]:
+    """One table per node, in the order of the nodes."""
+    names = plain.names
+    read.refuse_unknown(factors, names)
+    for name in names:
+        if name not in factors:
+            raise InvalidInputError(
+                f"factors has no table for node {name!r}; give P(node|parents)."
+            )
+    shapes = {
+        name: read.read_numbers(factors[name], f"The table of node {name!r}").shape[-1]
+        for name in (names if states is None else ())
+    }
+    domains = read.read_domains(names, states, shapes)
+    parents = plain.parents
+    scopes = [(*parents[i], i) for i in range(len(names))]
+    found = tuple(
+        (scope, read.read_conditional(factors[name], scope, names, domains))
+        for name, scope in zip(names, scopes, strict=True)
+    )
+    return domains, found
+
+
+def _cliques(
+    plain: Plain, factors: Mapping[Any, Any], states: Any
+) -> tuple[read.Domains, tuple[read.Factor, ...]]:
+    """The tables of cliques, in the order given."""
+    names = plain.names
+    number = {name: i for i, name in enumerate(names)}
+    near = moral.joined(plain.edges, len(names))
+    scopes = {key: read.read_clique(key, number, near) for key in factors}
+    arrays = {
+        key: read.read_numbers(values, f"The table of {key!r}") for key, values in factors.items()
+    }
+    shapes = {
+        names[node]: size
+        for key, scope in scopes.items()
+        for node, size in zip(scope, arrays[key].shape, strict=False)
+    }
+    domains = read.read_domains(names, states, shapes)
+    for key, scope in scopes.items():
+        read.check_shape(arrays[key], scope, names, domains, f"The table of {key!r}")
+        if not arrays[key].any():
+            raise InvalidInputError(f"The table of {key!r} is 0 everywhere; allow something.")
+    return domains, tuple((scopes[key], frozen(arrays[key])) for key in factors)

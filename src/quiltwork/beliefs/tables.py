@@ -1,0 +1,144 @@
+"""Tables over nodes of a network, and variable elimination that never loses a support.
+
+A table holds non-negative numbers known up to a common factor, which entries are possible at all
+(decided by boolean arithmetic, not by underflowing floats), and how many roundings an entry went
+through: products of non-negative numbers keep relative accuracy, so an entry errs by at most that
+many units of 2^-53. Eliminating costs time and memory in proportion to the largest table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import BoolArray, FloatArray
+from quiltwork.errors import UnsupportedError
+
+MOST_ENTRIES = 1 << 22
+_MOST_AXES = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Weights of the values of some nodes.
+
+    Attributes:
+        scope: the nodes (0-based), one axis each.
+        values: the weights, up to a common factor.
+        possible: which of them are not 0; None for all.
+        roundings: how many roundings an entry went through, at most.
+    """
+
+    scope: tuple[int, ...]
+    values: FloatArray
+    possible: BoolArray | None = None
+    roundings: int = 1
+
+    def over(self, scope: Sequence[int]) -> Table:
+        """The same table with its axes in this order."""
+        axes = [self.scope.index(node) for node in scope]
+        values = self.values.transpose(axes)
+        possible = None if self.possible is None else self.possible.transpose(axes)
+        return Table(tuple(scope), values, possible, self.roundings)
+
+    def support(self) -> BoolArray:
+        """Which entries are possible, as an array."""
+        if self.possible is None:
+            return np.ones(self.values.shape, dtype=np.bool_)
+        return self.possible
+
+
+def table(scope: Sequence[int], values: FloatArray) -> Table:
+    """Return a table of given numbers."""
+    possible = values > 0
+    return Table(tuple(scope), values, None if possible.all() else possible)
+
+
+def multiply(tables: Sequence[Table], scope: tuple[int, ...]) -> Table:
+    """Return the product of tables over all nodes of `scope`, which holds theirs."""
+    sizes: dict[int, int] = {}
+    for one in tables:
+        sizes.update(zip(one.scope, one.values.shape, strict=True))
+    shape = tuple(sizes.get(node, 1) for node in scope)
+    values = np.ones(shape)
+    possible: BoolArray | None = None
+    for one in tables:
+        values = values * _aligned(one, scope, one.values)
+        if one.possible is not None:
+            known = _aligned(one, scope, one.possible)
+            possible = np.broadcast_to(known, shape) if possible is None else possible & known
+    roundings = sum(one.roundings for one in tables) + len(tables)
+    return Table(scope, _scaled(values), possible, roundings)
+
+
+def sum_out(one: Table, node: int) -> Table:
+    """Return the table summed over a node's values."""
+    axis = one.scope.index(node)
+    scope = one.scope[:axis] + one.scope[axis + 1 :]
+    values = one.values.sum(axis=axis)
+    possible = None if one.possible is None else np.asarray(one.possible.any(axis=axis))
+    if possible is not None and possible.all():
+        possible = None
+    return Table(scope, values, possible, one.roundings + one.values.shape[axis])
+
+
+def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int]) -> Table:
+    """Return the product of all tables summed over every node not in `keep`.
+
+    The next node to go is the one that makes the smallest table (greedy min-weight).
+
+    Raises:
+        UnsupportedError: if a table of more than 2^22 entries would be needed.
+    """
+    waiting = list(tables)
+    open_nodes = {node for one in waiting for node in one.scope} - set(keep)
+    while open_nodes:
+        node = min(open_nodes, key=lambda v: (_weight(_scope_with(waiting, v), sizes), v))
+        scope = _scope_with(waiting, node)
+        check_size(scope, sizes)
+        joined = multiply([one for one in waiting if node in one.scope], scope)
+        waiting = [one for one in waiting if node not in one.scope]
+        waiting.append(sum_out(joined, node))
+        open_nodes.remove(node)
+    check_size(keep, sizes)
+    result = multiply(waiting, tuple(keep))
+    shape = tuple(sizes[node] for node in keep)
+    values = np.broadcast_to(result.values, shape)
+    possible = None if result.possible is None else np.broadcast_to(result.possible, shape)
+    return Table(tuple(keep), values, possible, result.roundings)
+
+
+def check_size(scope: Sequence[int], sizes: Sequence[int]) -> None:
+    """Refuse a table that is too large, with its size."""
+    entries = _weight(scope, sizes)
+    if entries > MOST_ENTRIES or len(scope) > _MOST_AXES:
+        raise UnsupportedError(
+            f"Eliminating exactly needs a table of {entries:,} entries over {len(scope)} nodes "
+            f"(width {len(scope) - 1}), and the limit is {MOST_ENTRIES:,}; use method='approx', "
+            "whose bounds need small tables only, or a sparser network."
+        )
+
+
+def _scope_with(tables: Iterable[Table], node: int) -> tuple[int, ...]:
+    joined = {other for one in tables if node in one.scope for other in one.scope}
+    return tuple(sorted(joined))
+
+
+def _weight(scope: Iterable[int], sizes: Sequence[int]) -> int:
+    return math.prod(sizes[node] for node in scope)
+
+
+def _aligned(one: Table, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
+    order = sorted(range(len(one.scope)), key=lambda axis: scope.index(one.scope[axis]))
+    moved = values.transpose(order)
+    shape = iter(moved.shape)
+    return moved.reshape([next(shape) if node in one.scope else 1 for node in scope])
+
+
+def _scaled(values: FloatArray) -> FloatArray:
+    """Divide by a power of two, which rounds nothing, so that the largest entry is about 1."""
+    largest = float(values.max(initial=0.0))
+    return values if largest == 0 else np.ldexp(values, -math.frexp(largest)[1])
