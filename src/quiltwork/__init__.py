@@ -39,6 +39,10 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.counts import constraint_matrix as constraint_matrix
     from quiltwork.counts import optimal_mechanism as optimal_mechanism
     from quiltwork.frontier import optimal_for_chain as optimal_for_chain
+    from quiltwork.holdout import Ladder as Ladder
+    from quiltwork.holdout import ReusableHoldout as ReusableHoldout
+    from quiltwork.holdout import plan_holdout as plan_holdout
+    from quiltwork.holdout import sklearn as sklearn
     from quiltwork.influence import calibrate as calibrate
     from quiltwork.influence import influence_curve as influence_curve
     from quiltwork.influence import max_influence as max_influence
@@ -61,6 +65,7 @@ _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
     "quiltwork.bayesian": ("bayesian_dp", "dp_for_bayesian_dp"),
     "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network"),
+    "quiltwork.holdout": ("plan_holdout", "ReusableHoldout", "Ladder", "sklearn"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),
     "quiltwork.releases": ("Release", "preview", "release"),

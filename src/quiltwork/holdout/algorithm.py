@@ -1,0 +1,151 @@
+"""Algorithm 1 of the paper on whole numbers: three noises, one threshold, no data.
+
+Everything is measured in steps of 1/(n·2^bits), so that one replaced row moves a sum by at most
+2^bits steps. Noise of scale σ, 2σ and 4σ is drawn as integers from the operating system.
+
+Theorem: docs/theory/reusable-holdout.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.noise import TwoSidedGeometric
+
+_FINEST_BITS = 40
+_LEAST_BITS = 20
+_STEPS_PER_SCALE = 1 << 20
+_LARGEST_SCALE = 1 << 48
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The public constants of one run of Algorithm 1.
+
+    Attributes:
+        rows: n, of the holdout.
+        threshold: T, exact.
+        noise: σ, exact.
+        budget: B.
+        bits: a value in [0, 1] has 2^bits steps.
+    """
+
+    rows: int
+    threshold: Fraction
+    noise: Fraction
+    budget: int
+    bits: int
+
+    @classmethod
+    def choose(cls, rows: int, threshold: Fraction, noise: Fraction, budget: int) -> Settings:
+        """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale.
+
+        Raises:
+            InvalidInputError: for noise so small or large that no grid serves it.
+        """
+        bits = _LEAST_BITS
+        while bits < _FINEST_BITS and noise * rows * (1 << bits) < _STEPS_PER_SCALE:
+            bits += 1
+        if not _STEPS_PER_SCALE <= noise * rows * (1 << bits) <= _LARGEST_SCALE // 4:
+            raise InvalidInputError(
+                f"noise {float(noise):g} is out of range for {rows:,} rows: it must be between "
+                f"about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
+            )
+        return cls(rows, threshold, noise, budget, bits)
+
+    @property
+    def steps(self) -> int:
+        """Steps in the whole range of a mean: n·2^bits."""
+        return self.rows << self.bits
+
+    @property
+    def round_epsilon(self) -> Fraction:
+        """What one round costs, for replacing a row: 9/(4σn), exact."""
+        return Fraction(9, 4) / (self.noise * self.rows)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What all B rounds cost: 9B/(4σn), exact."""
+        return self.budget * self.round_epsilon
+
+    @cached_property
+    def threshold_law(self) -> TwoSidedGeometric:
+        """The noise of a round's threshold, scale σ."""
+        return TwoSidedGeometric.from_scale(self.noise * self.steps)
+
+    @cached_property
+    def comparison_law(self) -> TwoSidedGeometric:
+        """The noise of every comparison, scale 2σ."""
+        return TwoSidedGeometric.from_scale(2 * self.noise * self.steps)
+
+    @cached_property
+    def answer_law(self) -> TwoSidedGeometric:
+        """The noise of an answer from the holdout, scale 4σ."""
+        return TwoSidedGeometric.from_scale(4 * self.noise * self.steps)
+
+    def exceeds(self, distance: Fraction, comparison: int, threshold: int) -> bool:
+        """Line 8: |Q(X) − Q(D)| + γ > T + δ, all in steps."""
+        return distance + comparison > self.threshold * self.steps + threshold
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question, evaluated: what Algorithm 1 needs to know, in steps.
+
+    Attributes:
+        holdout: Q(X), whole steps. Secret.
+        train: Q(D) in the same steps, exact.
+        unit: the value of one step.
+    """
+
+    holdout: int
+    train: Fraction
+    unit: Fraction
+
+    def __repr__(self) -> str:
+        """Keep the holdout's sum out of logs and tracebacks."""
+        return f"Question(train={self.train}, unit={self.unit})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one question did: its answer, and whether it ended the round."""
+
+    value: Fraction
+    overfit: bool
+
+
+def answer(settings: Settings, question: Question, comparison: int, threshold: int) -> Outcome:
+    """Run lines 8 to 12 of Algorithm 1 with the noises γ and δ given.
+
+    Theorem: docs/theory/reusable-holdout.md
+    """
+    distance = abs(question.holdout - question.train)
+    if settings.exceeds(distance, comparison, threshold):
+        blurred = question.holdout + settings.answer_law.draw_one()
+        return Outcome(blurred * question.unit, True)
+    return Outcome(question.train * question.unit, False)
+
+
+def mean_question(settings: Settings, holdout: int, train: int, train_rows: int) -> Question:
+    """Return the question for a mean over rows from its two sums of steps."""
+    scaled = Fraction(train * settings.rows, train_rows)
+    return Question(holdout, scaled, Fraction(1, settings.steps))
+
+
+def number_question(
+    settings: Settings, holdout: Fraction, train: Fraction, sensitivity: Fraction
+) -> Question:
+    """Return the question for a number that moves by at most `sensitivity`.
+
+    Its unit is a little more than sensitivity/2^bits, so that with rounding to the grid it still
+    moves by at most 2^bits steps; threshold and noise are then in units of n·sensitivity.
+    """
+    unit = sensitivity / ((1 << settings.bits) - 1)
+    half = Fraction(1, 2)
+    return Question(
+        (holdout / unit + half).__floor__(), Fraction((train / unit + half).__floor__()), unit
+    )

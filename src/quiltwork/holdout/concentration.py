@@ -1,0 +1,158 @@
+"""How close a fixed question's answer on the holdout is to the truth, under each belief.
+
+Every bound has the form P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²). Independence is never assumed
+unless the belief says so: n copies of one coin satisfy the paper's formulae and miss by ½ every
+time. O(n) for clusters, O(k³) for chains.
+
+Theorem: docs/theory/concentration.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.errors import UnsupportedError
+
+_DOWN = 1 - 2.0**-40
+"""Rates round down by more than the few float operations behind them can lose."""
+_LONGEST_MEMORY = 20_000
+"""Steps after which a chain that has not forgotten its state is refused by the coupling."""
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """P(|Q(X) − E Q(X)| ≥ τ) ≤ 2·exp(−rate·n·τ²) for every fixed question.
+
+    Attributes:
+        rate: κ per row; 2 for independent rows.
+        theorem: whose inequality it is.
+        means_only: whether it holds for means over rows only, not for every statistic with
+            bounded differences.
+    """
+
+    rate: float
+    theorem: str
+    means_only: bool = False
+
+    def tail(self, rows: int, tolerance: float) -> float:
+        """Return the bound on the probability of an error of `tolerance` or more."""
+        return min(1.0, 2 * math.exp(-self.rate * rows * max(tolerance, 0.0) ** 2))
+
+    @property
+    def independent_rows(self) -> float:
+        """How many independent rows one row is worth."""
+        return self.rate / 2
+
+
+def concentration(
+    beliefs: Belief | Sequence[Belief] | None, means_only: bool = True
+) -> Concentration:
+    """Return the weakest of the beliefs' concentration bounds; None stands for independent rows.
+
+    Theorem: docs/theory/concentration.md
+
+    Args:
+        beliefs: one belief, a list, or None.
+        means_only: False asks for a bound that also covers statistics with a declared
+            sensitivity, which costs chains some of their rate.
+
+    Raises:
+        UnsupportedError: where nothing is proven, such as chains that do not forget.
+
+    >>> concentration(None).rate
+    2.0
+    >>> round(concentration(Clusters(["a", "a", "b", "b"])).rate, 6)
+    1.0
+    """
+    if beliefs is None:
+        return Concentration(2.0, "Hoeffding's inequality for independent rows")
+    found = [_of_one(belief, means_only) for belief in as_beliefs(beliefs)]
+    return min(found, key=lambda one: one.rate)
+
+
+def _of_one(belief: Belief, means_only: bool) -> Concentration:
+    if isinstance(belief, Clusters):
+        sizes = belief.sizes.astype(float)
+        share = float(sizes.sum() / (sizes @ sizes))
+        return Concentration(2 * share * _DOWN, "Hoeffding's inequality for independent clusters")
+    if isinstance(belief, MarkovChain):
+        stationary = isinstance(belief.initial, str) and belief.initial == "stationary"
+        if stationary and means_only and belief.second_singular_value < 1:
+            return spectral(belief)
+        return coupling(belief.transition)
+    if isinstance(belief, ChainBox):
+        return _by_memory(1 / (1 - _distance_in_box(belief)) if _distance_in_box(belief) < 1 else 0)
+    return _of_network(belief)
+
+
+def spectral(chain: MarkovChain) -> Concentration:
+    """Bound a stationary chain by its gap: κ = 2(1−λ)/(1+λ), λ the norm of P on mean-0 functions.
+
+    λ is the absolute second eigenvalue of a reversible chain, and the second singular value of
+    D^½PD^−½ of any other. Rows may be valued by functions that change with time, so a negative
+    eigenvalue does not help. O(k³).
+
+    Theorem: docs/theory/concentration.md
+    """
+    norm = chain.second_singular_value
+    rate = 2 * (1 - norm) / (1 + norm) * _DOWN
+    return Concentration(rate, "the spectral Hoeffding inequality for stationary chains", True)
+
+
+def coupling(transition: FloatArray) -> Concentration:
+    """Bound a chain from any start by how long two copies of it stay apart: κ = 2/D².
+
+    D = Σ_k θ_k, θ_k the largest total variation distance of two rows of P^k. It covers every
+    statistic with bounded differences. O(k³·steps), steps being those until θ falls below ½.
+
+    Raises:
+        UnsupportedError: if the chain has not forgotten its state after 20,000 steps.
+    """
+    power, total = np.eye(len(transition)), 0.0
+    for _ in range(_LONGEST_MEMORY):
+        apart = largest_distance(power)
+        if apart < 0.5:
+            return _by_memory(total / (1 - apart))
+        total += apart
+        power = power @ transition
+    raise UnsupportedError(
+        "This chain has not forgotten its state after 20,000 steps, so no concentration "
+        "inequality with a useful rate is proven for it; thin the series, or use Clusters."
+    )
+
+
+def largest_distance(rows: FloatArray) -> float:
+    """Return the largest total variation distance of two rows, rounded up. O(k³)."""
+    if len(rows) == 1:
+        return 0.0
+    worst = max(float(np.maximum(rows[i] - rows[:i], 0).sum(1).max()) for i in range(1, len(rows)))
+    return min(1.0, worst + 2.0**-44)
+
+
+def _by_memory(memory: float) -> Concentration:
+    if memory <= 0:
+        raise UnsupportedError(
+            "Two chains of this box may never meet, so no concentration inequality is proven for "
+            "it; narrow the box, or use Clusters."
+        )
+    return Concentration(2 / max(memory, 1.0) ** 2 * _DOWN, "McDiarmid's inequality by coupling")
+
+
+def _distance_in_box(box: ChainBox) -> float:
+    """Bound the distance of any two rows of any two matrices of the box."""
+    excess = np.maximum(box.upper[:, None, :] - box.lower[None, :, :], 0).sum(axis=2)
+    return min(1.0, float(excess.max()) + 2.0**-44)
+
+
+def _of_network(belief: Belief) -> Concentration:
+    raise UnsupportedError(
+        f"No concentration inequality is proven for {type(belief).__name__}; use Clusters whose "
+        "labels join all rows that may depend on each other."
+    )

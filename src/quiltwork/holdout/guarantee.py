@@ -1,0 +1,185 @@
+"""What a reusable holdout promises, from its parameters alone: levels, widths, probabilities.
+
+The error of an answer has two parts: the holdout differs from the population (`overfit_width`), and
+the answer differs from the holdout (the threshold and three kinds of noise). Everything is a closed
+formula.
+
+Theorem: docs/theory/reusable-holdout.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quiltwork.beliefs import Belief
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.max_information import (
+    bayesian_epsilon,
+    max_information,
+    max_information_of_paper,
+    squared_leakages,
+)
+
+VACUOUS = 0.5
+"""Always answering ½ errs by no more."""
+_UP = 1 + 2.0**-40
+_GRID = 1 + 2.0**-20
+"""A two-sided geometric tail exceeds the Laplace tail e^(−t/σ) by at most 2/(1+α)."""
+
+
+def dp_level(rows: int, noise: float, budget: int) -> float:
+    """Return 9·B/(4·σ·n), the level of Algorithm 1 for replacing one row, rounded up.
+
+    Theorem: docs/theory/reusable-holdout.md
+    """
+    return 9 * budget / (4 * noise * rows) * _UP
+
+
+def overfit_width(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    dp_epsilon: float,
+    questions: int,
+    failure: float,
+    means_only: bool = True,
+) -> float:
+    """Return τ with P(∃ i ≤ m: |Q_i(X) − Q_i(P)| ≥ τ) ≤ failure for adaptively chosen questions.
+
+    κnτ² = ln(4m/β) + V/8 + √(V·ln(2/β)/2), with κ the belief's concentration rate and V its sum
+    of squared leakages. With `dp_epsilon` 0 it is the width for questions fixed in advance.
+
+    Theorem: docs/theory/reusable-holdout.md
+    """
+    rate = concentration(beliefs, means_only).rate
+    squares = squared_leakages(beliefs, dp_epsilon, rows) if dp_epsilon else 0.0
+    exponent = (
+        math.log(4 * questions / failure)
+        + squares / 8
+        + math.sqrt(squares * math.log(2 / failure) / 2)
+    )
+    return math.sqrt(exponent / (rate * rows)) * _UP
+
+
+def noise_failure(
+    noise: float, questions: int, budget: int, shift: float, jitter: float, blur: float
+) -> float:
+    """Bound the probability that some noise is large.
+
+    `shift` is for the B thresholds of scale σ, `jitter` for the m comparisons of scale 2σ,
+    `blur` for the B answers of scale 4σ.
+    """
+    return _GRID * (
+        budget * math.exp(-shift / noise)
+        + questions * math.exp(-jitter / (2 * noise))
+        + budget * math.exp(-blur / (4 * noise))
+    )
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What holds for a holdout of given size, threshold, noise and budget.
+
+    Attributes:
+        rows: of the holdout.
+        questions: m, how many may be asked.
+        budget: B, how many of them may find overfitting.
+        threshold: T.
+        noise: σ.
+        confidence: 1 − β.
+        epsilon: the level of differential privacy for replacing one row.
+        bayesian_epsilon: the same under the beliefs, as Bayesian DP.
+        max_information: bits at β/2, by the proven sharper constant.
+        paper_max_information: bits at β/2, by the paper's Theorem 3.
+        overfit_width: with probability 1 − β/2, no question differs by more between holdout and
+            population.
+        noise_width: with probability 1 − β/2, no answer differs by more from the holdout's.
+        concentration: the inequality behind the first width.
+    """
+
+    rows: int
+    questions: int
+    budget: int
+    threshold: float
+    noise: float
+    confidence: float
+    epsilon: float
+    bayesian_epsilon: float
+    max_information: float
+    paper_max_information: float
+    overfit_width: float
+    noise_width: float
+    concentration: str
+
+    @property
+    def tolerance(self) -> float:
+        """With the stated confidence, no answer errs by more, as long as the budget lasts."""
+        return self.overfit_width + self.noise_width
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether always answering ½ would promise as much."""
+        return self.tolerance >= VACUOUS
+
+    def explain(self) -> str:
+        """Say all of it in sentences."""
+        lines = [
+            f"{self.rows:,} rows, {self.questions:,} questions, {self.budget:,} of them may find "
+            f"overfitting; threshold {self.threshold:g}, noise {self.noise:g}.",
+            f"Privacy: {self.epsilon:.4g}-DP for replacing a row (9B/(4σn)); "
+            f"{self.bayesian_epsilon:.4g}-Bayesian DP under the belief.",
+            f"Max-information: at most {self.max_information:,.4g} bits "
+            f"(the paper's Theorem 3: {self.paper_max_information:,.4g}).",
+            f"With probability {self.confidence:g}, every answer is within {self.tolerance:.4g} of "
+            f"the truth: {self.overfit_width:.4g} between holdout and population by "
+            f"{self.concentration}, {self.noise_width:.4g} for threshold and noise.",
+        ]
+        if self.vacuous:
+            lines.append(
+                "This is vacuous: always answering 1/2 errs by at most 0.5. plan_holdout says how "
+                "many rows a useful promise takes, and what sample splitting or a Ladder gives."
+            )
+        return "\n".join(lines)
+
+
+def guarantee(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    threshold: float,
+    noise: float,
+    budget: int,
+    questions: int,
+    confidence: float = 0.95,
+    means_only: bool = True,
+) -> Guarantee:
+    """Return what a holdout with these parameters promises; costs one translation into Bayesian DP.
+
+    Theorem: docs/theory/reusable-holdout.md
+
+    >>> round(guarantee(None, 2_000_000, 0.01, 0.0005, 5, 100).tolerance, 4)
+    0.0266
+    """
+    beta = 1 - confidence
+    level = dp_level(rows, noise, budget)
+    share = beta / 2
+    # Three equal parts of the other half, for thresholds, comparisons and answers.
+    shift = noise * math.log(3 * _GRID * budget / share)
+    jitter = 2 * noise * math.log(3 * _GRID * questions / share)
+    blur = 4 * noise * math.log(3 * _GRID * budget / share)
+    bayesian = bayesian_epsilon(beliefs, level, rows)
+    return Guarantee(
+        rows,
+        questions,
+        budget,
+        threshold,
+        noise,
+        confidence,
+        level,
+        bayesian,
+        max_information(squared_leakages(beliefs, level, rows), share),
+        max_information_of_paper(bayesian, rows, share),
+        overfit_width(beliefs, rows, level, questions, share, means_only),
+        max(threshold + shift + jitter, blur) * _UP,
+        concentration(beliefs, means_only).theorem,
+    )

@@ -1,0 +1,110 @@
+"""Approximate max-information: how much a mechanism's output can tell about the holdout.
+
+The bound takes the sum of squared leakages V = Σ ε_i², ε_i being what the output can tell about
+row i (or cluster i) to somebody who knows the rows before it. Row by row, V = n·ε² for ε-Bayesian
+DP; cluster by cluster, V = Σ (s·ε)² for ε-DP. No independence is needed.
+
+Theorem: docs/theory/max-information.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.errors import InvalidInputError
+
+_UP = 1 + 2.0**-40
+
+
+def squared_leakages(
+    beliefs: Belief | Sequence[Belief] | None, dp_epsilon: float, rows: int
+) -> float:
+    """Return V for an algorithm of level `dp_epsilon` per replaced row, the worst of the beliefs.
+
+    Clusters count by their own mix of sizes, scaled to `rows` rows. O(1) after the sizes are
+    counted; chains and networks cost a translation into Bayesian DP.
+    """
+    if beliefs is None:
+        return rows * dp_epsilon**2 * _UP
+    return max(_of_one(belief, dp_epsilon, rows) for belief in as_beliefs(beliefs))
+
+
+def _of_one(belief: Belief, dp_epsilon: float, rows: int) -> float:
+    if isinstance(belief, Clusters):
+        sizes = belief.sizes.astype(float)
+        return rows * float(sizes @ sizes / sizes.sum()) * dp_epsilon**2 * _UP
+    return rows * bayesian_epsilon(belief, dp_epsilon, rows) ** 2 * _UP
+
+
+def bayesian_epsilon(
+    beliefs: Belief | Sequence[Belief] | None, dp_epsilon: float, rows: int
+) -> float:
+    """Return the level of Bayesian DP of an algorithm that is `dp_epsilon`-DP, rounded up."""
+    if beliefs is None:
+        return dp_epsilon
+    members = as_beliefs(beliefs)
+    if all(isinstance(one, Clusters) for one in members):
+        largest = max(one.largest for one in members if isinstance(one, Clusters))
+        return largest * dp_epsilon * _UP
+    from quiltwork.bayesian import bayesian_dp
+
+    return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))
+
+
+def _length(members: Sequence[Belief], rows: int) -> int | None:
+    return None if any(one.length is not None for one in members) else rows
+
+
+def max_information(squares: float, beta: float) -> float:
+    """Bound I_∞^β in bits: (V/8 + √(V·ln(1/β)/2))·log₂e.
+
+    Theorem: docs/theory/max-information.md
+
+    >>> round(max_information(100 * 0.1**2, 0.05), 4)
+    1.946
+    """
+    return (squares / 8 + math.sqrt(squares * math.log(1 / beta) / 2)) / math.log(2) * _UP
+
+
+def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:
+    """Return Theorem 3 of the paper, in bits: (2ε²n + ε√(2n·ln(2/β)))·log₂e."""
+    width = epsilon * math.sqrt(2 * rows * math.log(2 / beta))
+    return (2 * epsilon**2 * rows + width) / math.log(2)
+
+
+def exact_max_information(joint: ArrayLike, beta: float) -> float:
+    """Compute equation (1) for a finite joint distribution of (X, Y), in bits.
+
+    The best event contains the outcomes with the largest ratio of joint to product probability,
+    so only the prefixes in that order are tried. O(N log N) for N outcomes.
+
+    Args:
+        joint: P(X = x, Y = y), one row per x.
+        beta: in (0, 1).
+
+    Raises:
+        InvalidInputError: unless `joint` is a distribution and beta lies in (0, 1).
+
+    >>> exact_max_information([[0.5, 0], [0, 0.5]], 0.25)
+    0.5849625007211562
+    """
+    table = np.asarray(joint, dtype=float)
+    if table.ndim != 2 or (table < 0).any() or not math.isclose(table.sum(), 1, abs_tol=1e-9):
+        raise InvalidInputError(
+            "joint must be a table of probabilities that add up to 1, one row per value of X."
+        )
+    if not 0 < beta < 1:
+        raise InvalidInputError(f"beta must lie between 0 and 1, not {beta!r}.")
+    product = np.outer(table.sum(axis=1), table.sum(axis=0))
+    possible = product > 0
+    together, apart = table[possible], product[possible]
+    order = np.argsort(-together / apart, kind="stable")
+    gained = np.cumsum(together[order]) - beta
+    ratios = gained / np.cumsum(apart[order])
+    return float(np.log2(ratios[gained > 0].max()))

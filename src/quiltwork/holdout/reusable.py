@@ -1,0 +1,484 @@
+"""`ReusableHoldout`: questions about data that nobody sees, answered while the budget lasts.
+
+It guards against mistakes, not against code: an analyst who runs Python in the same process can
+read its memory. Let strangers ask through the command line or a service. A question costs one pass
+over the rows.
+
+Theorem: docs/theory/reusable-holdout.md
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.beliefs import Belief
+from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
+from quiltwork.holdout import rows as _rows
+from quiltwork.holdout.algorithm import (
+    Outcome,
+    Question,
+    Settings,
+    answer,
+    mean_question,
+    number_question,
+)
+from quiltwork.holdout.guarantee import Guarantee, guarantee
+from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.storage import (
+    Files,
+    Memory,
+    Secret,
+    Storage,
+    give_up_round,
+    new_secret,
+    open_files,
+)
+from quiltwork.holdout.transcript import Entry, Transcript
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.planning import HoldoutPlan
+
+_GONE = "All {budget} rounds of this holdout are spent; it answers no more. Collect new data."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the holdout says about one question.
+
+    Attributes:
+        value: the answer.
+        overfit: whether training set and holdout differ, so that `value` comes from the holdout
+            with noise; otherwise it is the training set's own.
+        remaining: how many more such answers there are.
+        exact: the value as a fraction.
+    """
+
+    value: float
+    overfit: bool
+    remaining: int
+    exact: Fraction
+
+
+class ReusableHoldout(OneOwner):
+    """Algorithm 1: answers from the training set while holdout and training set agree.
+
+    A question's value on the holdout is compared with its value on the training set. If they
+    differ by less than a noisy threshold the training value is the answer; otherwise it is the
+    holdout's with noise, and one of `budget` rounds is spent.
+
+    Args:
+        train: an array with one row per sample, or a tuple such as (X, y).
+        holdout: the same kind of rows, independent of the training rows.
+        beliefs: how the holdout's rows depend on each other; None for independent rows.
+        threshold: T, in units of a mean of values in [0, 1].
+        noise: σ, in the same units.
+        budget: B, how many answers may come from the holdout.
+        queries: refuse after so many questions; None for no limit. `from_plan` sets it.
+        path: keep the transcript in this file, so that the holdout can be resumed.
+        ledger: debited one round at a time, before the round's first question.
+        dataset: the ledger's name for the holdout.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense.
+
+    >>> import numpy as np
+    >>> data = np.random.default_rng(0).normal(size=(2000, 3))
+    >>> h = ReusableHoldout(data[:1000], data[1000:], threshold=0.1, noise=0.01, budget=2)
+    >>> h
+    ReusableHoldout(1000 rows, 2 of 2 rounds left)
+    >>> round(h.ask(lambda rows: rows[:, 0] > 0).value, 1)
+    0.5
+
+    Theorem: docs/theory/reusable-holdout.md
+    """
+
+    def __init__(
+        self,
+        train: Any,
+        holdout: Any,
+        beliefs: Belief | Sequence[Belief] | None = None,
+        *,
+        threshold: Number,
+        noise: Number,
+        budget: int,
+        queries: int | None = None,
+        path: str | Path | None = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> None:
+        public, private = _two_sets(train, holdout)
+        count = _rows.count_rows(private)
+        members = None if beliefs is None else as_beliefs(beliefs)
+        _check_length(members, count)
+        settings = Settings.choose(
+            count,
+            _not_negative(threshold),
+            positive_fraction(noise, "noise"),
+            integer(budget, "budget", 1),
+        )
+        secret = new_secret()
+        transcript = Transcript(
+            settings,
+            secrets.token_hex(16),
+            _commitment(secret.key, public, private),
+            None if members is None else beliefs_to_json(members),
+            None if queries is None else integer(queries, "queries", 1),
+            _rows.count_rows(public),
+        )
+        _check_ledger(ledger, dataset)
+        storage = Memory() if path is None else Files.create(path, transcript, secret)
+        self._begin(public, private, transcript, secret, storage, ledger, dataset)
+
+    @classmethod
+    def from_plan(cls, plan: HoldoutPlan, train: Any, holdout: Any, **options: Any) -> Any:
+        """Build the holdout that `plan_holdout` describes; options as in the constructor.
+
+        Raises:
+            InvalidInputError: if the holdout has fewer rows than the plan needs.
+        """
+        count = _rows.count_rows(_rows.read_rows(holdout, "holdout"))
+        if count < plan.samples:
+            raise InvalidInputError(
+                f"The plan needs {plan.samples:,} rows and the holdout has {count:,}: its promise "
+                "would not hold. Plan with samples= to see what this holdout can promise."
+            )
+        if plan.vacuous:
+            raise InvalidInputError(
+                f"The plan promises answers within {plan.tolerance:.3g}, which says nothing: "
+                "always answering 1/2 does as well. Ask for fewer queries or overfits."
+            )
+        settings = {"threshold": plan.threshold, "noise": plan.noise, "budget": plan.overfits}
+        return cls(train, holdout, plan.beliefs, **{"queries": plan.queries, **settings, **options})
+
+    @classmethod
+    def resume(
+        cls,
+        path: str | Path,
+        train: Any,
+        holdout: Any,
+        ledger: Any = None,
+        dataset: str | None = None,
+    ) -> ReusableHoldout:
+        """Go on with a holdout whose transcript is in a file; nothing is regained.
+
+        Raises:
+            StorageError: if the files are damaged, in use, or were written for other data.
+            InvalidInputError: if there is no such file.
+        """
+        public, private = _two_sets(train, holdout)
+        _check_ledger(ledger, dataset)
+        storage, transcript, secret = open_files(path)
+        if not hmac.compare_digest(transcript.commitment, _commitment(secret.key, public, private)):
+            storage.close()
+            raise StorageError(
+                f"{str(path)!r} belongs to other data: give the training set and holdout it was "
+                "created with, row for row."
+            )
+        made = cls.__new__(cls)
+        made._begin(public, private, transcript, secret, storage, ledger, dataset)
+        made._settle_interrupted_round()
+        return made
+
+    def _begin(
+        self,
+        public: _rows.Data,
+        private: _rows.Data,
+        transcript: Transcript,
+        secret: Secret,
+        storage: Storage,
+        ledger: Any,
+        dataset: str | None,
+    ) -> None:
+        settings = transcript.settings
+        super().__init__()
+        self._transcript = transcript
+        self._entries = list(transcript.entries)
+        self._secret = secret
+        self._storage = storage
+        self._ledger, self._dataset = ledger, dataset
+        self._receipt: Any = None
+
+        # Only this function ever touches the holdout, so that no attribute shows it.
+        def evaluate(statistic: _rows.Statistic, sensitivity: Fraction | None) -> list[Question]:
+            return _questions(settings, public, private, statistic, sensitivity)
+
+        self._evaluate: Callable[[_rows.Statistic, Fraction | None], list[Question]] = evaluate
+
+    @property
+    def remaining(self) -> int:
+        """How many more answers may come from the holdout."""
+        return self._entries[-1].remaining if self._entries else self.budget
+
+    @property
+    def budget(self) -> int:
+        """B, how many answers may come from the holdout in all."""
+        return self._transcript.settings.budget
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the holdout, which is public."""
+        return self._transcript.settings.rows
+
+    @property
+    def asked(self) -> int:
+        """How many questions were answered."""
+        return len(self._entries)
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...] | None:
+        """How the holdout's rows depend on each other; None for independent rows."""
+        text = self._transcript.beliefs
+        return None if text is None else beliefs_from_json(text)
+
+    @property
+    def epsilon(self) -> float:
+        """The level for replacing one row, of the whole budget: 9B/(4σn), rounded up."""
+        return float_up(self._transcript.settings.epsilon)
+
+    @property
+    def transcript(self) -> Transcript:
+        """Everything said so far."""
+        return replace(self._transcript, entries=tuple(self._entries))
+
+    def ask(
+        self, statistic: _rows.Statistic, sensitivity: Number | None = None, label: str = ""
+    ) -> Answer:
+        """Ask one question.
+
+        Args:
+            statistic: from rows to one value in [0, 1] per row, each from its own row only; the
+                question is for their mean. With `sensitivity`, from rows to one number.
+            sensitivity: how far replacing one row can move that number, at most; proven by you.
+                Threshold and noise are then in units of rows·sensitivity.
+            label: for the transcript.
+
+        Raises:
+            BudgetExceeded: once the budget, or the ledger's, is spent.
+            InvalidInputError: if the statistic fails on the training rows; this costs nothing.
+            StorageError: if the answer could not be recorded; it is then withheld.
+
+        Theorem: docs/theory/reusable-holdout.md
+        """
+        size = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
+        with self._lock:
+            self._check_open()
+            questions = self._evaluate(statistic, size)
+            if len(questions) != 1:
+                raise InvalidInputError(
+                    f"The statistic has {len(questions)} columns; ask several questions at once "
+                    "with ask_many."
+                )
+            return self._answer(questions, label)[0]
+
+    def ask_many(
+        self, statistics: _rows.Statistic | Iterable[_rows.Statistic], label: str = ""
+    ) -> list[Answer]:
+        """Ask many questions, in order: each statistic may return one column per question.
+
+        The list is shorter than the questions if the budget ends among them. About 1 s for 10⁴
+        questions on 10⁴ rows of booleans.
+
+        Raises:
+            BudgetExceeded: if nothing is left for the first question.
+        """
+        asked = [statistics] if callable(statistics) else statistics
+        found: list[Answer] = []
+        with self._lock:
+            self._check_open()
+            for statistic in asked:
+                questions = self._evaluate(statistic, None)
+                answers = self._answer(questions, label)
+                found += answers
+                if len(answers) < len(questions) or not self._is_open():
+                    break
+        return found
+
+    def guarantee(
+        self, queries: int | None = None, confidence: Number = 0.95, means_only: bool = True
+    ) -> Guarantee:
+        """Return what this holdout promises for `queries` questions in all.
+
+        Theorem: docs/theory/reusable-holdout.md
+        """
+        settings = self._transcript.settings
+        questions = queries or self._transcript.queries or max(settings.budget, self.asked)
+        return guarantee(
+            self.beliefs,
+            settings.rows,
+            float(settings.threshold),
+            float(settings.noise),
+            settings.budget,
+            integer(questions, "queries", 1),
+            float(to_fraction(confidence, "confidence")),
+            means_only,
+        )
+
+    def close(self) -> None:
+        """Let go of the transcript's file, so that another process may resume it."""
+        if isinstance(self._storage, Files):
+            self._storage.close()
+
+    def _is_open(self) -> bool:
+        limit = self._transcript.queries
+        return self.remaining > 0 and (limit is None or self.asked < limit)
+
+    def _check_open(self) -> None:
+        self._check_owner()
+        if self.remaining == 0:
+            raise BudgetExceeded(_GONE.format(budget=self.budget))
+        if not self._is_open():
+            raise BudgetExceeded(
+                f"All {self.asked} questions of the plan are asked; its promise covers no more."
+            )
+
+    def _answer(self, questions: Sequence[Question], label: str) -> list[Answer]:
+        """Run Algorithm 1 over the questions; record everything, then show it."""
+        settings = self._transcript.settings
+        noises = settings.comparison_law.draw(len(questions)).tolist()
+        fresh: list[Entry] = []
+        try:
+            for question, noise in zip(questions, noises, strict=True):
+                if not self._is_open():
+                    break
+                self._start_round()
+                outcome = answer(settings, question, noise, self._secret.threshold)
+                fresh.append(self._entry(outcome, label))
+                self._entries.append(fresh[-1])
+                if outcome.overfit and self._receipt is not None:
+                    self._receipt.complete(str(fresh[-1].number))
+                    self._receipt = None
+        except BudgetExceeded:
+            if not fresh:
+                raise
+        self._storage.append(self._transcript, fresh)
+        return [
+            Answer(
+                float(entry.value or 0), entry.overfit, entry.remaining, entry.value or Fraction()
+            )
+            for entry in fresh
+        ]
+
+    def _entry(self, outcome: Outcome, label: str) -> Entry:
+        left = self.remaining - outcome.overfit
+        return Entry(self.asked + 1, label, outcome.value, outcome.overfit, left)
+
+    def _start_round(self) -> None:
+        """Line 2 and 9: draw a threshold, durable and paid for before it is first used."""
+        number = self.budget - self.remaining
+        if self._secret.round == number:
+            return
+        key = None
+        if self._ledger is not None:
+            key = f"{self._transcript.identity} round {number + 1} {secrets.token_hex(8)}"
+            record = {
+                "mechanism": "reusable-holdout",
+                "dp_epsilon": str(self._transcript.settings.round_epsilon),
+                "label": f"holdout {self._transcript.identity[:8]}, round {number + 1}",
+            }
+            self._receipt = self._ledger.debit(self._dataset, record, key)
+        noise = self._transcript.settings.threshold_law.draw_one()
+        self._secret = replace(self._secret, round=number, threshold=noise, debit=key)
+        self._storage.keep(self._secret)
+
+    def _settle_interrupted_round(self) -> None:
+        """After a crash: a round that may be over, or whose threshold is lost, is given up."""
+        number = self.budget - self.remaining
+        answers = [e for e in self._entries if not e.overfit and e.value is not None]
+        in_round = bool(answers) and self._entries[-1] is answers[-1]
+        lost = self._secret.round != number and in_round
+        key = self._secret.debit if self._secret.round == number else None
+        over = bool(key) and self._ledger is not None
+        over = over and self._ledger.answer(self._dataset, key) is not None
+        if (lost or over) and self.remaining:
+            self._entries.append(give_up_round(self._storage, self.transcript).entries[-1])
+
+    def __repr__(self) -> str:
+        """Give the numbers only."""
+        return f"ReusableHoldout({self.rows} rows, {self.remaining} of {self.budget} rounds left)"
+
+
+def _questions(
+    settings: Settings,
+    public: _rows.Data,
+    private: _rows.Data,
+    statistic: _rows.Statistic,
+    sensitivity: Fraction | None,
+) -> list[Question]:
+    """Evaluate on the training rows first, where mistakes show, then on the holdout."""
+    if sensitivity is not None:
+        known = _rows.number_in_public(statistic, public)
+        hidden = _rows.number_in_private(statistic, private)
+        # A statistic that fails there breaks its promise; its training value says nothing more.
+        return [number_question(settings, known if hidden is None else hidden, known, sensitivity)]
+    if not callable(statistic):
+        raise InvalidInputError(
+            f"A statistic is a function from rows to values in [0, 1], not {statistic!r}."
+        )
+    sums, columns = _rows.sums_in_public(statistic, public, settings.bits)
+    hidden_sums = _rows.sums_in_private(statistic, private, settings.bits, columns)
+    count = _rows.count_rows(public)
+    return [
+        mean_question(settings, hidden, known, count)
+        for hidden, known in zip(hidden_sums, sums, strict=True)
+    ]
+
+
+def _two_sets(train: Any, holdout: Any) -> tuple[_rows.Data, _rows.Data]:
+    public, private = _rows.read_rows(train, "train"), _rows.read_rows(holdout, "holdout")
+    if isinstance(public, tuple) != isinstance(private, tuple):
+        raise InvalidInputError(
+            "train and holdout must be of the same kind: both arrays, or both tuples such as "
+            "(X, y)."
+        )
+    if _rows.same_rows(public, private):
+        raise InvalidInputError(
+            "train and holdout are the same rows; the holdout must be independent of the training "
+            "set."
+        )
+    return public, private
+
+
+def _check_length(members: tuple[Belief, ...] | None, count: int) -> None:
+    for belief in members or ():
+        if belief.length is not None and belief.length != count:
+            raise InvalidInputError(
+                f"The belief is about {belief.length:,} rows and the holdout has {count:,}; give "
+                "one label (or node) per row of the holdout."
+            )
+
+
+def _not_negative(threshold: object) -> Fraction:
+    value = to_fraction(threshold, "threshold")
+    if value < 0:
+        raise InvalidInputError(f"threshold must be at least 0, not {threshold!r}.")
+    return value
+
+
+def _check_ledger(ledger: Any, dataset: str | None) -> None:
+    if (ledger is None) != (dataset is None):
+        raise InvalidInputError(
+            "Give ledger= and dataset= together, so that it is known whose budget to debit."
+        )
+
+
+def _commitment(key: str, public: _rows.Data, private: _rows.Data) -> str:
+    """Return a keyed digest of both datasets."""
+    digest = hmac.new(bytes.fromhex(key), digestmod="sha256")
+    for data in (public, private):
+        for part in data if isinstance(data, tuple) else (data,):
+            digest.update(f"{part.dtype.str}{part.shape}".encode())
+            plain = part.dtype != object
+            digest.update(
+                np.ascontiguousarray(part).tobytes() if plain else repr(part.tolist()).encode()
+            )
+    return digest.hexdigest()

@@ -1,0 +1,231 @@
+"""scikit-learn: score and select models with a holdout that can be reused.
+
+`HoldoutScorer` goes where scikit-learn takes `scoring=`, `HoldoutSelector` is a step of a pipeline,
+`split` makes the two sets with whole groups on one side. Needs the `holdout` extra.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from quiltwork.beliefs import Clusters
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer, to_fraction
+from quiltwork.holdout.metrics import Metric, read_metric
+from quiltwork.holdout.reusable import Answer, ReusableHoldout
+
+__all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
+
+
+class HoldoutScorer:
+    """Scores fitted estimators by asking a reusable holdout.
+
+    The holdout must have been made from (X, y) pairs: `ReusableHoldout((X, y), (X_h, y_h), …)`.
+    The rows that scikit-learn passes are ignored: every score is a question to the holdout, and
+    costs a round if the estimator overfits its training set.
+
+    Args:
+        holdout: the holdout.
+        metric: "accuracy" (the default), "neg_brier_score", "neg_mean_absolute_error" or
+            "neg_mean_squared_error" with `limits`, or a function (true, predicted) → one value in
+            [0, 1] per row, larger being better.
+        limits: the public ends (low, high) of the target, for the two errors.
+
+    Raises:
+        UnsupportedError: for F1, AUC, R² and others that are no means over rows.
+
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(2000, 2)), rng.integers(0, 2, 2000)
+    >>> h = ReusableHoldout((X[:1000], y[:1000]), (X[1000:], y[1000:]),
+    ...                     threshold=0.1, noise=0.01, budget=3)
+    >>> scorer = HoldoutScorer(h)
+    >>> round(scorer(DummyClassifier().fit(X[:1000], y[:1000])), 1)
+    0.5
+    """
+
+    def __init__(
+        self,
+        holdout: ReusableHoldout,
+        metric: Any = "accuracy",
+        limits: tuple[Any, Any] | None = None,
+    ) -> None:
+        if not isinstance(holdout, ReusableHoldout):
+            raise InvalidInputError(
+                f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
+            )
+        self.holdout = holdout
+        self.metric = read_metric(metric, limits)
+        self.last: Answer | None = None
+
+    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: N803
+        """Return the estimator's score, larger being better; X and y are ignored.
+
+        Raises:
+            BudgetExceeded: once the holdout's budget is spent.
+        """
+        name = f"{self.metric.name} of {type(estimator).__name__}"
+        self.last = self.holdout.ask(_question(self.metric, estimator), label=name)
+        return self.metric.score(self.last.value)
+
+    def __repr__(self) -> str:
+        """Name the metric and the holdout's numbers."""
+        return f"HoldoutScorer({self.holdout!r}, metric={self.metric.name!r})"
+
+    def __copy__(self) -> HoldoutScorer:
+        """Share the one holdout: a clone of a search asks the same budget."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> HoldoutScorer:
+        """Share the one holdout."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be sent to another process."""
+        raise UnsupportedError(
+            "A holdout cannot be sent to another process, where it would answer with a budget of "
+            "its own; use n_jobs=1."
+        )
+
+
+def _question(metric: Metric, estimator: Any) -> Any:
+    def values(rows: Any) -> NDArray[Any]:
+        features, target = _pair(rows)
+        said = np.asarray(getattr(estimator, metric.predicts)(features))
+        if metric.predicts == "predict_proba":
+            said = said[:, 1]
+        return metric.values(target, said)
+
+    return values
+
+
+def _pair(rows: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    if not isinstance(rows, tuple) or len(rows) != 2:
+        raise InvalidInputError(
+            "A scorer needs features and targets: make the holdout from pairs, "
+            "ReusableHoldout((X, y), (X_holdout, y_holdout), ...)."
+        )
+    return rows
+
+
+def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the one split for `cv=` that fits on all training rows, once per candidate.
+
+    The holdout replaces cross-validation: `GridSearchCV(model, grid, scoring=HoldoutScorer(h),
+    cv=whole_training_set(len(X)))`.
+
+    >>> [(len(fit), len(score)) for fit, score in whole_training_set(5)]
+    [(5, 1)]
+    """
+    return [(np.arange(integer(rows, "rows", 1)), np.arange(1))]
+
+
+def split(
+    X: Any,  # noqa: N803
+    y: Any,
+    groups: Any = None,
+    holdout_share: Any = 0.5,
+    seed: int = 0,
+) -> tuple[tuple[Any, Any], tuple[Any, Any], Clusters | None]:
+    """Split rows into ((X, y), (X_h, y_h), beliefs), whole groups on one side as in GroupKFold.
+
+    The belief is `Clusters` of the holdout's groups, or None without groups. `seed` decides who
+    is in the holdout, which must not depend on the data; it is no secret.
+
+    Raises:
+        InvalidInputError: if one side would be empty, or lengths differ.
+
+    >>> import numpy as np
+    >>> train, holdout, beliefs = split(np.eye(6), np.arange(6), groups=list("aabbcc"), seed=1)
+    >>> len(holdout[1]), beliefs
+    (4, Clusters(4 rows in 2 clusters; largest=2))
+    """
+    features, target = np.asarray(X), np.asarray(y)
+    names = np.arange(len(features)) if groups is None else np.asarray(groups)
+    if not len(features) == len(target) == len(names):
+        raise InvalidInputError(
+            f"X has {len(features)} rows, y {len(target)} and groups {len(names)}; they must agree."
+        )
+    share = to_fraction(holdout_share, "holdout_share")
+    if not 0 < share < 1:
+        raise InvalidInputError(f"holdout_share must lie between 0 and 1, not {holdout_share!r}.")
+    _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    chosen = order[: int(np.searchsorted(np.cumsum(sizes[order]), float(share) * len(names))) + 1]
+    held = np.isin(codes, chosen)
+    if held.all() or not held.any():
+        raise InvalidInputError(
+            f"{len(sizes)} groups cannot be split so that both sides have some; give another "
+            "holdout_share or seed."
+        )
+    beliefs = None if groups is None else Clusters(names[held].tolist())
+    return (features[~held], target[~held]), (features[held], target[held]), beliefs
+
+
+class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+    """Keeps the features whose tie with a two-class target is confirmed by the holdout.
+
+    One question per feature: on how many rows feature and target lie on the same side of their
+    training medians. A feature is kept if the answer is off ½ by `margin` or more, the `k` largest
+    of them. All answers count as questions; those where the training set overfits cost rounds.
+
+    Args:
+        holdout: a ReusableHoldout of (X, y) pairs.
+        k: keep at most so many features; None for all that pass.
+        margin: how far from ½ an answer must be.
+
+    After fit, `answers_` are the holdout's answers and `ties_` how far each is from ½.
+    """
+
+    def __init__(
+        self, holdout: ReusableHoldout, k: int | None = None, margin: float = 0.01
+    ) -> None:
+        self.holdout = holdout
+        self.k = k
+        self.margin = margin
+
+    def fit(self, X: Any, y: Any) -> HoldoutSelector:  # noqa: N803
+        """Ask about every feature; X and y are the training rows, used for medians only.
+
+        Raises:
+            BudgetExceeded: if the budget does not last for all features.
+        """
+        features = np.asarray(X, dtype=float)
+        centres = np.median(features, axis=0)
+        target = np.asarray(y)
+        upper = target == np.unique(target)[-1]
+        if len(np.unique(target)) != 2 or not upper.any():
+            raise InvalidInputError("HoldoutSelector is for targets with two classes.")
+        positive = target[upper][0]
+
+        def agree(rows: Any) -> NDArray[Any]:
+            inside, said = _pair(rows)
+            return np.asarray((inside > centres) == (said == positive)[:, None])
+
+        answers = self.holdout.ask_many(agree, label="agreement of a feature")
+        self.answers_ = answers
+        self.n_features_in_ = features.shape[1]
+        ties = np.zeros(features.shape[1])
+        ties[: len(answers)] = [one.value - 0.5 for one in answers]
+        self.ties_ = ties
+        return self
+
+    def _get_support_mask(self) -> NDArray[Any]:
+        check_is_fitted(self, "ties_")
+        strength = np.abs(self.ties_)
+        kept = strength >= self.margin
+        if self.k is not None and kept.sum() > self.k:
+            cut = np.sort(strength)[::-1][self.k - 1]
+            kept &= strength >= cut
+        return np.asarray(kept)
+
+    def __sklearn_clone__(self) -> HoldoutSelector:
+        """Clone the settings and share the one holdout."""
+        return HoldoutSelector(self.holdout, self.k, self.margin)
