@@ -125,7 +125,7 @@ def encode_column(
             "or let missing be a value of its own with missing='value'."
         )
     if hierarchy is not None and order is None:
-        order, kind = hierarchy.leaves, "categorical"
+        order, kind = hierarchy.ordered(values, name), "categorical"
     elif order is not None:
         kind = "ordinal"
     if order is not None:

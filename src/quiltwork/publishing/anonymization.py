@@ -1,0 +1,227 @@
+"""`anonymize`: from the records of many providers to a table that m of them cannot undo.
+
+Every route ends at the same gate: the finished groups are counted again from the original rows and
+verified exactly; a table that is not proven m-private is never returned.
+
+Theorem: m-privacy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import integer, to_fraction
+from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
+from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.encoding import Encoded
+from quiltwork.publishing.guards import guard_for
+from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
+from quiltwork.publishing.nodes import Counts
+from quiltwork.publishing.publication import Publication
+from quiltwork.publishing.records import Records, records_of
+from quiltwork.publishing.separate import UNPUBLISHED, separate
+from quiltwork.publishing.sparse import count_groups
+from quiltwork.publishing.table import Table
+from quiltwork.publishing.verification import group_is_private, verify_counts
+
+Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
+Backend: TypeAlias = Literal["local", "spark"]
+
+
+def anonymize(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: Method = "provider-aware",
+    backend: Backend = "local",
+    *,
+    split: Split = "range",
+    relaxed: bool = False,
+    quality: bool = False,
+    suppression: Any = 0,
+    progress: Progress | None = None,
+) -> Publication:
+    """Generalize a table until every group withstands every coalition of m providers.
+
+    Args:
+        table: the records of all providers.
+        constraint: for example `KAnonymity(30) & LDiversity(4)`.
+        m: how many providers may collude; 0 protects against outsiders only.
+        method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where that
+            makes boxes smaller), "baseline" (Mondrian) or "separate" (each provider alone).
+        backend: "local", or "spark" for tables larger than one machine.
+        split: "range" cuts the widest quasi-identifier; "fitness" is the paper's choice.
+        relaxed: whether records with equal values may go to different groups.
+        quality: spend more time on smaller boxes and groups; records with equal values may then
+            go to different groups.
+        suppression: the share of rows that may be left out, at most.
+        progress: called with rows done and rows in all.
+
+    Cost: O(rows · quasi-identifiers · log(rows/k)).
+
+    Raises:
+        InvalidInputError: for unknown choices.
+        NotPrivateError: if not even one group of all rows is m-private.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({
+    ...     "hospital": ["A", "B"] * 4, "age": [20, 21, 24, 25, 40, 41, 44, 45],
+    ...     "ill": ["flu", "cold", "cold", "flu"] * 2})
+    >>> table = Table(frame, "hospital", ["age"], "ill")
+    >>> from quiltwork.publishing.constraints import KAnonymity
+    >>> anonymize(table, KAnonymity(2), m=1, method="baseline").frame["age"].unique().tolist()
+    ['20..25', '40..45']
+
+    Theorem: m-privacy
+    """
+    asked = as_constraint(constraint)
+    coalition = integer(m, "m", 0)
+    _check_choice("method", method, Method)
+    _check_choice("backend", backend, Backend)
+    _check_choice("split", split, Split)
+    share = to_fraction(suppression, "suppression")
+    if not 0 <= share < 1:
+        raise InvalidInputError(
+            f"suppression is the share of rows that may be left out: from 0 to below 1, not "
+            f"{suppression!r}."
+        )
+    if backend == "spark" or table.kind == "spark":
+        from quiltwork.publishing.spark import anonymize_spark
+
+        return anonymize_spark(table, asked, coalition, method, split=split, relaxed=relaxed)
+    encoded = table.encoded
+    records = records_of(encoded)
+    bound = asked.bind(encoded)
+    rules = Rules(method == "provider-aware", split, relaxed)
+    most = int(share * encoded.rows)
+    labels = _partition(encoded, records, bound, coalition, method, rules, quality, most, progress)
+    labels = _suppressed(encoded, labels, most)
+    publication = assemble(table, labels, str(asked), coalition, method)
+    verify_publication(publication, asked)
+    return publication
+
+
+def _check_choice(name: str, value: str, allowed: Any) -> None:
+    choices = get_args(allowed)
+    if value not in choices:
+        raise InvalidInputError(
+            f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}."
+        )
+
+
+def _partition(
+    encoded: Encoded,
+    records: Records,
+    bound: Constraint,
+    m: int,
+    method: Method,
+    rules: Rules,
+    quality: bool,
+    most: int,
+    progress: Progress | None,
+) -> Counts:
+    if method == "separate":
+        labels = separate(records, guard_for(encoded, bound, 0), rules, progress)
+        _check_lost(encoded, labels, bound, most)
+        return labels
+    guard = guard_for(encoded, bound, m)
+    _check_whole(encoded, bound, m)
+    if method == "provider-aware" and rules.split == "range" and records.providers > 1:
+        from quiltwork.publishing.provider_aware import provider_aware
+
+        return provider_aware(records, guard, rules, progress)
+    return mondrian(records, guard, rules, progress)
+
+
+def _check_whole(encoded: Encoded, bound: Constraint, m: int) -> None:
+    """Refuse a table that no generalization makes private."""
+    labels = np.zeros(encoded.rows, dtype=np.int64)
+    counts = count_groups(encoded, labels, 1)
+    if not group_is_private(counts.cut(0), bound, m):
+        raise NotPrivateError(
+            f"Even one group of all {encoded.rows:,} rows does not withstand {m} colluding "
+            f"providers under {bound}; ask for less (a smaller m, k or l) or add records."
+        )
+
+
+def _check_lost(encoded: Encoded, labels: Counts, bound: Constraint, most: int) -> None:
+    lost = labels == UNPUBLISHED
+    if lost.sum() > most:
+        who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
+        raise NotPrivateError(
+            f"Provider {who!r} alone cannot fulfil {bound}; together such providers have "
+            f"{int(lost.sum()):,} rows, and {most:,} may be left out. Anonymize together "
+            "(method='provider-aware'), or raise suppression."
+        )
+
+
+def _suppressed(encoded: Encoded, labels: Counts, most: int) -> Counts:
+    """Leave out the widest groups that the budget allows, if they are twice as wide as the mean."""
+    room = most - int((labels == UNPUBLISHED).sum())
+    if room <= 0:
+        return labels
+    published = np.flatnonzero(labels != UNPUBLISHED)
+    order, starts, boxes = _boxes(encoded, labels[published], published)
+    del order
+    width = boxes.widths.sum(axis=1)
+    sizes = np.bincount(labels[published])
+    limit = 2 * float((width * sizes).sum()) / len(published)
+    dropped = np.zeros(len(starts), dtype=bool)
+    for group in np.argsort(-width, kind="stable").tolist():
+        if width[group] <= limit:
+            break
+        if sizes[group] <= room:
+            dropped[group], room = True, room - int(sizes[group])
+    return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
+
+
+def _boxes(encoded: Encoded, labels: Counts, rows: Counts) -> tuple[Counts, Counts, Boxes]:
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(int(labels[order[-1]]) + 1))
+    return order, starts, boxes_of(encoded.quasi, rows[order], starts)
+
+
+def assemble(table: Table, labels: Counts, constraint: str, m: int, method: str) -> Publication:
+    """Box the groups, join those whose texts agree, and number them by content.
+
+    Labels below 0 mark rows that are not published.
+    """
+    encoded = table.encoded
+    rows = np.flatnonzero(labels >= 0)
+    if not len(rows):
+        raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
+    used, labels = np.unique(labels[rows], return_inverse=True)
+    _, _, boxes = _boxes(encoded, labels, rows)
+    # Groups with equal texts are one group to every reader: their boxes are made as one.
+    _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
+    joined = joined.reshape(-1)
+    labels = joined[labels]
+    if len(used) != joined.max() + 1:
+        _, _, boxes = _boxes(encoded, labels, rows)
+    else:
+        boxes = reordered(boxes, np.argsort(joined))
+    return Publication(table, constraint, m, method, boxes, labels, rows)
+
+
+def verify_publication(publication: Publication, constraint: Constraint) -> None:
+    """Count the published groups again from the original rows and verify them.
+
+    Raises:
+        NotPrivateError: unless the table is proven m-private.
+    """
+    table = publication.table
+    counts = count_groups(
+        publication.source.encoded, table.groups.labels, table.groups.count, publication.rows
+    )
+    bound = constraint.bind(table.encoded)
+    verdict = verify_counts(table, counts, bound, publication.m)
+    if not verdict.private:
+        raise NotPrivateError(
+            f"The anonymized table did not pass its verification, so it is withheld. "
+            f"{verdict.explain()} Ask for less, or use a constraint that is generalization "
+            "monotonic."
+        )

@@ -1,0 +1,194 @@
+"""Which groups are m-private, for many groups at once.
+
+`CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
+(THEORY: docs/theory/m-privacy): k by the largest providers, l by bounds that settle most groups and
+a search over coalitions for the rest. `GeneralGuard` asks the verification for each group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import UnsupportedError
+from quiltwork.publishing.coalitions import fewest_values_left
+from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.constraints.k_anonymity import KAnonymity
+from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.encoding import Encoded
+from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.publishing.records import Records, Rows
+from quiltwork.publishing.sparse import SparseCounts, count_groups
+from quiltwork.publishing.verification import group_is_private
+from quiltwork.publishing.verification.settle import BROKEN, SAFE, Status, settle
+
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+_DENSE = 4  # cells per row up to which a table of counts is cheaper than sorting
+
+
+class Guard(Protocol):
+    """Tells which groups may be published."""
+
+    @property
+    def smallest(self) -> int:
+        """No group with fewer rows is ever private."""
+        ...
+
+    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+        """Tell for each run rows[starts[i]:starts[i+1]] whether it is m-private."""
+        ...
+
+    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+        """Return the fitness score of each run (Definition 3.1)."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountingGuard:
+    """k-anonymity and distinct l-diversity against up to m providers.
+
+    Cost: O(rows) per call where counts fit in a table, else O(rows log rows), plus the search for
+    the few groups that the bounds leave open.
+    """
+
+    k: int
+    l: int  # noqa: E741  (the field's own letter)
+    m: int
+    weight: float = ANONYMIZATION_ALPHA
+
+    @property
+    def smallest(self) -> int:
+        """No group with fewer rows is ever private."""
+        return max(self.k, self.l)
+
+    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+        """Tell for each run of rows whether it is m-private."""
+        sizes = _sizes(rows, starts)
+        ok = sizes >= self.smallest
+        if records.providers == 1 or self.m == 0:
+            if self.l > 1:
+                ok &= distinct(records.sensitive[rows], records.values, starts, sizes) >= self.l
+            return ok
+        removed, coalition = _largest_providers(records, rows, starts, sizes, self.m)
+        ok &= sizes - removed >= self.k
+        open_ = np.flatnonzero(ok)
+        if self.l > 1 and len(open_):
+            kept = np.repeat(ok, sizes)
+            left = fewest_values_left(
+                records.provider[rows[kept]],
+                records.providers,
+                records.sensitive[rows[kept]],
+                records.values,
+                sizes[open_],
+                coalition[open_],
+                self.l,
+            )
+            ok[open_] = left
+        return ok
+
+    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+        """Return (1−α)·records/k + α·values/l, below 1 where the constraint fails."""
+        sizes = _sizes(rows, starts)
+        values = distinct(records.sensitive[rows], records.values, starts, sizes)
+        plain = (1 - self.weight) * sizes / self.k + self.weight * values / self.l
+        holds = (sizes >= self.k) & (values >= self.l)
+        return np.where(holds, plain, np.minimum(plain, 1 - 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralGuard:
+    """Any constraint, bound to the table; groups are asked one at a time.
+
+    Attributes:
+        encoded: the whole table.
+        constraint: bound to it.
+        m: the size of coalitions.
+        smallest: a bound below which no group is private.
+        weight: α of the fitness score.
+    """
+
+    encoded: Encoded
+    constraint: Constraint
+    m: int
+    smallest: int = 1
+    weight: float = ANONYMIZATION_ALPHA
+
+    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+        """Tell for each run of rows whether it is m-private; undecided counts as not."""
+        counts = self._counts(records, rows, starts)
+        safe = [settle(counts, part, self.m) for part in self.constraint.parts]
+        return np.array([self._withstands(counts, i, safe) for i in range(counts.groups)])
+
+    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+        """Return the fitness score of each run."""
+        counts = self._counts(records, rows, starts)
+        left = (counts.cut(i).left(()) for i in range(counts.groups))
+        return np.array([score(self.constraint, records_, self.weight) for records_ in left])
+
+    def _counts(self, records: Records, rows: Rows, starts: Counts) -> SparseCounts:
+        labels = np.repeat(np.arange(len(starts)), _sizes(rows, starts))
+        return count_groups(self.encoded, labels, len(starts), records.ids[rows])
+
+    def _withstands(self, counts: SparseCounts, group: int, status: list[Status]) -> bool:
+        if any(known[group] == BROKEN for known in status):
+            return False
+        open_ = [p for p, s in zip(self.constraint.parts, status, strict=True) if s[group] != SAFE]
+        try:
+            return all(group_is_private(counts.cut(group), part, self.m) for part in open_)
+        except UnsupportedError:  # too many sets to try
+            return False
+
+
+def distinct(codes: NDArray[np.integer[Any]], values: int, starts: Counts, sizes: Counts) -> Counts:
+    """Count the distinct codes 0..values−1 in each run."""
+    runs = len(starts)
+    key = np.repeat(np.arange(runs, dtype=np.int64) * values, sizes) + codes
+    if runs * values <= _DENSE * len(codes) + 1024:
+        table = np.bincount(key, minlength=runs * values).reshape(runs, values)
+        found: Counts = np.count_nonzero(table, axis=1)
+        return found
+    key.sort()
+    fresh = np.concatenate(([True], key[1:] != key[:-1]))
+    return np.bincount(key[fresh] // values, minlength=runs)
+
+
+def _sizes(rows: Rows, starts: Counts) -> Counts:
+    return np.diff(starts, append=len(rows))
+
+
+def _largest_providers(
+    records: Records, rows: Rows, starts: Counts, sizes: Counts, m: int
+) -> tuple[Counts, Counts]:
+    """Return for each run the rows of its m' largest providers, and m' = min(m, providers − 1)."""
+    runs, providers = len(starts), records.providers
+    key = np.repeat(np.arange(runs, dtype=np.int64) * providers, sizes) + records.provider[rows]
+    if runs * providers <= _DENSE * len(rows) + 1024:
+        table = np.bincount(key, minlength=runs * providers).reshape(runs, providers)
+        coalition = np.minimum(m, np.count_nonzero(table, axis=1) - 1)
+        table = -np.sort(-table, axis=1)[:, : min(m, providers)]
+        total = np.concatenate((np.zeros((runs, 1), np.int64), np.cumsum(table, axis=1)), axis=1)
+        return total[np.arange(runs), coalition], coalition
+    key.sort()
+    first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    counts = np.diff(first, append=len(key))
+    owner = key[first] // providers
+    order = np.lexsort((-counts, owner))
+    counts, begins = counts[order], np.searchsorted(owner, np.arange(runs))
+    coalition = np.minimum(m, np.bincount(owner, minlength=runs) - 1)
+    total = np.concatenate(([0], np.cumsum(counts)))
+    removed: Counts = total[begins + coalition] - total[begins]
+    return removed, coalition
+
+
+def guard_for(encoded: Encoded, constraint: Constraint, m: int) -> Guard:
+    """Return the fast guard where counts decide, else the general one. `constraint` is bound."""
+    k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=1)
+    l_ = max((part.l for part in constraint.parts if isinstance(part, LDiversity)), default=1)
+    plain = all(isinstance(part, KAnonymity | LDiversity) for part in constraint.parts)
+    if plain and encoded.subject is None:
+        return CountingGuard(k, l_, m)
+    return GeneralGuard(encoded, constraint, m, smallest=k)

@@ -1,0 +1,239 @@
+"""`Publication`: an anonymized table, what may be published of it and what is for checks only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.boxes import Boxes
+from quiltwork.publishing.encoding import Column, Encoded, GroupIndex
+from quiltwork.publishing.frames import arrow, arrow_column, like
+from quiltwork.publishing.groups import Groups
+from quiltwork.publishing.table import Table
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Publication:
+    """A table in groups that withstand coalitions of m providers.
+
+    Attributes:
+        source: the table as it was given. Never publish it.
+        constraint: what every group fulfils, in words.
+        m: how many colluding providers it withstands.
+        method: how it was made.
+        boxes: what each group says, as arrays; groups are in published order.
+        labels: for each row that is published, its group.
+        rows: the numbers of these rows in the source, ascending.
+    """
+
+    source: Table
+    constraint: str
+    m: int
+    method: str
+    boxes: Boxes
+    labels: Counts
+    rows: Counts
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        return self.source.encoded.rows - len(self.rows)
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """The number of records of each group."""
+        return np.bincount(self.labels, minlength=self.boxes.count)
+
+    @property
+    def groups(self) -> Groups:
+        """The groups with their boxes, in published order."""
+        return Groups(self.source.encoded.quasi, self.boxes, self.sizes)
+
+    @cached_property
+    def order(self) -> Counts:
+        """The published order: by group, then by sensitive values; content alone decides it."""
+        keys = [column[self.rows] for column in _sensitive_ranks(self.source.encoded)]
+        return np.lexsort((*keys[::-1], self.labels))
+
+    @cached_property
+    def frame(self) -> Any:
+        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        names = self.source.sensitive
+        columns = {**self._texts(self.order), **self._taken(names, self.order)}
+        return like(arrow().table(columns), self.source.kind)
+
+    @cached_property
+    def table(self) -> Table:
+        """The same as a Table with providers, in the order of the input. Never publish it."""
+        source = self.source
+        everything = np.arange(len(self.rows))
+        extra = [name for name in (source.provider, source.subject) if name is not None]
+        columns = {
+            **self._taken(extra, everything),
+            **self._texts(everything),
+            **self._taken(source.sensitive, everything),
+        }
+        frame = like(arrow().table(columns), source.kind)
+        table = Table(
+            frame,
+            provider=source.provider,
+            quasi_identifiers=source.quasi_identifiers,
+            sensitive=source.sensitive,
+            subject=source.subject,
+            ordinal={n: v for n, v in source.ordinal.items() if n in source.sensitive},
+            missing="value",
+        )
+        # The codes are known: finding them again in the texts would cost more than making them.
+        table.__dict__["encoded"] = self._encoded()
+        table.__dict__["groups"] = _groups_in_row_order(self.labels, self.boxes.count)
+        return table
+
+    @property
+    def bounds(self) -> Any:
+        """Machine-readable boxes, one row per published record, in published order.
+
+        For each numeric quasi-identifier `<name>_low`, `<name>_high` and `<name>_mid`; for an
+        ordered one the first two; the number of categories as `<name>_size` for the others.
+        """
+        pa = arrow()
+        group = self.labels[self.order]
+        columns: dict[str, Any] = {}
+        for place, column in enumerate(self.source.encoded.quasi):
+            for name, per_group in _bounds(column, self.boxes, place).items():
+                columns[name] = pa.array(per_group).take(pa.array(group))
+        return like(pa.table(columns), self.source.kind)
+
+    def report(self, path: str | Path | None = None) -> Any:
+        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
+        from quiltwork.publishing.tables_report import publication_report
+
+        return publication_report(self, path)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the published frame as `.csv` or `.parquet`; providers are not in it.
+
+        Raises:
+            InvalidInputError: for another ending, or a file that cannot be written.
+        """
+        target = Path(path)
+        table = arrow().table(
+            {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
+        )
+        try:
+            if target.suffix == ".parquet":
+                from pyarrow import parquet
+
+                parquet.write_table(table, target)
+            elif target.suffix == ".csv":
+                _write_csv(table, target)
+            else:
+                raise InvalidInputError(
+                    f"Cannot write {str(target)!r}: the name must end in .csv or .parquet."
+                )
+        except OSError as error:
+            raise InvalidInputError(f"Cannot write {str(target)!r}: {error.strerror}.") from None
+        return target
+
+    def _texts(self, order: Counts) -> dict[str, Any]:
+        pa = arrow()
+        group = self.labels[order]
+        return {
+            column.name: pa.DictionaryArray.from_arrays(
+                pa.array(self.boxes.text_of[group, place]), pa.array(self.boxes.texts[place])
+            )
+            for place, column in enumerate(self.source.encoded.quasi)
+        }
+
+    def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
+        index = arrow().array(self.rows[order])
+        return {name: arrow_column(self.source.frame, name).take(index) for name in names}
+
+    def _encoded(self) -> Encoded:
+        whole = self.source.encoded
+        quasi = tuple(
+            Column(
+                column.name,
+                "categorical",
+                self.boxes.texts[place],
+                self.boxes.text_of[self.labels, place],
+            )
+            for place, column in enumerate(whole.quasi)
+        )
+        return Encoded(
+            quasi=quasi,
+            provider=whole.provider[self.rows],
+            providers=whole.providers,
+            sensitive=whole.sensitive[self.rows],
+            sensitive_values=whole.sensitive_values,
+            sensitive_kind=whole.sensitive_kind,
+            subject=None if whole.subject is None else whole.subject[self.rows],
+            rows=len(self.rows),
+        )
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        return (
+            f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
+            f"against {self.m} colluding, {self.method})"
+        )
+
+
+def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
+    """Number the groups by their first row, as tables do."""
+    first = np.full(count, len(labels), dtype=np.int64)
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    place = np.argsort(first, kind="stable")
+    rank = np.empty(count, dtype=np.int64)
+    rank[place] = np.arange(count)
+    return GroupIndex(rank[labels], first[place])
+
+
+def _sensitive_ranks(encoded: Encoded) -> list[Counts]:
+    """Return sort keys of the sensitive columns that do not depend on the order of the rows."""
+    values = encoded.sensitive_values
+    several = isinstance(values[0], tuple)
+    ranks = []
+    for place in range(len(values[0]) if several else 1):
+        part = [value[place] for value in values] if several else list(values)
+        known = sorted({value for value in part if value is not None})
+        rank = {value: i for i, value in enumerate(known)}
+        of_code = np.array([rank.get(value, len(rank)) for value in part], dtype=np.int64)
+        ranks.append(of_code[encoded.sensitive])
+    return ranks
+
+
+def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
+    name = column.name
+    if boxes.members[place] is not None:
+        sets = boxes.members[place]
+        assert sets is not None  # noqa: S101  (for type checkers)
+        return {f"{name}_size": sets.sizes.tolist()}
+    if column.hierarchy is not None and column.kind != "numeric":
+        spread = boxes.upper[:, place] - boxes.lower[:, place] + 1
+        return {f"{name}_size": spread.tolist()}
+    low = [column.values[code] for code in boxes.lower[:, place].tolist()]
+    high = [column.values[code] for code in boxes.upper[:, place].tolist()]
+    found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
+    if column.kind == "numeric":
+        pairs = zip(low, high, strict=True)
+        found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
+    return found
+
+
+def _write_csv(table: Any, target: Path) -> None:
+    from pyarrow import csv
+
+    pa = arrow()
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    csv.write_csv(pa.table(plain, names=table.column_names), target)
