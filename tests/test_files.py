@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import files
+from quiltwork.cli.tabulate import tally
 from quiltwork.errors import InvalidInputError
+from quiltwork.series.columns import read_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
@@ -197,3 +201,24 @@ def test_documents_have_the_documented_fields_and_round_trip(documents):
                 sections["quiltwork/count-table"]
             )
     assert len(seen) >= 14
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/full"])
+def test_a_device_is_refused_before_it_is_read(path):
+    with pytest.raises(InvalidInputError, match="is a device"):
+        files.contents(path)
+    with pytest.raises(InvalidInputError, match="is a device"):
+        read_columns(path, ["value"])
+    with pytest.raises(InvalidInputError, match="is a device"):
+        tally(path, ["value"], [])
+
+
+def test_a_pipe_is_read_and_a_folder_is_not(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"{}",))
+    writer.start()
+    assert files.contents(pipe) == b"{}"
+    writer.join()
+    with pytest.raises(InvalidInputError, match="Is a directory"):
+        files.contents(tmp_path)

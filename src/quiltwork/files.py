@@ -7,7 +7,9 @@ strings such as `"1/10"`. The schemas are listed in `docs/reference/files.md`.
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
@@ -45,3 +47,30 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
             f"release, which reads {', '.join(map(str, versions))}; upgrade quiltwork."
         )
     return dict(document)
+
+
+def contents(path: str | Path) -> bytes:
+    """Read a small file or a pipe whole.
+
+    Raises:
+        InvalidInputError: if the path cannot be read, or names a folder or a device.
+    """
+    try:
+        refuse_device(path)
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
+
+
+def refuse_device(path: str | Path) -> None:
+    """Refuse what may never end, before it is read; a path that is not there passes.
+
+    Raises:
+        InvalidInputError: if the path is a device, such as /dev/zero.
+    """
+    try:
+        kind = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return
+    if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+        raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")

@@ -73,7 +73,7 @@ def test_a_ledger_is_audited_jointly(cli, folder):
     [
         ([], "--belief, --length"),
         (["release.json"], "give --belief"),
-        (["missing.json", "--belief", "belief.json"], "Cannot read the release"),
+        (["missing.json", "--belief", "belief.json"], "Cannot read 'missing.json'"),
         (["release.json", "--belief", "belief.json", "--scale", "2"], "without a source"),
         (["sqlite:///two.db"], "choose one with --dataset"),
     ],

@@ -166,7 +166,7 @@ def test_plot_is_drawn(cli, folder):
         (("--epsilon", "nan"), "not a number"),
         (("--dataset", "d"), "go with --ledger"),
         (("--apart", "--plot", "x.svg"), "--apart"),
-        (("--belief", "absent.json"), "Cannot read the belief"),
+        (("--belief", "absent.json"), "Cannot read 'absent.json'"),
         (("--value", "nothing"), "is not there"),
     ],
 )

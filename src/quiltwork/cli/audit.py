@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -117,12 +116,7 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")
-    try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        reason = error.strerror or error
-        raise InvalidInputError(f"Cannot read the release {path!r}: {reason}.") from None
-    released = Release.from_json(text)
+    released = Release.from_json(files.contents(path))
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(

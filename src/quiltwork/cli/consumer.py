@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError
 
 _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
@@ -93,9 +94,7 @@ def _numbers(path: str, known: str) -> list[list[Fraction]]:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror}.") from None
+        return files.contents(path).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInputError(f"{path!r} is not UTF-8 text.") from None
 

@@ -238,10 +238,7 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
         return None
     from quiltwork.ledger import Checkpoint
 
-    try:
-        return Checkpoint.from_json(Path(path).read_bytes())
-    except OSError as error:
-        raise StorageError(f"Cannot read {path!r}: {error.strerror or error}.") from None
+    return Checkpoint.from_json(files.contents(path))
 
 
 def _write(path: str, text: str) -> None:

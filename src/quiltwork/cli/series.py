@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from quiltwork import files
 from quiltwork.cli.command import exact_number
 from quiltwork.errors import InvalidInputError
 
@@ -101,16 +101,7 @@ def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     """Read belief files; several, or a file with several, make a finite set."""
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
-    members: list[Belief] = []
-    for path in paths:
-        try:
-            text = Path(path).read_bytes()
-        except OSError as error:
-            raise InvalidInputError(
-                f"Cannot read the belief {path!r}: {error.strerror or error}."
-            ) from None
-        members += beliefs_from_json(text)
-    return as_beliefs(members)
+    return as_beliefs([one for path in paths for one in beliefs_from_json(files.contents(path))])
 
 
 def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:

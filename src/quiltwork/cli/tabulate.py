@@ -22,6 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, cast
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
@@ -139,12 +140,12 @@ def tally(
 def _read(
     path: str, by: Sequence[str], conditions: Sequence[Condition]
 ) -> Counter[tuple[str, ...]]:
-    with _opened(path) as file:
+    with opened(path) as file:
         reader = csv.reader(file, strict=True)
         try:
             header = next(reader, [])
-            wanted = [_position(header, column, path) for column in by]
-            tests = [(_position(header, c.column, path), c.test()) for c in conditions]
+            wanted = [position(header, column, path) for column in by]
+            tests = [(position(header, c.column, path), c.test()) for c in conditions]
             return _tallied(reader, wanted, tests)
         except IndexError:
             raise InvalidInputError(
@@ -174,15 +175,18 @@ def _tallied(
     return Counter({(cast(str, value),): count for value, count in tallied.items()})
 
 
-def _opened(path: str) -> AbstractContextManager[IO[str]]:
+def opened(path: str) -> AbstractContextManager[IO[str]]:
+    """Open a CSV file for reading; `-` is standard input, `.gz` is compressed."""
     if path == "-":
         return nullcontext(sys.stdin)
+    files.refuse_device(path)
     if path.endswith(".gz"):
         return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
     return open(path, encoding="utf-8-sig", newline="")
 
 
-def _position(header: list[str], column: str, path: str) -> int:
+def position(header: list[str], column: str, path: str) -> int:
+    """Return where a column is, which must be there once."""
     if header.count(column) == 1:
         return header.index(column)
     problem = "appears more than once" if column in header else "is not there"

@@ -18,6 +18,7 @@ from typing import IO, Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 Result = TypeVar("Result")
@@ -97,6 +98,7 @@ def _opened(path: str) -> AbstractContextManager[IO[str]]:
 
 @contextmanager
 def _opened_file(path: str) -> Iterator[IO[str]]:
+    files.refuse_device(path)
     opener: Any = gzip.open if path.endswith(".gz") else open
     try:
         file = opener(path, "rt", encoding="utf-8-sig", newline="")
