@@ -20,6 +20,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "count": "quiltwork.cli.count:count",
         "remap": "quiltwork.cli.remap:remap",
     },
+    "Holdouts": {
+        "holdout": "quiltwork.cli.holdout:holdout",
+    },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",
         "reproduce": "quiltwork.cli.reproduce:reproduce",

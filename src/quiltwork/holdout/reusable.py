@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, Clusters
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
@@ -131,7 +131,7 @@ class ReusableHoldout(OneOwner):
             settings,
             secrets.token_hex(16),
             _commitment(secret.key, public, private),
-            None if members is None else beliefs_to_json(members),
+            None if members is None else beliefs_to_json(_without_names(members)),
             None if queries is None else integer(queries, "queries", 1),
             _rows.count_rows(public),
         )
@@ -455,6 +455,14 @@ def _check_length(members: tuple[Belief, ...] | None, count: int) -> None:
                 f"The belief is about {belief.length:,} rows and the holdout has {count:,}; give "
                 "one label (or node) per row of the holdout."
             )
+
+
+def _without_names(members: tuple[Belief, ...]) -> tuple[Belief, ...]:
+    """Number the clusters instead of naming them: their names may come from the holdout."""
+    return tuple(
+        Clusters(belief.codes.tolist()) if isinstance(belief, Clusters) else belief
+        for belief in members
+    )
 
 
 def _not_negative(threshold: object) -> Fraction:

@@ -1,0 +1,419 @@
+"""`quiltwork holdout …`: questions to a holdout that stay answered truly."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number, group
+from quiltwork.cli.output import emit, text_table
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import Belief
+    from quiltwork.holdout import HoldoutPlan
+
+
+@group()
+def holdout() -> None:
+    """Ask a holdout again and again, and keep its answers true.
+
+    A question is data: a file with a prediction for every row id, or a condition on the columns.
+    """
+
+
+@command(
+    example="""
+    quiltwork holdout plan --queries 100 --overfits 5 --tolerance 0.1
+    quiltwork holdout plan --queries 100 --overfits 5 --samples 1000000 --cluster-size 4
+    quiltwork holdout plan --tolerance 0.1 --overfits 5 --samples 1000000
+    """
+)
+@click.option("--queries", type=int, help="Questions that will be asked.")
+@click.option("--overfits", type=int, help="How many of them may overfit the training set.")
+@click.option(
+    "--tolerance", type=exact_number, metavar="NUMBER", help="How far answers may be off."
+)
+@click.option("--samples", type=int, help="Rows of the holdout, if they are given.")
+@click.option(
+    "--confidence", type=exact_number, metavar="NUMBER", default="0.95", show_default=True
+)
+@click.option(
+    "--overfit-at",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.5",
+    show_default=True,
+    help="A question overfits if its training value is off by this share of the tolerance.",
+)
+@click.option("--belief", multiple=True, metavar="FILE", help="How rows depend; repeat for a set.")
+@click.option("--cluster-size", type=int, help="Rows come in independent clusters of this size.")
+@click.option("--plot", metavar="FILE", help="Draw the trade-off to this PNG or SVG.")
+def plan(
+    queries: int | None,
+    overfits: int | None,
+    tolerance: Fraction | None,
+    samples: int | None,
+    confidence: Fraction,
+    overfit_at: Fraction,
+    belief: tuple[str, ...],
+    cluster_size: int | None,
+    plot: str | None,
+) -> None:
+    """Say how many rows a promise takes, or what given rows can promise.
+
+    Leave out one of --queries, --overfits, --tolerance and --samples: that is what is found. Ends
+    with exit code 1 if the promise does not hold or says nothing.
+    """
+    from quiltwork.holdout import plan_holdout
+
+    found = plan_holdout(
+        _belief(belief, cluster_size),
+        queries,
+        overfits,
+        tolerance,
+        confidence,
+        overfit_at,
+        samples,
+    )
+    if plot:
+        found.plot().savefig(plot, dpi=150)
+    emit(files.dump("holdout-plan", 1, _plan_document(found)), found.explain().splitlines())
+    if not found.feasible:
+        click.get_current_context().exit(1)
+
+
+def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, ...] | None:
+    if paths and cluster_size is not None:
+        raise click.UsageError("Give --belief or --cluster-size, not both")
+    if cluster_size is not None:
+        from quiltwork.beliefs import Clusters
+
+        if cluster_size < 1:
+            raise click.UsageError("--cluster-size must be at least 1")
+        return (Clusters([0] * cluster_size),)
+    if not paths:
+        return None
+    from quiltwork.cli.series import read_beliefs
+
+    return read_beliefs(paths)
+
+
+def _plan_document(found: HoldoutPlan) -> dict[str, Any]:
+    return {
+        "solved_for": found.solved_for,
+        "queries": found.queries,
+        "overfits": found.overfits,
+        "tolerance": found.tolerance,
+        "confidence": found.confidence,
+        "overfit_at": found.overfit_at,
+        "samples": found.samples,
+        "available": found.available,
+        "noise": found.noise,
+        "threshold": found.threshold,
+        "epsilon": found.epsilon,
+        "bayesian_epsilon": found.bayesian_epsilon,
+        "feasible": found.feasible,
+        "explanation": found.explain(),
+    }
+
+
+@command(
+    example="""
+    quiltwork holdout create study --train train.csv --holdout held.csv --id id \\
+        --target label --threshold 0.05 --noise 0.01 --budget 10
+    """
+)
+@click.argument("folder")
+@click.option("--train", required=True, metavar="FILE", help="CSV of the training rows, public.")
+@click.option("--holdout", "held", required=True, metavar="FILE", help="CSV of the holdout.")
+@click.option("--id", "identity", required=True, metavar="COLUMN", help="Names a row; public.")
+@click.option("--target", metavar="COLUMN", help="What is predicted.")
+@click.option("--group", "group_", metavar="COLUMN", help="Rows of a group depend on each other.")
+@click.option("--threshold", type=exact_number, metavar="NUMBER", required=True)
+@click.option("--noise", type=exact_number, metavar="NUMBER", required=True)
+@click.option("--budget", type=int, required=True, help="Answers that may come from the holdout.")
+@click.option("--queries", type=int, help="Refuse after so many questions.")
+@click.option("--ledger", metavar="URL", help="Debit this ledger, one round at a time.")
+@click.option("--dataset", metavar="NAME", help="The ledger's name for the holdout.")
+def create(
+    folder: str,
+    train: str,
+    held: str,
+    identity: str,
+    target: str | None,
+    group_: str | None,
+    threshold: Fraction,
+    noise: Fraction,
+    budget: int,
+    queries: int | None,
+    ledger: str | None,
+    dataset: str | None,
+) -> None:
+    """Begin a holdout in FOLDER, and print what it promises.
+
+    The tables stay where they are; the folder gets the transcript and the secret of the current
+    threshold, which only its owner may read.
+    """
+    from pathlib import Path
+
+    from quiltwork.cli import holdout_folder as store
+    from quiltwork.cli.tabulate import position
+    from quiltwork.holdout import ReusableHoldout
+
+    configuration = store.Configuration(
+        str(Path(train).resolve()),
+        str(Path(held).resolve()),
+        identity,
+        target,
+        group_,
+        ledger,
+        dataset,
+    )
+    header = store.columns_of(configuration)
+    for column in filter(None, (identity, target, group_)):
+        position(header, column, train)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    made = ReusableHoldout(
+        store.read_table(configuration.train)[1],
+        store.read_table(configuration.holdout)[1],
+        store.belief_about(configuration),
+        threshold=threshold,
+        noise=noise,
+        budget=budget,
+        queries=queries,
+        path=store.transcript_path(folder),
+        ledger=store.open_ledger(ledger),
+        dataset=dataset,
+    )
+    store.save(folder, configuration)
+    made.close()
+    _show_status(folder, queries)
+
+
+@command(
+    example="""
+    quiltwork holdout ask study --predictions mine.csv
+    quiltwork holdout ask study --predictions rents.csv --metric neg_mean_absolute_error \\
+        --limits 0:5000
+    quiltwork holdout ask study --share "age>=65" --share sex=f
+    """
+)
+@click.argument("folder")
+@click.option("--predictions", metavar="FILE", help="CSV with the id column and `prediction`.")
+@click.option("--metric", default="accuracy", show_default=True)
+@click.option("--limits", metavar="LOW:HIGH", help="Public ends of the target, for errors.")
+@click.option(
+    "--share",
+    multiple=True,
+    metavar="CONDITION",
+    help="Ask for the share of rows with column=value, column!=value or column>=number; repeated "
+    "conditions must all hold.",
+)
+@click.option("--label", default="", help="For the transcript.")
+def ask(
+    folder: str,
+    predictions: str | None,
+    metric: str,
+    limits: str | None,
+    share: tuple[str, ...],
+    label: str,
+) -> None:
+    """Ask one question of the holdout in FOLDER.
+
+    Predictions must cover every id of the training table; a holdout row without one counts as
+    wrong. Exit code 1 once the budget is spent.
+    """
+    from quiltwork.cli import holdout_folder as store
+
+    if bool(predictions) == bool(share):
+        raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
+    configuration = store.load(folder)
+    if predictions:
+        statistic, scale, words = _about_predictions(configuration, predictions, metric, limits)
+    else:
+        statistic, scale, words = _about_share(configuration, share)
+    opened = store.resume(folder)
+    try:
+        answer = opened.ask(statistic, label=label or words)
+    finally:
+        opened.close()
+    body = {
+        "question": label or words,
+        "value": abs(scale) * answer.value,
+        "overfit": answer.overfit,
+        "remaining": answer.remaining,
+    }
+    source = "from the holdout, with noise" if answer.overfit else "as on the training set"
+    lines = [
+        f"{label or words}: {body['value']:.6g} ({source})",
+        f"{answer.remaining} of {opened.budget} rounds left",
+    ]
+    emit(files.dump("holdout-answer", 1, body), lines)
+
+
+def _about_predictions(
+    configuration: Any, path: str, name: str, limits: str | None
+) -> tuple[Any, float, str]:
+    from quiltwork.cli import holdout_folder as store
+    from quiltwork.cli.tabulate import position
+    from quiltwork.holdout.metrics import read_metric
+    from quiltwork.holdout.questions import check_covered, prediction_question
+
+    if configuration.target is None:
+        raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
+    ends = None
+    if limits is not None:
+        low, _, high = limits.partition(":")
+        ends = (exact_number(low), exact_number(high))
+    metric = read_metric(name, ends)
+    header, rows = store.read_table(configuration.train)
+    identity = position(header, configuration.identity, configuration.train)
+    target = position(header, configuration.target, configuration.train)
+    said = store.read_predictions(path, configuration.identity)
+    check_covered(rows, identity, said, "training")
+    words = name.removeprefix("neg_").replace("_", " ")
+    return prediction_question(identity, target, said, metric), metric.scale, words
+
+
+def _about_share(configuration: Any, share: tuple[str, ...]) -> tuple[Any, float, str]:
+    from quiltwork.cli import holdout_folder as store
+    from quiltwork.cli.tabulate import position, read_condition
+    from quiltwork.holdout.questions import share_question
+
+    header, _ = store.read_table(configuration.train)
+    conditions = [read_condition(text) for text in share]
+    tests = [(position(header, c.column, configuration.train), c.test()) for c in conditions]
+    return share_question(tests), 1.0, "share of " + " and ".join(share)
+
+
+@command(example="quiltwork holdout status study --queries 100")
+@click.argument("folder")
+@click.option("--queries", type=int, help="Print the promise for so many questions in all.")
+def status(folder: str, queries: int | None) -> None:
+    """Show what is left and what is promised."""
+    _show_status(folder, queries)
+
+
+def _show_status(folder: str, queries: int | None) -> None:
+    from quiltwork.beliefs import beliefs_from_json
+    from quiltwork.cli import holdout_folder as store
+    from quiltwork.holdout.guarantee import guarantee
+    from quiltwork.holdout.transcript import load_transcript
+
+    store.load(folder)
+    found = load_transcript(store.transcript_path(folder))
+    settings = found.settings
+    questions = queries or found.queries or max(settings.budget, len(found.entries), 1)
+    promise = guarantee(
+        None if found.beliefs is None else beliefs_from_json(found.beliefs),
+        settings.rows,
+        float(settings.threshold),
+        float(settings.noise),
+        settings.budget,
+        questions,
+    )
+    body = {
+        "asked": len(found.entries),
+        "remaining": found.remaining,
+        "budget": settings.budget,
+        "rows": settings.rows,
+        "questions": questions,
+        "threshold": str(settings.threshold),
+        "noise": str(settings.noise),
+        "epsilon": promise.epsilon,
+        "bayesian_epsilon": promise.bayesian_epsilon,
+        "max_information": promise.max_information,
+        "paper_max_information": promise.paper_max_information,
+        "tolerance": promise.tolerance,
+        "confidence": promise.confidence,
+        "vacuous": promise.vacuous,
+        "checkpoint": found.checkpoint,
+    }
+    lines = [
+        f"{len(found.entries)} questions answered, {found.remaining} of {settings.budget} rounds "
+        "left",
+        *promise.explain().splitlines(),
+    ]
+    emit(files.dump("holdout-status", 1, body), lines)
+
+
+@command(
+    example="""
+    quiltwork holdout transcript study
+    quiltwork holdout transcript study --checkpoint 3b5d5c3712955042212316173ccf37be...
+    """
+)
+@click.argument("folder")
+@click.option("--checkpoint", metavar="HASH", help="Verify against a hash noted earlier.")
+def transcript(folder: str, checkpoint: str | None) -> None:
+    """Verify the transcript and show every answer."""
+    from quiltwork.cli import holdout_folder as store
+    from quiltwork.holdout.transcript import as_rows, load_transcript
+
+    store.load(folder)
+    found = load_transcript(store.transcript_path(folder), checkpoint)
+    body = {
+        "transcript": [json.loads(line) for line in found.lines()],
+        "checkpoint": found.checkpoint,
+    }
+    header = ["number", "question", "answer", "from", "left"]
+    lines = [
+        *text_table(header, as_rows(found.entries)),
+        f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
+    ]
+    emit(files.dump("holdout-answers", 1, body), lines)
+
+
+@command(example="quiltwork holdout attack --rows 2000 --questions 1000")
+@click.option("--rows", type=int, default=2000, show_default=True, help="Of the holdout.")
+@click.option("--questions", type=int, default=1000, show_default=True, help="Of the climber.")
+@click.option("--threshold", type=exact_number, metavar="NUMBER", default="0.05", show_default=True)
+@click.option("--noise", type=exact_number, metavar="NUMBER", default="0.005", show_default=True)
+@click.option("--budget", type=int, default=100, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated rows.")
+def attack(
+    rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
+) -> None:
+    """Show what a greedy climber gains on a plain leaderboard, and on ours.
+
+    Labels are fair coins, so every classifier is right half of the time. The climber asks about
+    random classifiers, keeps what the board calls good, and submits their majority vote.
+    """
+    from quiltwork.holdout.attack import simulate_attack
+
+    found = simulate_attack(rows, questions, threshold, noise, budget, seed)
+    body = {
+        "rows": found.rows,
+        "truth": found.truth,
+        "ladder_width": found.ladder_width,
+        "climbs": [vars(climb) for climb in found.climbs],
+    }
+    table = [
+        [
+            climb.questions,
+            f"{100 * climb.plain:.1f} %",
+            "budget spent" if climb.reusable is None else f"{100 * climb.reusable:.1f} %",
+            f"{100 * climb.ladder:.1f} %",
+            f"{100 * found.truth:.1f} %",
+        ]
+        for climb in found.climbs
+    ]
+    header = ["questions", "plain board", "reusable holdout", "Ladder", "truth"]
+    last = found.climbs[-1]
+    lines = [
+        f"A climber on {rows:,} rows with labels that nothing predicts:",
+        "",
+        *text_table(header, table),
+        "",
+        f"The reusable holdout spent {last.rounds} of {budget} rounds; the Ladder's best is within "
+        f"{found.ladder_width:.3g} of the truth at 95 %.",
+    ]
+    emit(files.dump("holdout-attack", 1, body), lines)
+
+
+for _each in (plan, create, ask, status, transcript, attack):
+    holdout.add_command(_each)
