@@ -49,13 +49,3 @@ def test_costs_of_any_answer_are_those_of_the_definition(prior, alpha, exponent,
         )
         assert pinball[r] == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
         assert misses[r] == pytest.approx(float(1 - weights[k]), abs=1e-12)
-
-
-def test_the_convex_search_widens_until_it_holds_the_minimum():
-    """Two lumps far apart: the centre of |i−c|^8 lies halfway, the mean at the heavy lump."""
-    prior = np.zeros(1001)
-    prior[[0, 1000]] = [0.999, 0.001]
-    post = posteriors(prior, Fraction(1), 8)
-    found = centres.convex_centre(post, lambda c: centres.power_cost(post, c, 8))
-    costs = 0.999 * np.arange(1001.0) ** 8 + 0.001 * np.arange(1000.0, -1, -1) ** 8
-    assert set(found.tolist()) == {int(np.argmin(costs))}

@@ -17,6 +17,8 @@ from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
 OTHERS = [
     ErrorLoss(lambda e: min(abs(e), 2), "capped"),
     ErrorLoss(lambda e: 3 if e > 0 else e * e, "lopsided"),
+    ErrorLoss(lambda e: max(0, abs(e) - 2), "two for free"),
+    ErrorLoss(lambda e: e * e if e > 0 else -3 * e, "convex, lopsided"),
     ErrorLoss(lambda e: e % 3, "no order"),
     CallableLoss(lambda i, r: abs(i - r) * (i + 1), "worse for large counts"),
     CallableLoss(lambda i, r: (7 * i + 3 * r) % 5, "no order at all"),

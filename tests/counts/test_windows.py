@@ -21,7 +21,7 @@ def test_cutting_costs_no_more_than_the_bound(n, reach, alpha):
     by_error = np.abs(np.arange(-n, n + 1, dtype=float)) ** 1.5
     post = posteriors(np.array(prior, dtype=float), alpha, 0)
     window = windows.Window(post, reach)
-    chosen = windows.monotone_centres(post, lambda r, c: window.cost(r, c, by_error))
+    chosen = windows.monotone_centres(post, 0, n, lambda r, c: window.cost(r, c, by_error))
     matrix = geometric(n, alpha)
     costs = [
         [
@@ -68,7 +68,7 @@ def test_scanning_finds_the_same_as_the_monotone_search():
             raise AssertionError
 
     scan = windows.scan_centres(window, Loss())
-    chosen = windows.monotone_centres(post, lambda r, c: window.cost(r, c, by_error))
+    chosen = windows.monotone_centres(post, 0, n, lambda r, c: window.cost(r, c, by_error))
     cost = window.cost(np.arange(n + 1), chosen, by_error)
     assert np.allclose(scan.cost, cost, rtol=1e-10)
     assert scan.largest_loss == pytest.approx(n**0.7)

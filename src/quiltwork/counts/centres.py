@@ -1,28 +1,22 @@
 """The best answer to a posterior, and what it costs, in linear time for the usual losses.
 
 Absolute and asymmetric losses are minimised by a quantile, squared loss by the integer nearest to
-the mean, binary loss by the mode, and integer powers by bisection on a convex function of moments.
-Ties go to the smallest answer; two candidates count as tied within a relative 1e-12.
-
-Cost: O(n) each; O(n log n) for powers above 2.
+the mean, binary loss by the mode; integer powers have costs made of moments, which
+`counts.confined` minimises. Ties go to the smallest answer; two candidates count as tied within a
+relative 1e-12. Cost: O(n) each.
 
 Theorem: geometric-mechanism, *Remaps in linear time*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import accumulate
 from math import comb
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quiltwork.counts.filters import Posteriors, Side
 from quiltwork.counts.losses import FloatArray, IntArray, Pinball
-
-CostOf: TypeAlias = Callable[[IntArray], FloatArray]
 
 _TIE = 1e-12
 
@@ -169,36 +163,7 @@ def _shifted(side: Side, shift: IntArray, exponent: int) -> FloatArray:
 def _shifted_at(side: Side, anchor: IntArray, shift: IntArray, exponent: int) -> FloatArray:
     """Return E[(distance + shift)^exponent] over one side's counts, from its moments."""
     step = np.asarray(shift, dtype=np.float64)
-    total = side.moments[exponent][anchor]
-    for d in range(exponent):
-        total = total + comb(exponent, d) * side.moments[d][anchor] * step ** (exponent - d)
+    total = np.ones(len(step))
+    for d in range(1, exponent + 1):
+        total = total * step + comb(exponent, d) * side.moments[d][anchor]
     return np.asarray(total)
-
-
-def convex_centre(post: Posteriors, cost: CostOf) -> IntArray:
-    """Return for each answer the least minimiser of a cost that is convex in the candidate.
-
-    The search starts around the posterior mean and widens until it holds every minimiser, then
-    bisects: O(log distance) evaluations of all answers' costs. Needs first moments.
-    """
-    start = np.clip(nearest_to_mean(post), post.support[0], post.support[-1])
-
-    def falls(at: IntArray) -> NDArray[np.bool_]:
-        after = np.minimum(at + 1, post.n)
-        return np.asarray(cost(after) < cost(at) * (1 - _TIE))
-
-    low = high = start
-    width = 1
-    while (wrong := (low > post.support[0]) & ~falls(np.maximum(low - 1, 0))).any():
-        low = np.where(wrong, np.maximum(start - width, post.support[0]), low)
-        width *= 4
-    width = 1
-    while (wrong := (high < post.support[-1]) & falls(high)).any():
-        high = np.where(wrong, np.minimum(start + width, post.support[-1]), high)
-        width *= 4
-    while (low < high).any():
-        active, middle = low < high, (low + high) // 2
-        rising = falls(middle)
-        low = np.where(active & rising, middle + 1, low)
-        high = np.where(active & ~rising, middle, high)
-    return low

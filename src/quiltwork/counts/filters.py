@@ -11,9 +11,8 @@ Cost: O(n) per moment. Theorem: geometric-mechanism, *Remaps in linear time*.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import accumulate
 from math import comb
 
@@ -61,6 +60,10 @@ class Side:
     log_mass: FloatArray
     moments: tuple[FloatArray, ...]
 
+    def at(self, answers: IntArray) -> Side:
+        """Return the sides of some of the answers only."""
+        return Side(self.anchor[answers], self.share[answers], self.log_mass, self.moments)
+
 
 @dataclass(frozen=True, eq=False)
 class Posteriors:
@@ -70,6 +73,7 @@ class Posteriors:
         prior: probabilities of 0..n.
         rate: −ln α, so that a step further costs a factor e^−rate.
         support: the counts of positive prior, ascending.
+        rank: for each count, how many possible counts are at or below it.
         left, right: counts ≤ r, and counts > r.
         log_evidence: log of Σ_i prior[i]·α^|i−r| for each answer r.
     """
@@ -77,6 +81,7 @@ class Posteriors:
     prior: FloatArray
     rate: float
     support: IntArray
+    rank: IntArray
     left: Side
     right: Side
     log_evidence: FloatArray
@@ -87,10 +92,15 @@ class Posteriors:
         """The largest count."""
         return len(self.prior) - 1
 
-    @cached_property
-    def rank(self) -> IntArray:
-        """For each count, how many possible counts are at or below it."""
-        return np.asarray(np.searchsorted(self.support, self.answers, side="right"))
+    def at(self, answers: IntArray) -> Posteriors:
+        """Return the posteriors of some of the answers only."""
+        return replace(
+            self,
+            left=self.left.at(answers),
+            right=self.right.at(answers),
+            log_evidence=self.log_evidence[answers],
+            answers=answers,
+        )
 
     def mass_up_to(self, count: IntArray) -> FloatArray:
         """P(i ≤ count[r] | r) for every answer r, without cancellation on either side."""
@@ -152,6 +162,7 @@ def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
         kept,
         rate,
         support,
+        below,
         Side(left_anchor, np.exp(left_weight - evidence), log_left, _relative(left_moments)),
         Side(right_anchor, np.exp(right_weight - evidence), log_right, _relative(right_moments)),
         evidence,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork import files
-from quiltwork.counts import centres, windows
+from quiltwork.counts import centres, confined, windows
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
@@ -32,7 +32,7 @@ from quiltwork.counts.losses import (
     Pinball,
     Power,
 )
-from quiltwork.counts.monotonicity import Universality, is_unimodal
+from quiltwork.counts.monotonicity import Universality, is_convex, is_unimodal
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
 
@@ -126,8 +126,9 @@ class Remap:
 def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     """Return the consumer's optimal remap.
 
-    O(n) for absolute, asymmetric, squared and binary losses, O(n log n) for integer powers up to
-    8, O(n·window·log n) for other functions of the error, O(n²·window) for matrices and callables.
+    O(n) for absolute, asymmetric, squared and binary losses and integer powers up to 8,
+    O(n·window) for other convex functions of the error, O(n·window·log n) for those that only
+    rise on both sides, O(n²·window) for matrices and callables.
 
     Raises:
         UnsupportedError: for callables above n = 10,000, with an estimate of their cost.
@@ -184,12 +185,15 @@ def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Post
     exponent = int(loss.exponent)
     post = posteriors(prior, alpha, exponent)
 
-    def cost(answers: IntArray) -> FloatArray:
-        return centres.power_cost(post, answers, exponent)
+    def cost(rows: IntArray, answers: IntArray) -> FloatArray:
+        return centres.power_cost(post.at(rows), answers, exponent)
 
-    square = exponent == 2
-    answers = centres.nearest_to_mean(post) if square else centres.convex_centre(post, cost)
-    return post, Chosen(answers, cost(answers), cost(post.answers))
+    answers = centres.nearest_to_mean(post)
+    if exponent > 2:
+        bounds = int(post.support[0]), int(post.support[-1])
+        answers = confined.convex_centres(answers, *bounds, confined.falling(cost))
+    everything = post.answers
+    return post, Chosen(answers, cost(everything, answers), cost(everything, everything))
 
 
 @choose.register
@@ -223,16 +227,31 @@ def _windowed(
             f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
             f"about {work / 2e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
         )
-    post = posteriors(prior, alpha, 0)
+    post = posteriors(prior, alpha, 1)
     window = windows.Window(post, reach)
 
     def cost(answers: IntArray, candidates: IntArray) -> FloatArray:
         return window.cost(answers, candidates, by_error)
 
-    answers = windows.monotone_centres(post, cost)
+    low, high = _candidates(post, by_error)
+    if is_convex(by_error):
+        guess = (centres.quantile(post, 0.5) + centres.nearest_to_mean(post)) // 2
+        answers = confined.convex_centres(guess, low, high, confined.falling(cost))
+    else:
+        answers = windows.monotone_centres(post, low, high, cost)
     cut = windows.cut_cost(post.rate, reach, n, largest)
     everything = post.answers
     return post, Chosen(answers, cost(everything, answers), cost(everything, everything), cut)
+
+
+def _candidates(post: Posteriors, by_error: FloatArray) -> tuple[int, int]:
+    """Return the range of answers that holds every least minimiser of a unimodal loss.
+
+    An answer below all possible counts is never better than the least of them, and as good only
+    where undershooting by one costs nothing.
+    """
+    flat = by_error[post.n - 1] == by_error[post.n]
+    return 0 if flat else int(post.support[0]), int(post.support[-1])
 
 
 def _scanned(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:

@@ -4,9 +4,10 @@ Cutting every posterior at `reach` possible steps from its anchors drops at most
 of the probability, so the chosen answers cost at most that times the largest loss more than the
 best ones. `reach` is chosen so that this is negligible.
 
-Functions of the error are handled in O(n·window·log n): under monotone losses the best answer
-never decreases with r, so the answer to the middle r confines those to its sides. Matrices and
-callables, which have n+1 candidates per answer, take O(n²·window) multiplications in blocks.
+Convex functions of the error take O(n) costs (`counts.confined`), each O(window). Others that rise
+on both sides take O(n log n) of them: the best answer never decreases with r, so the answer to the
+middle r confines those to its sides. Matrices and callables, which have n+1 candidates per answer,
+take O(n²·window) multiplications in blocks.
 
 Theorem: geometric-mechanism, *Cut posteriors*.
 """
@@ -16,16 +17,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
-from quiltwork.counts.filters import Posteriors
+from quiltwork.counts.filters import Posteriors, Side
 from quiltwork.counts.losses import FloatArray, IntArray, Loss
 
 CostOf: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 
-_CHUNK = 4_000_000
+_CHUNK = 60_000  # entries in flight: about what the caches hold
 _BLOCK = 256
 _TIE = 1e-12
 _RELATIVE_CUT = 1e-13
@@ -40,21 +43,52 @@ class Window:
 
     def cost(self, answers: IntArray, candidates: IntArray, by_error: FloatArray) -> FloatArray:
         """Return E[φ(candidate − i) | r] over the window, pairwise; by_error = φ(−n..n)."""
+        left, right = self.post.left, self.post.right
         total = np.zeros(len(answers))
         rows = max(1, _CHUNK // (self.reach + 1))
         for start in range(0, len(answers), rows):
             part = slice(start, start + rows)
-            total[part] = self._cost(answers[part], candidates[part], by_error)
+            some, told = answers[part], candidates[part]
+            total[part] = left.share[some] * self._side(left, some, told, by_error, -1)
+            total[part] += right.share[some] * self._side(right, some, told, by_error, 1)
         return total
 
-    def _cost(self, answers: IntArray, candidates: IntArray, by_error: FloatArray) -> FloatArray:
-        post, n = self.post, self.post.n
-        total = np.zeros(len(answers))
-        for side, direction in ((post.left, -1), (post.right, 1)):
-            counts, weights = self.kept(answers, direction)
-            losses = by_error[(candidates[:, None] - counts) + n]
-            total += side.share[answers] * np.einsum("ij,ij->i", weights, losses)
-        return total
+    def _side(
+        self,
+        side: Side,
+        answers: IntArray,
+        candidates: IntArray,
+        by_error: FloatArray,
+        direction: int,
+    ) -> FloatArray:
+        """Return one side's costs from stretches of the prior and of losses times decay.
+
+        Both are slices of neighbours, so that nothing but them is read.
+        """
+        anchor = side.anchor[answers]
+        shifts, which = np.unique(candidates - anchor, return_inverse=True)
+        priors = sliding_window_view(self._padded[direction], self.reach + 1)[anchor]
+        if direction > 0:
+            by_error, shifts = by_error[::-1], -shifts
+        outside = np.concatenate([by_error, np.full(self.reach, 0.0)])
+        losses = sliding_window_view(outside, self.reach + 1)[shifts + self.post.n]
+        kernels = (losses * self._decay)[:, ::direction]
+        return np.asarray(
+            np.einsum("ij,ij->i", priors, kernels[which]) / np.exp(side.log_mass[anchor])
+        )
+
+    @cached_property
+    def _decay(self) -> FloatArray:
+        return np.asarray(np.exp(-self.post.rate * np.arange(self.reach + 1)))
+
+    @cached_property
+    def _padded(self) -> dict[int, FloatArray]:
+        """The prior with zeros beyond 0 and n, so that stretch [anchor] starts or ends there."""
+        nothing = np.zeros(self.reach)
+        return {
+            -1: np.concatenate([nothing, self.post.prior]),
+            1: np.concatenate([self.post.prior, nothing]),
+        }
 
     def kept(self, answers: IntArray, direction: int) -> tuple[IntArray, FloatArray]:
         """Return the window's counts on one side and their weights given that side."""
@@ -87,23 +121,23 @@ def cut_cost(rate: float, reach: int, n: int, largest_loss: float) -> float:
     return 2 * math.exp(-rate * (reach + 1)) / (1 + math.exp(-rate)) * largest_loss
 
 
-def monotone_centres(post: Posteriors, cost: CostOf) -> IntArray:
-    """Return for each answer the least best candidate, given that it never decreases with r.
+def monotone_centres(post: Posteriors, low: int, high: int, cost: CostOf) -> IntArray:
+    """Return for each answer the least best candidate in low..high, given that it never falls.
 
     Level by level: the answers halfway between those already settled, each with the candidates
     between its neighbours' choices. Cost: O(n log n) evaluations.
     """
     n = post.n
-    chosen = np.full(n + 3, post.support[0], dtype=np.int64)
-    chosen[n + 2] = post.support[-1]
+    chosen = np.full(n + 3, low, dtype=np.int64)
+    chosen[n + 2] = high
     settled = np.array([-1, n + 1])
     while True:
         gaps = np.flatnonzero(np.diff(settled) > 1)
         if not gaps.size:
             return chosen[1 : n + 2]
         rows = (settled[gaps] + settled[gaps + 1]) // 2
-        low, high = chosen[settled[gaps] + 1], chosen[settled[gaps + 1] + 1]
-        chosen[rows + 1] = _least_best(rows, low, np.maximum(low, high), cost)
+        bottom, top = chosen[settled[gaps] + 1], chosen[settled[gaps + 1] + 1]
+        chosen[rows + 1] = _least_best(rows, bottom, np.maximum(bottom, top), cost)
         settled = np.sort(np.concatenate([settled, rows]))
 
 
