@@ -1,0 +1,1 @@
+"""What a table protects and what it lost: privacy models, information loss, query error."""
