@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
         --categories sex=f,m --categories town=@towns.txt
     quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
     quiltwork count --value 42 --n 100 --epsilon 1
+    quiltwork count people.csv --by sex --categories f,m --epsilon 1 \\
+        --ledger sqlite:///budget.db --dataset survey --key 2026-05
     """
 )
 @click.argument("file", required=False)
@@ -85,6 +90,7 @@ if TYPE_CHECKING:
     help="The number of rows, if it is public and every row is in a cell: the released counts "
     "then add up to it. Needs --adjacency replace.",
 )
+@ledger_options
 @click.option(
     "--confidence",
     type=exact_number,
@@ -106,6 +112,9 @@ def count(
     cell_alpha: tuple[str, ...],
     adjacency: Literal["add-remove", "replace"],
     total: int | None,
+    ledger_url: str | None,
+    dataset: str | None,
+    key: str | None,
     confidence: Fraction,
 ) -> None:
     """Release private counts with their intervals.
@@ -113,12 +122,13 @@ def count(
     FILE is CSV with a header, one row per person (.gz is read too, - is standard input). Every
     count gets exact two-sided geometric noise. The whole table costs epsilon for one person added
     or removed, since a person is in one cell at most. Rows with a category that was not declared
-    are not counted.
+    are not counted. With --ledger the cost is debited, durably, before any noise is drawn.
     """
+    debit = partial(open_ledger, ledger_url, dataset, key)
     if value is not None:
         if file or by or where:
             raise click.UsageError("--value releases a number: leave out FILE, --by and --where")
-        _release_number(value, n, epsilon, alpha, confidence)
+        _release_number(value, n, epsilon, alpha, confidence, debit)
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
@@ -140,6 +150,8 @@ def count(
         adjacency=adjacency,
         total=total,
         dimensions=by,
+        where=where,
+        **debit(),
     )
     _show_table(table, where, confidence)
 
@@ -233,13 +245,14 @@ def _release_number(
     epsilon: Fraction | None,
     alpha: Fraction | None,
     confidence: Fraction,
+    debit: Callable[[], dict[str, Any]],
 ) -> None:
     from quiltwork.counts import GeometricMechanism
 
     if n is None:
         raise click.UsageError("With --value, give the public number of people with --n")
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
-    released = mechanism.release(value)
+    released = mechanism.release(value, **debit())
     low, high = mechanism.interval(released, confidence)
     body = {
         "value": released,

@@ -163,6 +163,7 @@ def release_table(
     total: int | None = None,
     dimensions: Sequence[str] = (),
     beliefs: Any = None,
+    where: Sequence[str] = (),
     ledger: Any = None,
     dataset: str | None = None,
     key: str | None = None,
@@ -172,7 +173,8 @@ def release_table(
     `epsilon=` is the level of the whole table; as a mapping, the level of each cell's own count.
     `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
     people if that is public and every person is in some cell. With a ledger, the table's
-    `dp_epsilon` is debited before anything is drawn.
+    `dp_epsilon` is debited before anything is drawn; `where` describes which rows were counted, so
+    that a key is not mistaken for that of another question.
 
     Raises:
         InvalidInputError: if counts are not integers ≥ 0, a cell has no level, or `total` is not
@@ -216,7 +218,7 @@ def release_table(
             "alphas": sorted({str(ratio) for ratio in level.alphas}),
             "adjacency": adjacency,
             "dp_epsilon": str(level.dp_epsilon),
-        }
+        } | ({"where": list(where)} if where else {})
 
     return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
 
