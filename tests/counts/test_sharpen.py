@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from itertools import pairwise, product
+
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork.counts import ChainCounts
 from quiltwork.counts.sharpen import sharpen
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=["rest", "walk"])
 
@@ -63,6 +65,35 @@ def test_what_cannot_be_sharpened_is_refused(data):
     mean = qw.release(data, qw.queries.most_common(), CHAIN, epsilon=1.0)
     with pytest.raises(UnsupportedError, match="most_common"):
         sharpen(mean, CHAIN)
-    pooled = qw.release([data, data], qw.queries.count("walk"), CHAIN, epsilon=1.0)
-    with pytest.raises(UnsupportedError, match="2 subjects"):
-        sharpen(pooled, CHAIN)
+    uneven = qw.release([data, data[:7]], qw.queries.count("walk"), CHAIN, epsilon=1.0)
+    with pytest.raises(InvalidInputError, match=r"lengths="):
+        sharpen(uneven, CHAIN)
+    for lengths in ([60], [60, 8], [60, 7, 1], [60, 7.0]):
+        with pytest.raises(InvalidInputError):
+            sharpen(uneven, CHAIN, lengths=lengths)
+
+
+@pytest.mark.parametrize("lengths", [(4, 4, 4), (5, 2), (1, 6, 2)])
+def test_pooled_subjects_are_read_with_the_distribution_of_their_sum(lengths):
+    """The prior by enumerating the paths of all subjects, then Bayes' rule by hand."""
+    prior = np.zeros(sum(lengths) + 1)
+    for visits in product(*(enumerated(length) for length in lengths)):
+        prior[sum(count for count, _ in visits)] += np.prod([p for _, p in visits])
+    series = [CHAIN.sample(length, seed) for seed, length in enumerate(lengths)]
+    release = qw.release(series, qw.queries.count("walk"), CHAIN, epsilon=1.0)
+    found = sharpen(release, CHAIN, "squared", lengths=lengths)
+    counts = np.arange(len(prior))
+    answer = min(max(release.noisy[0], 0), len(prior) - 1)
+    weights = prior * np.exp(-np.abs(counts - answer) / float(release.noise_scale))
+    costs = [(weights * (counts - c) ** 2).sum() for c in counts]
+    assert found.release.value == int(np.argmin(costs))
+    assert found.expected_loss[0] < found.face_value_loss[0]
+    if len(set(lengths)) == 1:
+        assert sharpen(release, CHAIN, "squared").release.value == found.release.value
+
+
+def enumerated(length):
+    """(visits to walk, probability) of every path of one subject."""
+    for path in product((0, 1), repeat=length):
+        steps = [CHAIN.transition[a, b] for a, b in pairwise(path)]
+        yield sum(path), CHAIN.start[path[0]] * np.prod(steps)

@@ -1,11 +1,12 @@
 """Priors: what a consumer believes about a count before seeing any answer.
 
 An array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov chain to a
-state (`ChainCounts`), or what earlier public releases taught (`counts.learning`).
+state (`ChainCounts`, `PooledCounts`), or what earlier public releases taught (`counts.learning`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,6 +65,50 @@ class ChainCounts:
             visits[:, :moment] = transposed @ visits[:, :moment]
             _visit(visits, counted, moment)
         return np.asarray(visits.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCounts:
+    """How often independent subjects of one chain visit `state` together.
+
+    `lengths` are the numbers of moments of the subjects.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["tails", "heads"])
+    >>> PooledCounts(coin, "heads", (1, 2)).probabilities(3).tolist()
+    [0.125, 0.375, 0.375, 0.125]
+    """
+
+    chain: MarkovChain
+    state: Any
+    lengths: tuple[int, ...]
+
+    def probabilities(self, n: int) -> FloatArray:
+        """Return P(visits = 0..n): the subjects' distributions convolved.
+
+        Terms are positive, so nothing cancels. Cost: O(T²·k²) for each length T, and O(n²).
+
+        Raises:
+            InvalidInputError: if the lengths do not add up to n.
+        """
+        if sum(self.lengths) != n:
+            raise InvalidInputError(
+                f"The subjects have {sum(self.lengths)} moments together, not {n}."
+            )
+        total = np.ones(1)
+        for length, times in sorted(Counter(self.lengths).items()):
+            one = ChainCounts(self.chain, self.state).probabilities(length)
+            total = np.convolve(total, _convolved(one, times))
+        return total
+
+
+def _convolved(one: FloatArray, times: int) -> FloatArray:
+    """Return the distribution of a sum of `times` independent counts, by squaring."""
+    if times == 1:
+        return one
+    half = _convolved(one, times // 2)
+    both = np.convolve(half, half)
+    return np.convolve(both, one) if times % 2 else both
 
 
 def _visit(visits: FloatArray, counted: int, moment: int) -> None:
