@@ -21,8 +21,10 @@ from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.guards import guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
 from quiltwork.publishing.nodes import Counts
+from quiltwork.publishing.provider_aware import provider_aware
 from quiltwork.publishing.publication import Publication
 from quiltwork.publishing.records import Records, records_of
+from quiltwork.publishing.repair import repair
 from quiltwork.publishing.separate import UNPUBLISHED, separate
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
@@ -54,10 +56,11 @@ def anonymize(
         method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where that
             makes boxes smaller), "baseline" (Mondrian) or "separate" (each provider alone).
         backend: "local", or "spark" for tables larger than one machine.
-        split: "range" cuts the widest quasi-identifier; "fitness" is the paper's choice.
+        split: "range" cuts the widest quasi-identifier in the middle; "loss" where the two boxes
+            lose least (slower, better); "fitness" is the paper's choice.
         relaxed: whether records with equal values may go to different groups.
-        quality: spend more time on smaller boxes and groups; records with equal values may then
-            go to different groups.
+        quality: spend more time on smaller boxes and groups: split="loss", then exchanges between
+            groups, after which records with equal values may be in different ones.
         suppression: the share of rows that may be left out, at most.
         progress: called with rows done and rows in all.
 
@@ -96,9 +99,14 @@ def anonymize(
     encoded = table.encoded
     records = records_of(encoded)
     bound = asked.bind(encoded)
-    rules = Rules(method == "provider-aware", split, relaxed)
+    best = "loss" if quality and split == "range" else split
+    rules = Rules(method == "provider-aware", best, relaxed)
     most = int(share * encoded.rows)
-    labels = _partition(encoded, records, bound, coalition, method, rules, quality, most, progress)
+    labels = _partition(encoded, records, bound, coalition, method, rules, progress)
+    if method == "separate":
+        _check_lost(encoded, labels, bound, most)
+    elif quality:
+        labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
     labels = _suppressed(encoded, labels, most)
     publication = assemble(table, labels, str(asked), coalition, method)
     verify_publication(publication, asked)
@@ -120,19 +128,13 @@ def _partition(
     m: int,
     method: Method,
     rules: Rules,
-    quality: bool,
-    most: int,
     progress: Progress | None,
 ) -> Counts:
     if method == "separate":
-        labels = separate(records, guard_for(encoded, bound, 0), rules, progress)
-        _check_lost(encoded, labels, bound, most)
-        return labels
+        return separate(records, guard_for(encoded, bound, 0), rules, progress)
     guard = guard_for(encoded, bound, m)
     _check_whole(encoded, bound, m)
-    if method == "provider-aware" and rules.split == "range" and records.providers > 1:
-        from quiltwork.publishing.provider_aware import provider_aware
-
+    if method == "provider-aware" and rules.split != "fitness" and records.providers > 1:
         return provider_aware(records, guard, rules, progress)
     return mondrian(records, guard, rules, progress)
 

@@ -6,18 +6,21 @@ categories, the lowest label of a hierarchy above them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.hierarchies import leaf_text
-from quiltwork.publishing.labels import range_text, set_text, value_text
+from quiltwork.publishing.hierarchies import Hierarchy, leaf_text
+from quiltwork.publishing.labels import MISSING, range_text, set_text, value_text
 from quiltwork.publishing.nodes import runs, starts_of
 from quiltwork.publishing.records import is_unordered, places
 
 Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_WORD = 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,24 +81,24 @@ class _Side:
 
     lower: Counts
     upper: Counts
-    missing: NDArray[np.bool_]
+    missing: Flags
     members: Members | None
     widths: NDArray[np.float64]
-    texts: list[str]
+    texts: tuple[str, ...]
+    text_of: NDArray[np.int32]
 
 
 def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxes:
     """Return the box of each run of rows order[starts[i]:starts[i+1]]. O(rows · columns)."""
     sides = [_side(column, column.codes[order], starts) for column in columns]
-    texts, text_of = zip(*(_distinct_texts(side) for side in sides), strict=True)
     return Boxes(
         lower=np.stack([side.lower for side in sides], axis=1).astype(np.int32),
         upper=np.stack([side.upper for side in sides], axis=1).astype(np.int32),
         missing=np.stack([side.missing for side in sides], axis=1),
         members=tuple(side.members for side in sides),
         widths=np.stack([side.widths for side in sides], axis=1),
-        texts=texts,
-        text_of=np.stack(text_of, axis=1),
+        texts=tuple(side.texts for side in sides),
+        text_of=np.stack([side.text_of for side in sides], axis=1),
     )
 
 
@@ -103,87 +106,95 @@ def _side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
     if is_unordered(column):
         return _set_side(column, codes, starts)
     last = len(column.values) - 1
-    absent = column.values[-1] is None
     low = np.minimum.reduceat(codes, starts).astype(np.int64)
     high = np.maximum.reduceat(codes, starts).astype(np.int64)
     mixed = np.zeros(len(starts), dtype=bool)
-    if absent:
+    if column.values[-1] is None:
         mixed = (high == last) & (low < last)
         known = np.maximum.reduceat(np.where(codes == last, -1, codes), starts)
         high = np.where(mixed, known, high)
     if column.hierarchy is not None:
-        return _hierarchy_side(column, low, high, mixed)
+        return _hierarchy_side(column, column.hierarchy, low, high, mixed)
     return _range_side(column, low, high, mixed)
 
 
-def _range_side(column: Column, low: Counts, high: Counts, mixed: NDArray[np.bool_]) -> _Side:
+def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> _Side:
     where = places(column)
     widths = np.where(mixed, where[-1], where[high]) - where[low]
     values = column.values
-    texts = [
-        range_text(values[a], values[b], bool(c))
-        for a, b, c in zip(low.tolist(), high.tolist(), mixed.tolist(), strict=True)
-    ]
-    return _Side(low, high, mixed, None, widths, texts)
+
+    def write(box: int) -> str:
+        return range_text(values[low[box]], values[high[box]], bool(mixed[box]))
+
+    texts = _texts((low * len(values) + high) * 2 + mixed, low, high, write)
+    return _Side(low, high, mixed, None, widths, *texts)
 
 
-def _hierarchy_side(column: Column, low: Counts, high: Counts, mixed: NDArray[np.bool_]) -> _Side:
+def _hierarchy_side(
+    column: Column, tree: Hierarchy, low: Counts, high: Counts, mixed: Flags
+) -> _Side:
     """Cover leaves by labels. Codes count the leaves that occur, so places are looked up."""
-    tree = column.hierarchy
-    assert tree is not None  # noqa: S101  (the caller's case)
     known = [value for value in column.values if value is not None]
     leaf = np.array([tree.place[leaf_text(value)] for value in known], dtype=np.int64)
     alone = low >= len(leaf)  # only the missing value
-    safe_low, safe_high = (np.where(alone, 0, side) for side in (low, high))
-    level, first, final = tree.cover(leaf[safe_low], leaf[safe_high])
+    leaf_low, leaf_high = (leaf[np.where(alone, 0, side)] for side in (low, high))
+    level, first, final = tree.cover(leaf_low, leaf_high)
     lower = np.where(alone, low, np.searchsorted(leaf, first, side="left"))
     upper = np.where(alone, high, np.searchsorted(leaf, final, side="right") - 1)
     spans = (final - first) / max(1, len(tree.paths) - 1)
     widths = np.where(alone, 0.0, np.where(mixed, 1.0, spans))
-    texts = []
-    for at, depth, here, gap in zip(
-        leaf[safe_low].tolist(), level.tolist(), alone.tolist(), mixed.tolist(), strict=True
-    ):
-        label = value_text(None if here else tree.paths[at][depth])
-        texts.append(f"{{{label}, missing}}" if gap else label)
-    return _Side(lower, upper, mixed, None, widths, texts)
+
+    def write(box: int) -> str:
+        label = value_text(None if alone[box] else tree.paths[leaf_low[box]][level[box]])
+        return f"{{{label}, {MISSING}}}" if mixed[box] else label
+
+    key = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
+    return _Side(lower, upper, mixed, None, widths, *_texts(key, lower, upper, write))
 
 
 def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
-    size = len(column.values)
-    run = np.repeat(np.arange(len(starts), dtype=np.int64), np.diff(starts, append=len(codes)))
-    key = run * size + codes
-    if len(starts) * size <= 4 * len(codes) + 1024:
-        key = np.flatnonzero(np.bincount(key, minlength=len(starts) * size))
+    boxes, size = len(starts), len(column.values)
+    sizes = np.diff(starts, append=len(codes))
+    key = np.repeat(np.arange(boxes, dtype=np.int64) * size, sizes) + codes
+    if boxes * size <= 4 * len(codes) + 1024:
+        key = np.flatnonzero(np.bincount(key, minlength=boxes * size))
     else:
         key = np.unique(key)
-    members = Members(
-        (key % size).astype(np.int32), np.searchsorted(key // size, np.arange(len(starts)))
-    )
-    sets = np.split(members.codes, members.starts[1:])
-    seen: dict[bytes, str] = {}
-    texts = []
-    for codes_of in sets:
-        text = seen.get(codes_of.tobytes())
-        if text is None:
-            text = seen[codes_of.tobytes()] = set_text([column.values[c] for c in codes_of])
-        texts.append(text)
-    low = members.codes[members.starts].astype(np.int64)
-    high = np.array([codes_of[-1] for codes_of in sets], dtype=np.int64)
+    inside = key % size
+    first = np.searchsorted(key, np.arange(boxes) * size)
+    members = Members(inside.astype(np.int32), first)
+    low, high = inside[first], np.maximum.reduceat(inside, first)
     widths = (members.sizes - 1) / max(1, size - 1)
-    return _Side(low, high, np.zeros(len(starts), dtype=bool), members, widths, texts)
+
+    def write(box: int) -> str:
+        return set_text([column.values[code] for code in members.of(box)])
+
+    texts = _texts(_set_keys(inside, first, size), low, high, write)
+    return _Side(low, high, np.zeros(boxes, dtype=bool), members, widths, *texts)
 
 
-def _distinct_texts(side: _Side) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Number the texts in an order that content alone decides."""
+def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
+    """Return numbers that are equal for equal sets."""
+    keys = np.zeros(len(first), dtype=np.int64)
+    for word in range(0, size, _WORD):
+        here = (inside >= word) & (inside < word + _WORD)
+        bits = np.where(here, np.int64(1) << np.where(here, inside - word, 0), 0)
+        part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
+        keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
+    return keys
+
+
+def _texts(
+    keys: Counts, low: Counts, high: Counts, write: Callable[[int], str]
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Write each distinct box once; number the texts in an order that content alone decides."""
+    _, example, which = np.unique(keys, return_index=True, return_inverse=True)
+    written = [write(box) for box in example.tolist()]
+    content = list(zip(low[example].tolist(), high[example].tolist(), written, strict=True))
     rank: dict[str, int] = {}
-    for text, low, high in sorted(
-        {(t, int(a), int(b)) for t, a, b in zip(side.texts, side.lower, side.upper, strict=True)},
-        key=lambda entry: (entry[1], entry[2], entry[0]),
-    ):
+    for *_, text in sorted(content):
         rank.setdefault(text, len(rank))
-        del low, high
-    return tuple(rank), np.array([rank[text] for text in side.texts], dtype=np.int32)
+    return tuple(rank), np.array([rank[text] for text in written], dtype=np.int32)[which]
 
 
 def reordered(boxes: Boxes, order: Counts) -> Boxes:

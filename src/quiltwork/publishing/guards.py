@@ -20,6 +20,7 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.publishing.nodes import Nodes
 from quiltwork.publishing.records import Records, Rows
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.verification import group_is_private
@@ -38,8 +39,17 @@ class Guard(Protocol):
         """No group with fewer rows is ever private."""
         ...
 
+    @property
+    def values(self) -> int:
+        """No group with fewer sensitive values is ever private."""
+        ...
+
     def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
         """Tell for each run rows[starts[i]:starts[i+1]] whether it is m-private."""
+        ...
+
+    def least(self, records: Records, nodes: Nodes) -> Counts:
+        """Guess how many rows a child of each node needs to be private; no promise."""
         ...
 
     def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
@@ -64,6 +74,19 @@ class CountingGuard:
     def smallest(self) -> int:
         """No group with fewer rows is ever private."""
         return max(self.k, self.l)
+
+    @property
+    def values(self) -> int:
+        """No group with fewer sensitive values is ever private."""
+        return self.l
+
+    def least(self, records: Records, nodes: Nodes) -> Counts:
+        """Guess the rows a child needs if its providers are as in its parent."""
+        if records.providers == 1 or self.m == 0:
+            return np.full(nodes.count, self.smallest)
+        removed, _ = _largest_providers(records, nodes.rows, nodes.starts, nodes.sizes, self.m)
+        share = removed / nodes.sizes
+        return np.maximum(self.smallest, np.ceil(self.k / (1 - share)).astype(np.int64))
 
     def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
         """Tell for each run of rows whether it is m-private."""
@@ -108,6 +131,7 @@ class GeneralGuard:
         constraint: bound to it.
         m: the size of coalitions.
         smallest: a bound below which no group is private.
+        values: likewise for the number of sensitive values.
         weight: α of the fitness score.
     """
 
@@ -115,6 +139,7 @@ class GeneralGuard:
     constraint: Constraint
     m: int
     smallest: int = 1
+    values: int = 1
     weight: float = ANONYMIZATION_ALPHA
 
     def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
@@ -122,6 +147,10 @@ class GeneralGuard:
         counts = self._counts(records, rows, starts)
         safe = [settle(counts, part, self.m) for part in self.constraint.parts]
         return np.array([self._withstands(counts, i, safe) for i in range(counts.groups)])
+
+    def least(self, records: Records, nodes: Nodes) -> Counts:
+        """Guess nothing better than the bound."""
+        return np.full(nodes.count, self.smallest)
 
     def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
         """Return the fitness score of each run."""
@@ -191,4 +220,4 @@ def guard_for(encoded: Encoded, constraint: Constraint, m: int) -> Guard:
     plain = all(isinstance(part, KAnonymity | LDiversity) for part in constraint.parts)
     if plain and encoded.subject is None:
         return CountingGuard(k, l_, m)
-    return GeneralGuard(encoded, constraint, m, smallest=k)
+    return GeneralGuard(encoded, constraint, m, smallest=k, values=l_)

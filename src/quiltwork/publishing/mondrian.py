@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from quiltwork.publishing.cuts import halved, halved_by_provider
 from quiltwork.publishing.guards import Guard
-from quiltwork.publishing.nodes import Counts, Flags, Halves, Nodes, bounds, joined, widths
+from quiltwork.publishing.losses import best_cuts
+from quiltwork.publishing.nodes import Counts, Flags, Halves, Nodes, bounds, halve, joined, widths
 from quiltwork.publishing.records import Records
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with rows done and rows in all."""
-Split: TypeAlias = Literal["range", "fitness"]
+Split: TypeAlias = Literal["range", "loss", "fitness"]
 
 BATCH = 1 << 17
 """Rows that go down the tree together."""
@@ -34,7 +35,8 @@ class Rules:
 
     Attributes:
         provider_splits: whether a node may be cut between providers too.
-        split: "range" (the widest first) or "fitness" (the best fitness score, as in the paper).
+        split: "range" (the widest first), "fitness" (the best fitness score, as in the paper) or
+            "loss" (the cut after which the two boxes lose least).
         relaxed: whether records with equal values may go to both sides.
     """
 
@@ -112,7 +114,7 @@ def cut_level(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> tup
     leaves, nodes = [nodes.select(~large)], nodes.select(large)
     if not nodes.count:
         return leaves[0], nodes
-    choose = _by_fitness if rules.split == "fitness" else _by_range
+    choose = {"range": _by_range, "fitness": _by_fitness, "loss": _by_loss}[rules.split]
     children, stuck = choose(records, nodes, guard, rules)
     leaves.append(stuck)
     return joined(leaves), children
@@ -157,6 +159,32 @@ def _by_provider(records: Records, nodes: Nodes, guard: Guard) -> tuple[Nodes, N
     fine = both_private(records, halves, guard)
     good[np.flatnonzero(several)[fine]] = True
     return halves.select(fine).children(), nodes.select(~good)
+
+
+def _by_loss(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> tuple[Nodes, Nodes]:
+    """Try the best cut of every quasi-identifier, the least loss first."""
+    cuts = best_cuts(records, nodes, guard.least(records, nodes), guard.values)
+    order = np.argsort(cuts.loss, axis=0, kind="stable")
+    cut: list[Nodes] = []
+    pending = np.arange(nodes.count)
+    for rank in range(len(order)):
+        axis = order[rank, pending]
+        possible = np.isfinite(cuts.loss[axis, pending])
+        trying, axis = pending[possible], axis[possible]
+        if not len(trying):
+            break
+        some = nodes.select(trying)
+        codes = records.codes[np.repeat(axis, some.sizes), some.rows]
+        halves = halve(some, codes <= np.repeat(cuts.last[axis, trying], some.sizes))
+        good = both_private(records, halves, guard)
+        cut.append(halves.select(good).children())
+        pending = np.setdiff1d(pending, trying[good], assume_unique=True)
+    # Where no best cut is private, the most balanced one may be.
+    rest = nodes.select(pending)
+    if rest.count and guard.least(records, rest).max() > guard.smallest:
+        children, rest = _by_range(records, rest, guard, rules)
+        cut.append(children)
+    return joined(cut) if cut else rest.select(np.zeros(rest.count, dtype=bool)), rest
 
 
 def _by_fitness(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> tuple[Nodes, Nodes]:

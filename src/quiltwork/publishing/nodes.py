@@ -6,6 +6,7 @@ Nothing here loops over nodes: a level of the tree costs a fixed number of passe
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,14 @@ class Nodes:
         """How many nodes there are."""
         return len(self.starts)
 
-    @property
+    @cached_property
     def sizes(self) -> Counts:
         """The number of rows of each node."""
-        return np.diff(self.starts, append=len(self.rows))
+        sizes = np.empty(len(self.starts), dtype=np.int64)
+        if len(sizes):
+            np.subtract(self.starts[1:], self.starts[:-1], out=sizes[:-1])
+            sizes[-1] = len(self.rows) - self.starts[-1]
+        return sizes
 
     def select(self, wanted: NDArray[Any]) -> Nodes:
         """Return some of the nodes: flags or indices in order."""
@@ -77,7 +82,9 @@ def runs(starts: Counts, sizes: Counts) -> Counts:
 
 def starts_of(sizes: Counts) -> Counts:
     """Return where runs of these sizes begin."""
-    return np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(sizes) else sizes
+    starts = np.zeros(len(sizes), dtype=np.int64)
+    np.cumsum(sizes[:-1], out=starts[1:])
+    return starts
 
 
 def joined(parts: list[Nodes]) -> Nodes:

@@ -82,16 +82,16 @@ def _by_providers_first(
     records: Records, nodes: Nodes, guard: Guard, rules: Rules
 ) -> Iterator[Nodes]:
     """Cut nodes between providers as long as both sides are private, then as Mondrian does."""
+    apart = []
     while nodes.count:
         cut = np.zeros(nodes.count, dtype=bool)
         several = several_providers(records, nodes)
         halves = halved_by_provider(records, nodes.select(several))
         good = both_private(records, halves, guard)
         cut[np.flatnonzero(several)[good]] = True
-        rest = nodes.select(~cut)
-        if rest.count:
-            yield from leaves_of(records, rest, guard, rules)
+        apart.append(nodes.select(~cut))
         nodes = halves.select(good).children()
+    yield from leaves_of(records, joined(apart), guard, rules)
 
 
 def _labels(records: Records, leaves: Nodes) -> Counts:
