@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, cast, get_args
 
+from quiltwork.bayesian import networks as networks  # a network answers adversary_families too
 from quiltwork.bayesian.families import AdversaryOutlook, Bound
 from quiltwork.bayesian.reversible import reversible_level
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs

@@ -6,6 +6,7 @@ order everywhere outside, as time points are.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +23,13 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.graphs import Plain, plain_graph
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.states import Label, show_labels
-from quiltwork.beliefs.tables import Table, eliminate, table
+from quiltwork.beliefs.tables import Table, eliminate, sum_to, table
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import networkx as nx
+
+_SMALL = 1 << 12
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -194,7 +197,16 @@ class Network(Belief):
         Raises:
             UnsupportedError: if a table of more than 2^22 entries would be needed.
         """
+        if self._whole is not None:
+            return sum_to(self._whole, nodes)
         return eliminate(self.relevant(nodes), nodes, self.sizes)
+
+    @cached_property
+    def _whole(self) -> Table | None:
+        """The joint distribution of all nodes, if that is a small table."""
+        if math.prod(self.sizes) > _SMALL:
+            return None
+        return eliminate(self.tables, range(self.length), self.sizes)
 
     def marginal(self, name: Any) -> FloatArray:
         """Return the distribution of one node, in the order of its states.

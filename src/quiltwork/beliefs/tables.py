@@ -85,25 +85,40 @@ def sum_out(one: Table, node: int) -> Table:
     return Table(scope, values, possible, one.roundings + one.values.shape[axis])
 
 
-def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int]) -> Table:
+def sum_to(one: Table, keep: Sequence[int]) -> Table:
+    """Return the table summed over every node not in `keep`, with its axes in that order."""
+    axes = tuple(axis for axis, node in enumerate(one.scope) if node not in keep)
+    scope = tuple(node for node in one.scope if node in keep)
+    values = np.asarray(one.values.sum(axis=axes))
+    possible = None if one.possible is None else np.asarray(one.possible.any(axis=axes))
+    added = math.prod(one.values.shape[axis] for axis in axes)
+    return Table(scope, values, possible, one.roundings + added).over(keep)
+
+
+def eliminate(
+    tables: Iterable[Table],
+    keep: Sequence[int],
+    sizes: Sequence[int],
+    most: int = MOST_ENTRIES,
+) -> Table:
     """Return the product of all tables summed over every node not in `keep`.
 
     The next node to go is the one that makes the smallest table (greedy min-weight).
 
     Raises:
-        UnsupportedError: if a table of more than 2^22 entries would be needed.
+        UnsupportedError: if a table of more than `most` entries would be needed.
     """
+    check_size(keep, sizes, most)
     waiting = list(tables)
     open_nodes = {node for one in waiting for node in one.scope} - set(keep)
     while open_nodes:
         node = min(open_nodes, key=lambda v: (_weight(_scope_with(waiting, v), sizes), v))
         scope = _scope_with(waiting, node)
-        check_size(scope, sizes)
+        check_size(scope, sizes, most)
         joined = multiply([one for one in waiting if node in one.scope], scope)
         waiting = [one for one in waiting if node not in one.scope]
         waiting.append(sum_out(joined, node))
         open_nodes.remove(node)
-    check_size(keep, sizes)
     result = multiply(waiting, tuple(keep))
     shape = tuple(sizes[node] for node in keep)
     values = np.broadcast_to(result.values, shape)
@@ -111,13 +126,13 @@ def eliminate(tables: Iterable[Table], keep: Sequence[int], sizes: Sequence[int]
     return Table(tuple(keep), values, possible, result.roundings)
 
 
-def check_size(scope: Sequence[int], sizes: Sequence[int]) -> None:
+def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTRIES) -> None:
     """Refuse a table that is too large, with its size."""
     entries = _weight(scope, sizes)
-    if entries > MOST_ENTRIES or len(scope) > _MOST_AXES:
+    if entries > most or len(scope) > _MOST_AXES:
         raise UnsupportedError(
             f"Eliminating exactly needs a table of {entries:,} entries over {len(scope)} nodes "
-            f"(width {len(scope) - 1}), and the limit is {MOST_ENTRIES:,}; use method='approx', "
+            f"(width {len(scope) - 1}), and the limit is {most:,}; use method='approx', "
             "whose bounds need small tables only, or a sparser network."
         )
 

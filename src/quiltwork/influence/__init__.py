@@ -7,6 +7,7 @@
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.chains import cluster_family
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
+from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.quilts import max_influence
@@ -20,6 +21,7 @@ __all__ = [
     "Run",
     "calibrate",
     "cluster_family",
+    "conditional_influence",
     "influence_curve",
     "max_influence",
     "quilt_families",

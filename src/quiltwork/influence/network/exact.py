@@ -1,0 +1,128 @@
+"""Exact influence in a network, from tables that variable elimination leaves.
+
+The tables around node i alone decide the ratios of P(x_Q, x_i) between two values of X_i; what is
+remote adds which x_Q are possible, and the marginal of X_i the rest. Log-ratios are rounded up by
+what the roundings of an entry may have taken away.
+
+Theorem: docs/theory/networks.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from quiltwork.beliefs import Network
+from quiltwork.beliefs.tables import MOST_ENTRIES, Table, eliminate
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+from quiltwork.influence.network.separators import Quilt
+from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts import quilt_influence
+from quiltwork.influence.ratios import BoolArray, row_ratios
+
+_UNIT = 2.0**-52
+_LOG_ERROR = 2.0**-50
+_SEARCH_ENTRIES = 1 << 14
+
+
+def conditional_influence(
+    network: Network, node: int, quilt: Sequence[int], given: Sequence[int] = ()
+) -> float:
+    """Return I(X_Q ⇝ X_i | X_L), rounded up: what Q betrays about node i to who knows L.
+
+    That is max log P(x_Q | x_i, x_L)/P(x_Q | x_i', x_L) over possible values, by elimination; the
+    nodes are 1-based. Its cost is that of the largest table.
+
+    Theorem: docs/theory/networks.md
+
+    Raises:
+        InvalidInputError: for nodes that do not exist or are named twice.
+        UnsupportedError: if a table of more than 2^22 entries would be needed.
+    """
+    named = [integer(one, "A node", 1) for one in (node, *quilt, *given)]
+    for one in named:
+        if one > network.length:
+            raise InvalidInputError(f"A node is {one}, but there are only {network.length} nodes.")
+    if len(set(named)) < len(named):
+        raise InvalidInputError(
+            "The node, its quilt and what is known must be different nodes; one is named twice."
+        )
+    places = [one - 1 for one in named]
+    return influence_given(network.joint(places), len(quilt))
+
+
+def influence_given(joint: Table, quilt: int) -> float:
+    """Return the largest influence in P(x_i, x_Q, x_L), `quilt` axes after the first being Q."""
+    values, support = by_known(joint, quilt)
+    if values.shape[2] == 1:
+        return 0.0
+    law, possible = values.sum(axis=2), np.asarray(support.any(axis=2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(law)
+        total = row_ratios(values, support) + (logs[:, np.newaxis, :] - logs[:, :, np.newaxis])
+    total = between_possible(total, possible)
+    margin = 8 * (joint.roundings + values.shape[2]) * _UNIT
+    return raised(float(total.max(initial=0.0)), margin + _LOG_ERROR * _size(logs))
+
+
+def by_known(table: Table, free: int) -> tuple[FloatArray, BoolArray]:
+    """Return a table and its support as [known values, state of the node, free values]."""
+    shape = table.values.shape
+    middle = math.prod(shape[1 : 1 + free])
+    values = table.values.reshape(shape[0], middle, -1).transpose(2, 0, 1)
+    support = table.support().reshape(shape[0], middle, -1).transpose(2, 0, 1)
+    return values, support
+
+
+def between_possible(ratios: FloatArray, possible: BoolArray) -> FloatArray:
+    """Keep ratios between two different possible states; NaN counts as +∞."""
+    both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
+    both &= ~np.eye(possible.shape[1], dtype=np.bool_)
+    return np.where(both, np.where(np.isnan(ratios), np.inf, ratios), 0.0)
+
+
+def _size(logs: FloatArray) -> float:
+    finite = logs[np.isfinite(logs)]
+    return float(np.abs(finite).max(initial=0.0))
+
+
+def raised(value: float, margin: float) -> float:
+    """Round up by a margin; no influence at all stays 0 where it is known to be."""
+    return value * (1 + _LOG_ERROR) + margin
+
+
+def around(network: Network, quilt: Quilt) -> Table:
+    """Return the table over (node, separator) that the factors around the node make up.
+
+    Raises:
+        UnsupportedError: if a table of more than 2^14 entries would be needed (2^22 for the
+            blanket): there are many quilts to look at.
+    """
+    tables = [
+        one
+        for one in network.tables
+        if quilt.core.intersection(one.scope)
+        and not (network.directed and one.scope[-1] in quilt.barren)
+    ]
+    most = MOST_ENTRIES if len(quilt.nearby) == 1 else _SEARCH_ENTRIES
+    return eliminate(tables, (quilt.node, *sorted(quilt.separator)), network.sizes, most)
+
+
+def quilt_ratios(table: Table, states: BoolArray) -> tuple[FloatArray, float]:
+    """Return max_q log ψ(x,q)/ψ(x',q) between possible states, and the margin to add."""
+    rows = len(states)
+    values = table.values.reshape(rows, -1)[states]
+    support = table.support().reshape(rows, -1)[states]
+    ratios = row_ratios(values[np.newaxis], support[np.newaxis])[0]
+    np.fill_diagonal(ratios, 0.0)
+    return ratios, 8 * table.roundings * _UNIT
+
+
+@quilt_influence.register
+def _(belief: Network, node: int, quilt: list[int], length: int) -> float:
+    if not quilt:
+        return 0.0
+    return influence_given(belief.joint([node - 1, *(one - 1 for one in quilt)]), len(quilt))

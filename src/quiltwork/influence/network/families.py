@@ -1,0 +1,192 @@
+"""Networks answer `quilt_families`: for each node its quilts, nearby sets and influences.
+
+"exact" computes every influence by elimination and is refused where that needs too large a table.
+"approx" needs only the tables around a node, for networks of any width: marginals are replaced by
+their worst, which gives the projective influence.
+
+Theorem: docs/theory/networks.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from quiltwork.beliefs import Network
+from quiltwork.beliefs.tables import MOST_ENTRIES
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.arguments import default_method
+from quiltwork.influence.chains import baseline
+from quiltwork.influence.families import KnownNodes, SetFamily
+from quiltwork.influence.network.exact import around, influence_given, quilt_ratios, raised
+from quiltwork.influence.network.local import blanket_bound
+from quiltwork.influence.network.separators import Quilt, quilts_of
+from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.ratios import BoolArray, log_ratios
+
+_FEW_NODES = 12
+"""Up to here every quilt of a network with impossible values is computed from the full joint."""
+
+_KNOWN: WeakKeyDictionary[Network, dict[str, list[QuiltFamily]]] = WeakKeyDictionary()
+
+
+@quilt_families.register
+def _(
+    belief: Network, length: int | None, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method in ("group", "entry"):
+        return baseline(belief.length, method)
+    if method in ("spectral", "contraction"):
+        raise UnsupportedError(
+            f"method={method!r} is about Markov chains, and this belief is a network; use 'exact' "
+            "or 'approx'."
+        )
+    return iter(network_families(belief, method))
+
+
+@default_method.register
+def _(belief: Network) -> InfluenceMethod:
+    return "exact" if belief.largest_table <= MOST_ENTRIES else "approx"
+
+
+def network_families(network: Network, method: str) -> list[QuiltFamily]:
+    """Return one family per node, kept as long as the network.
+
+    Raises:
+        UnsupportedError: for "exact" where elimination needs a table of more than 2^22 entries.
+    """
+    kept = _KNOWN.setdefault(network, {})
+    if method not in kept:
+        if method == "exact":
+            _refuse_wide(network)
+        possible = _possible_states(network) if method == "exact" else None
+        family = _exact_family if possible is not None else _approx_family
+        kept[method] = [family(network, node, possible) for node in range(network.length)]
+    return kept[method]
+
+
+def _refuse_wide(network: Network) -> None:
+    if network.largest_table > MOST_ENTRIES:
+        raise UnsupportedError(
+            f"Exact influence in this network needs tables of {network.largest_table:,} entries "
+            f"(elimination of width {network.treewidth}), and the limit is {MOST_ENTRIES:,}; use "
+            "method='approx', whose bounds hold for any width."
+        )
+
+
+def _possible_states(network: Network) -> list[BoolArray]:
+    """The possible states of each node."""
+    if network.positive:
+        return [np.ones(size, dtype=np.bool_) for size in network.sizes]
+    return [network.joint([node]).support() for node in range(network.length)]
+
+
+def _exact_family(network: Network, node: int, possible: Sequence[BoolArray] | None) -> QuiltFamily:
+    assert possible is not None  # noqa: S101  (only called then)
+    if possible[node].sum() == 1:
+        return KnownNodes(range(node + 1, node + 2))
+    known = frozenset(i for i, states in enumerate(possible) if states.sum() == 1)
+    quilts = quilts_of(network, node)
+    if network.positive or network.length > _FEW_NODES:
+        bounded = _local_influences(network, quilts, possible[node])
+        if not network.positive:
+            bounded = [(one, _from_joint(network, one)) for one, _ in _undominated(bounded)]
+    else:
+        bounded = [(one, _from_joint(network, one)) for one in quilts]
+    return set_family(node, _undominated(bounded), known)
+
+
+def _local_influences(
+    network: Network, quilts: Sequence[Quilt], states: BoolArray
+) -> list[tuple[Quilt, float]]:
+    """Influences from the tables around a node and its marginal: exact if nothing is impossible."""
+    node = quilts[0].node
+    joint = network.joint([node])
+    law = joint.values[states]
+    tilt = log_ratios(law, law, np.ones(len(law), dtype=np.bool_))
+    found = []
+    for one in quilts:
+        if not one.separator:
+            found.append((one, 0.0))
+            continue
+        try:
+            ratios, margin = quilt_ratios(around(network, one), states)
+        except UnsupportedError:
+            continue
+        total = ratios + tilt
+        np.fill_diagonal(total, 0.0)
+        largest = max(0.0, float(total.max()))
+        found.append((one, raised(largest, margin + 8 * joint.roundings * 2.0**-52)))
+    return found
+
+
+def _from_joint(network: Network, quilt: Quilt) -> float:
+    if not quilt.separator:
+        return 0.0
+    try:
+        joint = network.joint([quilt.node, *sorted(quilt.separator)])
+    except UnsupportedError:
+        return float("inf")
+    return influence_given(joint, len(quilt.separator))
+
+
+def _approx_family(
+    network: Network, node: int, possible: Sequence[BoolArray] | None
+) -> QuiltFamily:
+    """Projective influences, which hold for any marginals and whatever lies beyond the quilt."""
+    states = np.ones(network.sizes[node], dtype=np.bool_)
+    if len(states) == 1:
+        return KnownNodes(range(node + 1, node + 2))
+    found = []
+    for one in quilts_of(network, node):
+        if not one.separator:
+            found.append((one, 0.0))
+            continue
+        try:
+            ratios, margin = quilt_ratios(around(network, one), states)
+        except UnsupportedError:
+            if len(one.nearby) == 1:
+                found.append((one, blanket_bound(network, node)))
+            continue
+        found.append((one, raised(float((ratios + ratios.T).max()), 2 * margin)))
+    return set_family(node, _undominated(found), frozenset())
+
+
+def _undominated(found: Sequence[tuple[Quilt, float]]) -> list[tuple[Quilt, float]]:
+    """Keep a quilt only if it betrays less than every one with no more nearby nodes."""
+    kept: list[tuple[Quilt, float]] = []
+    least = float("inf")
+    for one, influence in sorted(found, key=lambda pair: (len(pair[0].nearby), pair[1])):
+        if influence < least:
+            kept.append((one, influence))
+            least = influence
+    return kept
+
+
+def set_family(node: int, found: Sequence[tuple[Quilt, float]], known: frozenset[int]) -> SetFamily:
+    """Return the family of one node; nodes with one possible state are not charged."""
+    owner, start, stop = [], [], []
+    for index, (one, _) in enumerate(found):
+        for first, last in runs(sorted(one.nearby - known)):
+            owner.append(index)
+            start.append(first + 1)
+            stop.append(last + 1)
+    return SetFamily(
+        nodes=np.array([node + 1]),
+        owner=np.array(owner, dtype=np.int64),
+        start=np.array(start, dtype=np.int64),
+        stop=np.array(stop, dtype=np.int64),
+        quilts=tuple(tuple(i + 1 for i in sorted(one.separator)) for one, _ in found),
+        influence=np.array([influence for _, influence in found]),
+    )
+
+
+def runs(nodes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Cut ascending numbers into maximal runs: (first, last)."""
+    first = 0
+    for place in range(1, len(nodes) + 1):
+        if place == len(nodes) or nodes[place] != nodes[place - 1] + 1:
+            yield nodes[first], nodes[place - 1]
+            first = place
