@@ -86,4 +86,4 @@ def _leakages(chain, length: int, epsilon: float, weighted, scales: dict[str, fl
 
 
 def run(progress: Callable[[int, int], None]) -> dict:
-    return check(20_000, progress)
+    return check(5_000, progress)
