@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Sets = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Several sets of numbers, one after the other.
+
+    Attributes:
+        start: where each set begins in `members`; one more than there are sets.
+        members: the numbers, ascending within each set.
+    """
+
+    start: Ints
+    members: Ints
+
+    def __len__(self) -> int:
+        """Return how many sets there are."""
+        return len(self.start) - 1
+
+    def __getitem__(self, index: int) -> tuple[int, ...]:
+        """Return one set."""
+        return tuple(self.members[self.start[index] : self.start[index + 1]].tolist())
+
+    def spread(self, indices: Ints) -> tuple[Ints, Ints]:
+        """Return, for sets asked by index, (position in `indices`, member) for every member."""
+        sizes = np.diff(self.start)[indices]
+        position = np.repeat(np.arange(len(indices)), sizes)
+        offset = np.arange(len(position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return position, self.members[np.repeat(self.start[indices], sizes) + offset]
+
+
+NO_SETS = Sets(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 def circles(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Sets]:
@@ -28,12 +59,18 @@ def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints,
     `owner` is sorted, and `member` is within each owner.
     """
     bounds = np.searchsorted(owner, np.arange(owners + 1))
+    sizes = np.diff(bounds)
     ids = member[np.minimum(bounds[:-1], len(member) - 1)].copy()
-    known: dict[tuple[int, ...], int] = {}
-    for i in np.flatnonzero(np.diff(bounds) > 1).tolist():
-        several = tuple(member[bounds[i] : bounds[i + 1]].tolist())
-        ids[i] = members + known.setdefault(several, len(known))
-    return ids, tuple(known)
+    known, lengths = [NO_SETS.members], [NO_SETS.members]
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        several = np.flatnonzero(sizes == size)
+        rows = member[bounds[several][:, None] + np.arange(size)]
+        found, inverse = np.unique(rows, axis=0, return_inverse=True)
+        ids[several] = members + sum(map(len, lengths)) + inverse.reshape(-1)
+        known.append(found.reshape(-1))
+        lengths.append(np.full(len(found), size, dtype=np.int64))
+    start = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    return ids, Sets(start, np.concatenate(known))
 
 
 def distinct_rows(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[Ints], Ints]:

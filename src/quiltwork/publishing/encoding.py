@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.circles import circles
+from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class Encoded:
     rows: int
 
     @cached_property
-    def known_by(self) -> tuple[NDArray[np.int64], tuple[tuple[int, ...], ...]]:
+    def known_by(self) -> tuple[NDArray[np.int64], Sets]:
         """For each row, who knows its person; see `circles`. O(rows log rows), once."""
         provider = self.provider.astype(np.int64)
         if self.subject is None:
-            return provider, ()
+            return provider, NO_SETS
         return circles(self.subject, provider, len(self.providers))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.circles import distinct_rows, set_ids
+from quiltwork.publishing.circles import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
 
@@ -41,8 +41,8 @@ class SparseCounts:
     inside: Ints
     providers: int
     values: int
-    sets: tuple[tuple[int, ...], ...] = ()
-    kinds: tuple[tuple[int, ...], ...] = ()
+    sets: Sets = NO_SETS
+    kinds: Sets = NO_SETS
     contributors: tuple[Ints, Ints] | None = None
 
     @property

@@ -24,8 +24,7 @@ def breach(group: Group, part: Constraint, m: int, limit: int) -> Outcome:
     if group.held is None and group.contributors is None:
         size = min(m, group.size - 1)
         if isinstance(part, KAnonymity):
-            largest = _largest(group, size)
-            return Outcome(largest if checks.breached_by(largest) else None, checks.done)
+            return Outcome(_breach_of_k(group, part.k, size), 1)
         if isinstance(part, LDiversity) and group.kinds is None and _few_values(group, part, size):
             return breach_of_values(group, part.l, size, checks)
     try:
@@ -38,9 +37,13 @@ def breach(group: Group, part: Constraint, m: int, limit: int) -> Outcome:
     return Outcome(None, checks.done)
 
 
-def _largest(group: Group, size: int) -> tuple[int, ...]:
+def _breach_of_k(group: Group, k: int, size: int) -> tuple[int, ...] | None:
+    """Return the fewest of the largest providers without whom less than k are left."""
     records = group.weights.sum(axis=1)
-    return tuple(sorted(np.argsort(-records, kind="stable")[:size].tolist()))
+    order = np.argsort(-records, kind="stable")[:size]
+    left = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
+    short = np.flatnonzero(left < k)
+    return tuple(sorted(order[: short[0]].tolist())) if len(short) else None
 
 
 def _few_values(group: Group, part: LDiversity, size: int) -> bool:

@@ -37,14 +37,20 @@ def left_by_largest(counts: SparseCounts, m: int) -> Ints:
     Exact where each person is known to one provider; a lower bound otherwise.
     """
     group, known = _known_by_provider(counts)
-    order = np.lexsort((-known, group))
-    group, known = group[order], known[order]
-    position = np.arange(len(group)) - np.searchsorted(group, group)
-    taken = position < _sizes(counts, m)[group]
-    lost = np.bincount(group[taken], weights=known[taken], minlength=counts.groups)
+    lost = _sum_of_largest(group, known, _sizes(counts, m))
     total = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
     left: Ints = (total - lost).astype(np.int64)
     return left
+
+
+def _sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
+    """Add up the largest numbers of each group, as many as asked; `group` is sorted."""
+    order = np.lexsort((-numbers, group))
+    group, numbers = group[order], numbers[order]
+    position = np.arange(len(group)) - np.searchsorted(group, group)
+    taken = position < how_many[group]
+    sums = np.bincount(group[taken], weights=numbers[taken], minlength=len(how_many))
+    return sums.astype(np.int64)
 
 
 def _settle_k(counts: SparseCounts, k: int, m: int) -> Status:
@@ -53,43 +59,54 @@ def _settle_k(counts: SparseCounts, k: int, m: int) -> Status:
 
 
 def _settle_l(counts: SparseCounts, wanted: int, m: int) -> Status:
-    """Bound how many providers it takes to remove the rarest values of each group."""
-    (group, value, provider), _ = _cells(counts)
+    """Bound how many providers it takes to remove the rarest values of each group.
+
+    To remove e values, all providers of each must collude. So the e-th rarest value must have few
+    enough providers, and the values of the coalition's members, counted one by one, must be
+    enough to hold those of the e rarest.
+    """
+    group, value, provider = _cells(counts)
     alone = provider >= 0
-    key = group * counts.values + value
-    found, inverse = np.unique(key, return_inverse=True)
+    found, inverse = np.unique(group * counts.values + value, return_inverse=True)
     owners = np.bincount(inverse, weights=alone, minlength=len(found)).astype(np.int64)
     where = found // counts.values
     order = np.lexsort((owners, where))
-    owners, where = owners[order], where[order]
+    rising = owners[order]
     start = np.searchsorted(where, np.arange(counts.groups + 1))
-    values = np.diff(start)
-    emptied = values - wanted + 1
+    emptied = np.diff(start) - wanted + 1
     last = start[:-1] + np.clip(emptied, 1, None) - 1
-    running = np.concatenate([[0], np.cumsum(owners)])
+    running = np.concatenate([[0], np.cumsum(rising)])
     together = running[last + 1] - running[start[:-1]]
-    size = _sizes(counts, m)
-    simple = _simple(counts)
+    size, simple = _sizes(counts, m), _simple(counts)
+    holder, held = _per_provider(group[alone], provider[alone], counts)
     status = np.full(counts.groups, OPEN, dtype=np.int8)
     status[simple & (together <= size)] = BROKEN
-    status[owners[last] > size] = SAFE
-    single = simple & (size == 1)
-    exclusive = np.bincount(inverse, minlength=len(found))[inverse] == 1
+    status[(rising[last] > size) | (together > _sum_of_largest(holder, held, size))] = SAFE
+    exclusive = owners[inverse] == 1
     most = _extreme(group[exclusive], provider[exclusive], counts, np.maximum)
-    status[single] = np.where(most >= emptied, BROKEN, SAFE)[single]
-    spared = simple & (size == counts.inside - 1)
+    _decide(status, simple & (size == 1), most >= emptied)
     fewest = _extreme(group, provider, counts, np.minimum)
-    status[spared] = np.where(fewest < wanted, BROKEN, SAFE)[spared]
+    _decide(status, simple & (size == counts.inside - 1), fewest < wanted)
     status[emptied <= 0] = BROKEN
     return status
 
 
+def _decide(status: Status, which: NDArray[np.bool_], broken: NDArray[np.bool_]) -> None:
+    status[which] = np.where(broken, BROKEN, SAFE)[which]
+
+
+def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (group, number of entries) for every provider of every group."""
+    (where, _), number = distinct_rows([group, provider + 1], [counts.groups, counts.providers + 1])
+    return where, number
+
+
 def _extreme(group: Ints, provider: Ints, counts: SparseCounts, best: np.ufunc) -> Ints:
     """Return the most or the fewest entries that a single provider has in each group."""
-    (where, _), number = distinct_rows([group, provider + 1], [counts.groups, counts.providers + 1])
-    start = np.flatnonzero(np.append(True, np.diff(where) != 0)) if len(where) else where
+    where, number = _per_provider(group, provider, counts)
     result = np.zeros(counts.groups, dtype=np.int64)
     if len(where):
+        start = np.flatnonzero(np.append(True, np.diff(where) != 0))
         result[where[start]] = best.reduceat(number, start)
     return result
 
@@ -114,31 +131,33 @@ def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
     first = np.flatnonzero(new)
     group, who = counts.group[first], counts.who[first]
     known = np.add.reduceat(counts.weight, first)
-    if not counts.sets:
+    if not len(counts.sets):
         return group, known
-    shared = np.flatnonzero(who >= counts.providers)
-    circles = [counts.holders(int(w)) for w in who[shared]]
-    spread = np.repeat(shared, [len(c) for c in circles])
     own = who < counts.providers
-    groups = np.concatenate([group[own], group[spread]])
-    members = np.concatenate([who[own], np.array([p for c in circles for p in c], dtype=np.int64)])
-    weights = np.concatenate([known[own], known[spread]])
-    key = groups * counts.providers + members
-    found, inverse = np.unique(key, return_inverse=True)
-    summed = np.bincount(inverse, weights=weights).astype(np.int64)
-    return found // counts.providers, summed
+    position, members = counts.sets.spread(who[~own] - counts.providers)
+    columns = [
+        np.concatenate([group[own], group[~own][position]]),
+        np.concatenate([who[own], members]),
+    ]
+    weights = np.concatenate([known[own], known[~own][position]])
+    order = np.lexsort(columns[::-1])
+    (where, _), repeats = distinct_rows(columns, [counts.groups, counts.providers])
+    first = np.cumsum(repeats) - repeats
+    return where, np.add.reduceat(weights[order], first)
 
 
-def _cells(counts: SparseCounts) -> tuple[list[Ints], Ints]:
+def _cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
     """Return the distinct (group, value, provider); provider −1 stands for several at once."""
     provider = np.where(counts.who < counts.providers, counts.who, -1)
-    if not counts.kinds and not counts.sets:
-        return [counts.group, counts.kind, provider], counts.weight
-    values = [counts.values_of(int(k)) for k in counts.kind]
-    each = np.repeat(np.arange(len(values)), [len(v) for v in values])
-    listed = np.array([v for several in values for v in several], dtype=np.int64)
+    if not len(counts.kinds) and not len(counts.sets):
+        return counts.group, counts.kind, provider
+    single = counts.kind < counts.values
+    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
+    several = np.flatnonzero(~single)[position]
+    rows = np.concatenate([np.flatnonzero(single), several])
+    values = np.concatenate([counts.kind[single], members])
     sizes = [counts.groups, counts.values, counts.providers + 1]
-    (group, value, owner), number = distinct_rows(
-        [counts.group[each], listed, provider[each] + 1], sizes
+    (group, value, owner), _ = distinct_rows(
+        [counts.group[rows], values, provider[rows] + 1], sizes
     )
-    return [group, value, owner - 1], number
+    return group, value, owner - 1

@@ -9,6 +9,9 @@ Theorem: m-privacy
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.verification.checks import Checks, LimitReached, Outcome
 
@@ -19,7 +22,7 @@ def breach_of_values(group: Group, wanted: int, size: int, checks: Checks) -> Ou
     The group is plain: each record has one provider and one value.
     """
     columns = (group.weights > 0).T
-    owners = [_mask(column.nonzero()[0].tolist()) for column in columns]
+    owners = [_mask(column) for column in columns]
     rare = sorted((o for o in owners if o.bit_count() <= size), key=int.bit_count)
     try:
         found = _cover(rare, 0, len(owners) - wanted + 1, size, checks)
@@ -27,7 +30,7 @@ def breach_of_values(group: Group, wanted: int, size: int, checks: Checks) -> Ou
         return Outcome(None, checks.done - 1, settled=False)
     if found is None:
         return Outcome(None, max(checks.done, 1))
-    return Outcome(tuple(i for i in range(group.size) if found >> i & 1), checks.done)
+    return Outcome(_positions(found, group.size), checks.done)
 
 
 def _cover(owners: list[int], union: int, needed: int, size: int, checks: Checks) -> int | None:
@@ -49,8 +52,11 @@ def _cover(owners: list[int], union: int, needed: int, size: int, checks: Checks
     return None
 
 
-def _mask(positions: list[int]) -> int:
-    mask = 0
-    for position in positions:
-        mask |= 1 << position
-    return mask
+def _mask(holds: NDArray[np.bool_]) -> int:
+    """Return a bit for each provider that holds the value."""
+    return int.from_bytes(np.packbits(holds, bitorder="little").tobytes(), "little")
+
+
+def _positions(mask: int, count: int) -> tuple[int, ...]:
+    packed = np.frombuffer(mask.to_bytes((count + 7) // 8, "little"), dtype=np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from quiltwork import files
+
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Verdict:
                 f"Undecided, so treated as not private: the group ({group}) needs more checks "
                 f"than the limit allows ({self.checks:,} done). Raise limit, or lower m."
             )
-        who = "Anyone" if self.outsiders else ", ".join(map(str, self.coalition))
+        who = "Anyone" if self.outsiders else _listed(self.coalition)
         verb = "breaches" if self.outsiders or len(self.coalition) == 1 else "together breach"
-        left = ", ".join(f"{value}: {number}" for value, number in self.left.items()) or "nothing"
+        left = _listed([f"{value}: {number}" for value, number in self.left.items()]) or "nothing"
         return (
             f"Not private: {who} {verb} {self.broken} in the group ({group}). Left there "
             f"without their own: {self.left_size} ({left})."
@@ -87,6 +89,13 @@ class Verdict:
 
 def _coalition(m: int) -> str:
     return "outsider" if m == 0 else f"coalition of at most {m} provider{'s' if m != 1 else ''}"
+
+
+def _listed(items: Sequence[Any]) -> str:
+    """Join a few items; of many, the first and how many more."""
+    shown = ", ".join(map(str, items[:_MOST_LISTED]))
+    more = len(items) - _MOST_LISTED
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _plain(value: Any) -> Any:

@@ -29,10 +29,11 @@ from quiltwork.publishing.verification.settle import BROKEN, SAFE, settle
 from quiltwork.publishing.verification.spaces import spaces
 from quiltwork.publishing.verification.verdict import Verdict
 
-LIMIT = 1_000_000
+LIMIT = 200_000
 """Checks within one group after which an exact verification gives up."""
 
-_MOST_SHRUNK = 1000
+_MOST_SHRUNK = 100
+"""Members of a coalition that are tried one by one for whether they are needed."""
 
 AnyMethod: TypeAlias = Literal["exact"] | Method
 

@@ -1,0 +1,216 @@
+"""Every verification method against m-privacy's definition, on random groups.
+
+The definition is evaluated by brute force: all coalitions and, for constraints that can fail when
+records are added, all sets of records in between. The two sides share no code.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from evidence import coalition_reference as reference
+from evidence.random_groups import even_group, frame, random_group, random_people
+from quiltwork.publishing.constraints import (
+    Constraint,
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.publishing.group import Group
+from quiltwork.publishing.table import Table
+from quiltwork.publishing.verification import METHODS, Verdict, group_breach, verify_m_privacy
+
+NAME = "m-privacy"
+CLAIM = (
+    "exact verification and the paper's five searches agree with the definition on every random "
+    "group, and 1,000 providers with m = 500 take milliseconds"
+)
+GROUPS, TABLES, PROVIDERS = 5_000, 1_500, 1_000
+EXACT_GROUPS = 200
+
+Progress = Callable[[int, int], None]
+
+
+def run(progress: Progress) -> dict[str, Any]:
+    total = GROUPS + 2 * TABLES
+    found = check_monotonic(GROUPS, 31, lambda done: progress(done, total))
+    found |= check_between(TABLES, 32, lambda done: progress(GROUPS + done, total))
+    found |= check_people(TABLES, 33, lambda done: progress(GROUPS + TABLES + done, total))
+    return found | many_providers(PROVIDERS, PROVIDERS // 2, EXACT_GROUPS)
+
+
+def check_monotonic(
+    groups: int, seed: int, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, Any]:
+    """k-anonymity and l-diversity, alone and together, by every method."""
+    rng = np.random.default_rng(seed)
+    broken, checks = 0, Counter[str]()
+    for done in range(groups):
+        records = random_group(rng, int(rng.choice([6, 10, 30])))
+        k, number, m = (int(rng.integers(1, top)) for top in (9, 5, 6))
+        rules = [(KAnonymity(k), reference.k_anonymous(k))]
+        rules.append((LDiversity(number), reference.distinct_diverse(number)))
+        constraint, rule = rules[done % 2] if done % 3 else _both(*rules)
+        truth = reference.breached_plainly(records, records, m, rule)
+        broken += truth is not None
+        table = Table(frame(records, [0] * len(records)), "provider", ["group"], "value")
+        for method in ("exact", *METHODS):
+            verdict = verify_m_privacy(table, constraint, m, method=method)
+            _agree(verdict, records, rule, m, truth is not None)
+            checks[method] += verdict.checks
+        progress(done + 1)
+    assert groups // 5 < broken < groups * 4 // 5, "the random groups are too one-sided"
+    return {
+        "random groups": groups,
+        "of which not m-private": broken,
+        "methods compared on each": 1 + len(METHODS),
+        "disagreements": 0,
+        **{f"checks by {method}": number for method, number in checks.items()},
+    }
+
+
+def check_between(
+    tables: int, seed: int, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, Any]:
+    """Constraints that are not EG monotonic: every set between, as Definition 2.1 says."""
+    rng = np.random.default_rng(seed)
+    broken = hidden = 0
+    for done in range(tables):
+        rows = int(rng.integers(4, 13))
+        records = even_group(rng, rows) if done % 2 else random_group(rng, rows)
+        labels = [0] * len(records)
+        if done % 2 == 0:
+            labels = [int(g) for g in rng.integers(0, 2, len(records))]
+        constraint, rule = _loose_rule(rng, records)
+        m = int(rng.integers(0, 4))
+        truth, plain = _any_group(records, labels, m, rule)
+        broken, hidden = broken + truth, hidden + (truth and not plain)
+        table = Table(frame(records, labels), "provider", ["group"], "value")
+        verdict = verify_m_privacy(table, constraint, m)
+        assert verdict.private is not truth, (records, labels, m, str(constraint))
+        progress(done + 1)
+    assert hidden > tables // 50, "the full definition is hardly ever needed"
+    return {
+        "random tables with constraints that are not EG monotonic": tables,
+        "of which not m-private by the full definition": broken,
+        "of which removing whole providers shows nothing": hidden,
+    }
+
+
+def check_people(
+    tables: int, seed: int, progress: Callable[[int], None] = lambda done: None
+) -> dict[str, Any]:
+    """Tables where one person may have several records, with several providers."""
+    rng = np.random.default_rng(seed)
+    broken = 0
+    for done in range(tables):
+        records, labels = random_people(rng, int(rng.integers(4, 13)), int(rng.integers(1, 3)))
+        k, number, m = (int(rng.integers(low, top)) for low, top in ((1, 3), (1, 3), (0, 4)))
+        constraint, rule = _both(
+            (KAnonymity(k), reference.k_anonymous(k)),
+            (LDiversity(number), reference.distinct_diverse(number)),
+        )
+        if done % 3 == 2:
+            constraint, rule = _loose_rule(rng, records)
+        full, plain = _any_group(records, labels, m, rule)
+        assert full is plain or not constraint.eg_monotonic, "Observation 2.3 fails"
+        truth = full
+        broken += truth
+        table = Table(frame(records, labels), "provider", ["group"], "value", subject="person")
+        for method in ("exact", *(METHODS if constraint.eg_monotonic else ())):
+            verdict = verify_m_privacy(table, constraint, m, method=method)
+            assert verdict.private is not truth, (records, labels, m, str(constraint), method)
+        progress(done + 1)
+    assert tables // 5 < broken < tables * 4 // 5, "the random tables are too one-sided"
+    return {
+        "random tables with people in several records": tables,
+        "of which tables that are not m-private": broken,
+    }
+
+
+def many_providers(providers: int, m: int, groups: int) -> dict[str, Any]:
+    """Median and worst milliseconds of exact verification of one large group."""
+    rng = np.random.default_rng(34)
+    times, broken = [], 0
+    for _ in range(groups):
+        spread = rng.uniform(0.02, 1.0, 14) ** 2
+        held = rng.random((providers, 14)) < spread
+        held[np.arange(providers), np.argmax(spread)] = True
+        group = Group.from_counts(held * rng.integers(1, 4, (providers, 14)))
+        constraint = KAnonymity(50) & LDiversity(int(rng.integers(2, 14)))
+        start = time.perf_counter()
+        outcome = group_breach(group, constraint, m)
+        times.append(1000 * (time.perf_counter() - start))
+        assert outcome.settled
+        broken += outcome.breach is not None
+    return {
+        f"groups of {providers:,} providers, 14 values, m = {m}": groups,
+        "of them not m-private": broken,
+        "milliseconds, median": round(float(np.median(times)), 2),
+        "milliseconds, worst": round(max(times), 2),
+    }
+
+
+def _agree(
+    verdict: Verdict, records: list[reference.Record], rule: reference.Rule, m: int, truth: bool
+) -> None:
+    case = (records, verdict.constraint, m, verdict.method, verdict.coalition)
+    assert verdict.private is not truth, case
+    inside = len({record.provider for record in records})
+    assert len(verdict.coalition) <= min(m, inside - 1), case
+    rest = [record for record in records if record.provider not in verdict.coalition]
+    if truth:
+        assert not rule(rest), case
+        assert dict(verdict.left) == dict(reference.by_value(rest)), case
+
+
+def _both(
+    first: tuple[Constraint, reference.Rule], second: tuple[Constraint, reference.Rule]
+) -> tuple[Constraint, reference.Rule]:
+    return first[0] & second[0], lambda records: first[1](records) and second[1](records)
+
+
+def _loose_rule(
+    rng: np.random.Generator, records: list[reference.Record]
+) -> tuple[Constraint, reference.Rule]:
+    choice = int(rng.integers(4))
+    if choice == 0:
+        level = Fraction(int(rng.integers(4, 11)), 4)
+        return EntropyLDiversity(level), reference.entropy_diverse(level)
+    if choice == 1:
+        c, number = Fraction(int(rng.integers(2, 13)), 4), int(rng.integers(1, 4))
+        return RecursiveLDiversity(c, number), reference.recursively_diverse(c, number)
+    t = Fraction(int(rng.integers(2, 9)), 10)
+    if choice == 2:
+        return TCloseness(t), reference.close(t, records, None)
+
+    def nearly_even(counts: Any) -> bool:
+        return 2 * min(counts.values()) >= max(counts.values()) if counts else False
+
+    def rule(rest: Any) -> bool:
+        return nearly_even(reference.by_value(rest))
+
+    from quiltwork.publishing.constraints import Custom
+
+    return Custom(nearly_even), rule
+
+
+def _any_group(
+    records: list[reference.Record], labels: list[int], m: int, rule: reference.Rule
+) -> tuple[bool, bool]:
+    """Whether a group is breached by the full definition, and by removing all that is known."""
+    groups = [
+        [record for record, label in zip(records, labels, strict=True) if label == wanted]
+        for wanted in sorted(set(labels))
+    ]
+    full = any(reference.breached(group, records, m, rule) is not None for group in groups)
+    plain = any(reference.breached_plainly(group, records, m, rule) is not None for group in groups)
+    return full, plain
