@@ -96,8 +96,18 @@ def verify_m_privacy(
     size = integer(m, "m", 0)
     asked = _asked(constraint, method)
     limit = integer(limit, "limit", 1)
+    if table.kind == "spark":
+        return _verify_spark(table, asked, size, method)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     return verify_counts(table, counts, asked.bind(table.encoded), size, method, limit)
+
+
+def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
+    if method != "exact":
+        raise UnsupportedError(f"Spark tables are verified by method='exact' only, not {method!r}.")
+    from quiltwork.publishing.spark.verification import verify_spark
+
+    return verify_spark(table, constraint, m)
 
 
 def verify_counts(

@@ -1,0 +1,228 @@
+"""The providers' side: what do I, or I with others, learn from the published table?
+
+A provider has the published table and its own rows, nobody else's. It finds its rows in the
+published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
+several groups; it then counts in each of them, so that what is left is never overstated.
+Cost: O(distinct own rows × groups × quasi-identifiers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.constraints.k_anonymity import KAnonymity
+from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.encoding import Column, group_rows
+from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.reading import covers
+from quiltwork.publishing.table import Table
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """One published group as the coalition sees it.
+
+    Attributes:
+        group: the published quasi-identifier texts.
+        published: how many records it holds.
+        own: how many of them may be the coalition's own.
+        left: the others' records by sensitive value, at least.
+    """
+
+    group: tuple[Any, ...]
+    published: int
+    own: int
+    left: Mapping[Any, int]
+
+    @property
+    def left_size(self) -> int:
+        """How many records of others are left."""
+        return sum(self.left.values())
+
+
+@dataclass(frozen=True)
+class OwnView:
+    """What a coalition that pools its rows sees in a published table.
+
+    Attributes:
+        groups: how many groups hold records of others besides own ones.
+        own_rows: how many rows the coalition has.
+        unmatched: own rows that fit no published group: they were suppressed, or the table is
+            another one.
+        ambiguous: own rows that fit several groups.
+        smallest: the group with the fewest records of others besides own ones; None if there is
+            no such group.
+        disclosed: groups whose other records all have one sensitive value: the coalition learns
+            it.
+        broken: groups in which what is left violates the constraint.
+    """
+
+    groups: int
+    own_rows: int
+    unmatched: int
+    ambiguous: int
+    smallest: GroupView | None
+    disclosed: tuple[GroupView, ...]
+    broken: tuple[GroupView, ...]
+
+    def explain(self) -> str:
+        """Say in a few sentences what the coalition learns."""
+        if self.smallest is None:
+            return "None of these rows shares a published group with records of others."
+        text = (
+            f"In {self.groups:,} groups these rows stand next to records of others. The fewest "
+            f"others left are {self.smallest.left_size}, in the group "
+            f"({', '.join(map(str, self.smallest.group))}). "
+            f"{len(self.disclosed):,} groups give away the sensitive value of everyone else in "
+            f"them; {len(self.broken):,} break the constraint."
+        )
+        if self.unmatched:
+            text += f" {self.unmatched:,} rows fit no group: they were not published."
+        if self.ambiguous:
+            text += f" {self.ambiguous:,} rows fit several groups and count in each of them."
+        return text
+
+
+def own_view(
+    published: Table,
+    own: Table,
+    constraint: Constraint | Callable[..., bool] | None = None,
+    others: int = 0,
+    at_most: int | None = None,
+) -> OwnView:
+    """Tell what the providers of `own` learn from a published table together.
+
+    Args:
+        published: the published table, `provider=None`; its quasi-identifiers are texts such as
+            `20..25`, `{flu, asthma}`, or labels of the hierarchies that `own` declares.
+        own: the coalition's original rows, with the same names of columns.
+        constraint: what every group should still satisfy for the others.
+        others: how many more providers collude whose rows are not at hand.
+        at_most: how many records each of them has in a group at most.
+
+    Raises:
+        InvalidInputError: if columns do not match, or `others` comes without `at_most`.
+        UnsupportedError: for `others` with a constraint other than k-anonymity and l-diversity.
+
+    >>> import pandas
+    >>> shown = pandas.DataFrame({"age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> mine = pandas.DataFrame({"age": [24, 22], "ill": ["flu", "cold"]})
+    >>> view = own_view(Table(shown, None, ["age"], "ill"), Table(mine, None, ["age"], "ill"))
+    >>> view.smallest.left, len(view.disclosed)
+    ({'flu': 1}, 1)
+    """
+    unseen = _unseen(others, at_most)
+    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
+        raise InvalidInputError(
+            "The published table and your rows must have the same quasi-identifiers, not "
+            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
+        )
+    shown = _counts(published)
+    mine, matches, weight = _own_counts(published, own, shown)
+    kept = np.maximum(shown - mine, 0)
+    met = np.flatnonzero((shown > kept).any(axis=1) & kept.any(axis=1)).tolist()
+    views = [_view(published, g, int(shown[g].sum()), kept[g]) for g in met]
+    asked = None if constraint is None else as_constraint(constraint).bind(published.encoded)
+    parts = () if asked is None else asked.parts
+    safe = [all(_holds(part, kept[g], unseen) for part in parts) for g in met]
+    return OwnView(
+        groups=len(met),
+        own_rows=int(weight.sum()),
+        unmatched=int(weight[matches == 0].sum()),
+        ambiguous=int(weight[matches > 1].sum()),
+        smallest=min(views, key=lambda view: view.left_size, default=None),
+        disclosed=tuple(view for view in views if len(view.left) == 1),
+        broken=tuple(view for view, fine in zip(views, safe, strict=True) if not fine),
+    )
+
+
+def _unseen(others: int, at_most: int | None) -> int:
+    """Return how many more records of a group may be known to those who bring no rows."""
+    count = integer(others, "others", 0)
+    if count and at_most is None:
+        raise InvalidInputError(
+            "What providers know whose rows are not here is a guess: say with at_most how many "
+            "records of one group each of them has at most, or pool your rows."
+        )
+    return 0 if at_most is None else count * integer(at_most, "at_most", 0)
+
+
+def _counts(published: Table) -> Counts:
+    """Return the published records by group and sensitive value."""
+    encoded = published.encoded
+    width = len(encoded.sensitive_values)
+    cells = published.groups.labels * width + encoded.sensitive
+    counted = np.bincount(cells, minlength=published.groups.count * width)
+    return counted.reshape(published.groups.count, width)
+
+
+def _own_counts(published: Table, own: Table, shown: Counts) -> tuple[Counts, Counts, Counts]:
+    """Find the own rows.
+
+    Returns own records by group and value; then for rows alike, how many groups they fit and how
+    many there are.
+    """
+    mine, here = own.encoded, published.encoded
+    columns = [*(column.codes for column in mine.quasi), mine.sensitive]
+    sizes = [*(len(column.values) for column in mine.quasi), len(mine.sensitive_values)]
+    alike = group_rows(columns, sizes)
+    weight = np.bincount(alike.labels, minlength=alike.count)
+    code_of = {value: code for code, value in enumerate(here.sensitive_values)}
+    own_counts, matches = np.zeros_like(shown), np.zeros(alike.count, dtype=np.int64)
+    tests = [
+        (
+            _covering(column, own_column, own.ordinal.get(column.name, ())),
+            column.codes[published.groups.first],
+            own_column.codes,
+        )
+        for own_column in mine.quasi
+        for column in here.quasi
+        if column.name == own_column.name
+    ]
+    for i, row in enumerate(alike.first.tolist()):
+        value = code_of.get(mine.sensitive_values[mine.sensitive[row]])
+        if value is None:
+            continue
+        fits = shown[:, value] > 0
+        for covered, labels, codes in tests:
+            fits &= covered[labels, codes[row]]
+        own_counts[fits, value] += weight[i]
+        matches[i] = fits.sum()
+    return own_counts, matches, weight
+
+
+def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:
+    """Tell which published texts (rows) cover which own values (columns)."""
+    return np.array([covers(text, own, order) for text in published.values])
+
+
+def _view(published: Table, group: int, size: int, kept: Counts) -> GroupView:
+    labels = published.encoded.sensitive_values
+    left = {labels[v]: int(kept[v]) for v in np.flatnonzero(kept).tolist()}
+    return GroupView(published.group_values(group), size, size - int(kept.sum()), left)
+
+
+def _holds(part: Constraint, kept: Counts, unseen: int) -> bool:
+    """Tell whether a part holds whatever `unseen` more records are taken away."""
+    records = Histogram.from_counts(dict(enumerate(kept.tolist())))
+    if not unseen:
+        return part.holds(records)
+    if isinstance(part, KAnonymity):
+        return records.size - unseen >= part.k
+    if isinstance(part, LDiversity):
+        removed = int((np.cumsum(np.sort(records.counts)) <= unseen).sum())
+        return records.distinct - removed >= part.l
+    raise UnsupportedError(
+        f"Without the others' rows only k-anonymity and distinct l-diversity can be judged, not "
+        f"{part}; pool your rows, or ask about these two."
+    )
