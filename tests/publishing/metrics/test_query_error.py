@@ -33,11 +33,13 @@ def table_of(frame: pd.DataFrame, **more) -> Table:
 
 
 def publication_of(table: Table, labels: np.ndarray) -> SimpleNamespace:
-    """Boxes around given groups: what query_error needs of a publication."""
+    """Boxes around given groups: what query_error needs of a publication. −1 is unpublished."""
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-    return SimpleNamespace(boxes=boxes_of(table.encoded.quasi, order, starts), labels=labels)
+    boxes = boxes_of(table.encoded.quasi, order, starts)
+    sizes = np.diff(starts, append=len(order))
+    return SimpleNamespace(source=table, boxes=boxes, sizes=sizes)
 
 
 def naive_error(table: Table, labels: np.ndarray, queries: int, seed: int) -> float:

@@ -9,10 +9,13 @@ cells: 0 for the original, 1 for a table that says nothing. Suppressed records c
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.publication import Publication
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,8 @@ def information_loss(
     )
 
 
-def publication_loss(publication: Any) -> Loss:
-    """Measure the loss of a `Publication`."""
-    labels, boxes = publication.labels, publication.boxes
-    sizes = np.bincount(labels[labels >= 0], minlength=boxes.count)
-    names = tuple(publication.table.quasi_identifiers)
-    return information_loss(names, boxes.widths, sizes, int((labels < 0).sum()))
+def publication_loss(publication: Publication) -> Loss:
+    """Measure the loss of a publication."""
+    names = publication.source.quasi_identifiers
+    widths = publication.boxes.widths
+    return information_loss(names, widths, publication.sizes, publication.suppressed)

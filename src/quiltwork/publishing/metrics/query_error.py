@@ -70,14 +70,13 @@ def coverage(table: Table, publication: Any) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)
-    boxes, labels = publication.boxes, publication.labels
-    if len(labels) != table.encoded.rows or boxes.lower.shape[1] != len(table.encoded.quasi):
+    rows, asked = table.encoded.rows, publication.source.encoded.rows
+    if rows != asked or publication.source.quasi_identifiers != table.quasi_identifiers:
         raise InvalidInputError(
-            f"The publication covers {len(labels)} records, the table has {table.encoded.rows}; "
-            "give the table that it was made from."
+            f"The publication was made from {asked:,} rows and other columns or rows than the "
+            f"table's {rows:,}; give the table that it was made from."
         )
-    sizes = np.bincount(labels[labels >= 0], minlength=boxes.count)
-    return coverage_of_boxes(table.encoded.quasi, boxes, sizes)
+    return coverage_of_boxes(table.encoded.quasi, publication.boxes, publication.sizes)
 
 
 def draw_queries(

@@ -1,0 +1,6 @@
+"""What a published table lets others learn: who is in it, what they have, what it does not say."""
+
+from quiltwork.publishing.risk.assessment import Assessment, assess
+from quiltwork.publishing.risk.intersection import Intersection, intersection
+
+__all__ = ["Assessment", "Intersection", "assess", "intersection"]

@@ -1,0 +1,70 @@
+"""`assess`: everything a table reveals, in one frozen result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from quiltwork.publishing.metrics.models import Models, privacy_models
+from quiltwork.publishing.risk.disclosure import Disclosure, disclosures
+from quiltwork.publishing.risk.intersection import Intersection
+from quiltwork.publishing.risk.reidentification import Reidentification, reidentification
+from quiltwork.publishing.risk.warnings import RiskWarning, warnings_for
+from quiltwork.publishing.table import Table
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a table reveals as it stands.
+
+    Attributes:
+        rows: of the table.
+        models: the values of k, l, t, β and δ that it has.
+        reidentification: the risk that records are attributed to people.
+        disclosures: the risk that sensitive values are inferred, per column.
+        against: what an earlier release adds, if one was compared.
+        warnings: attacks that none of these values covers.
+    """
+
+    rows: int
+    models: Models
+    reidentification: Reidentification
+    disclosures: tuple[Disclosure, ...]
+    against: Intersection | None
+    warnings: tuple[RiskWarning, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name, JSON-ready."""
+        return {
+            "rows": self.rows,
+            "models": self.models.as_dict(),
+            "reidentification": self.reidentification.as_dict(),
+            "disclosures": [one.as_dict() for one in self.disclosures],
+            "against": None if self.against is None else self.against.as_dict(),
+            "warnings": [one.as_dict() for one in self.warnings],
+        }
+
+
+def assess(table: Table, against: Intersection | None = None) -> Assessment:
+    """Measure a table as it stands: groups are rows with equal quasi-identifiers.
+
+    `against` is what `intersection(earlier, table)` found. Cost: a few passes over the rows.
+
+    Raises:
+        InvalidInputError: if the table is empty or has missing values it does not declare.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> found = assess(Table(frame, None, ["age"], "ill"))
+    >>> found.models.k, [one.attack for one in found.warnings]
+    (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
+    """
+    disclosed = disclosures(table)
+    return Assessment(
+        rows=table.encoded.rows,
+        models=privacy_models(table),
+        reidentification=reidentification(table),
+        disclosures=disclosed,
+        against=against,
+        warnings=warnings_for(table, disclosed, against),
+    )

@@ -1,0 +1,110 @@
+"""What tables in groups do not protect against, said with every report.
+
+k-anonymity and its kin bound what one table tells someone who does not know how it was made, has
+no other table and does not learn from it. Each warning names an attack that breaks one of these
+assumptions, and says what in this very table it would work with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quiltwork.publishing.risk.disclosure import Disclosure
+from quiltwork.publishing.risk.extents import EVERYTHING
+from quiltwork.publishing.risk.intersection import Intersection
+from quiltwork.publishing.table import Table
+
+
+@dataclass(frozen=True)
+class RiskWarning:
+    """One attack that the table's guarantee does not cover.
+
+    Attributes:
+        attack: its name.
+        message: why it is not covered, and what this table gives it.
+    """
+
+    attack: str
+    message: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name, JSON-ready."""
+        return asdict(self)
+
+
+def warnings_for(
+    table: Table, disclosed: Sequence[Disclosure], against: Intersection | None
+) -> tuple[RiskWarning, ...]:
+    """Return every warning, with this table's own figures."""
+    return (
+        _minimality(),
+        _definetti(disclosed),
+        _downcoding(table),
+        _intersection(against),
+    )
+
+
+def _minimality() -> RiskWarning:
+    return RiskWarning(
+        "minimality",
+        "Whoever knows the algorithm and the constraint can ask why a group was not cut further: "
+        "often because a sensitive value would have stood out, which says something about its "
+        "members. The values of l and t above do not count that in.",
+    )
+
+
+def _definetti(disclosed: Sequence[Disclosure]) -> RiskWarning:
+    most = max(disclosed, key=lambda one: one.gain)
+    return RiskWarning(
+        "deFinetti",
+        "Groups teach which quasi-identifiers go with which sensitive value, and what is learned "
+        "from some helps to match people and values within the others. In this table knowing the "
+        f"group raises the best guess of {most.attribute!r} from {most.base:.1%} to "
+        f"{most.mean:.1%}; a trained model starts from there.",
+    )
+
+
+def _downcoding(table: Table) -> RiskWarning:
+    coded = [
+        column.name
+        for column in table.encoded.quasi
+        if any(isinstance(v, str) and _is_coarse(v) for v in column.values)
+    ]
+    what = (
+        f"Here {', '.join(map(repr, coded))} {'is' if len(coded) == 1 else 'are'} generalized "
+        "group by group"
+        if coded
+        else "Here no value is generalized, so there is nothing to undo; the values are exact"
+    )
+    return RiskWarning(
+        "downcoding",
+        "Generalization that goes just as far as needed lets its output be narrowed again by "
+        f"someone who knows how such data are distributed. {what}.",
+    )
+
+
+def _intersection(against: Intersection | None) -> RiskWarning:
+    if against is None:
+        told = "Compare with earlier releases about the same people before publishing (--against)."
+    elif against.linked == "subjects":
+        told = (
+            f"Together with the earlier release, {against.most:,} of {against.people:,} people in "
+            f"both have one possible value left, and {against.alone:,} are alone in both their "
+            "groups."
+        )
+    else:
+        told = (
+            f"Together with the earlier release, up to {against.most:,} people have one possible "
+            f"value left; {against.least:,} have if everyone is in both."
+        )
+    return RiskWarning(
+        "intersection",
+        "Two tables that are safe alone need not be together: only what both leave possible "
+        f"remains. {told}",
+    )
+
+
+def _is_coarse(text: str) -> bool:
+    return ".." in text or text.startswith("{") or EVERYTHING in text

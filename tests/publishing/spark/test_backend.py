@@ -1,0 +1,192 @@
+"""Anonymization on a real local Spark: the local backend's result, verified again, never collected."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quiltwork.errors import NotPrivateError, UnsupportedError
+from quiltwork.publishing.anonymization import anonymize
+from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
+from quiltwork.publishing.spark import anonymize_spark, verify_spark
+from quiltwork.publishing.table import Table
+from quiltwork.publishing.verification import verify_m_privacy
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+KNOWN = ["age", "zip", "pay", "born"]
+LIMITS = KAnonymity(8) & LDiversity(3)
+
+
+def people(rows: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "hospital": rng.choice(["A", "B", "C", "D"], rows, p=[0.4, 0.3, 0.2, 0.1]),
+            "age": rng.integers(18, 90, rows),
+            "zip": rng.choice(["N", "S, or so", "E", "W", "X"], rows, p=[0.3, 0.3, 0.2, 0.1, 0.1]),
+            "pay": np.round(rng.gamma(2.0, 20.0, rows)),
+            "born": pd.to_datetime("1970-01-01").date(),
+            "ill": rng.choice(["flu", "cold", "asthma", "gout", "none"], rows),
+        }
+    )
+
+
+def roles(frame: object, **more) -> Table:
+    return Table(frame, "hospital", KNOWN, "ill", **more)
+
+
+def sorted_rows(frame: pd.DataFrame) -> list[tuple]:
+    return sorted(map(tuple, frame[[*KNOWN, "ill"]].astype(str).to_numpy().tolist()))
+
+
+def collected(frame) -> pd.DataFrame:
+    return frame.toArrow().to_pandas()
+
+
+@pytest.fixture(scope="module")
+def source(spark):
+    frame = people(4000)
+    return frame, spark.createDataFrame(frame)
+
+
+@pytest.fixture(scope="module")
+def baseline(source):
+    published = anonymize_spark(roles(source[1]), LIMITS, 1, "baseline", subtree_rows=600)
+    yield published
+    published.unpersist()
+
+
+def test_the_baseline_is_exactly_that_of_the_local_backend(source, baseline):
+    local = anonymize(roles(source[0]), LIMITS, m=1, method="baseline")
+    assert baseline.subtrees > 4
+    assert sorted_rows(collected(baseline.frame)) == sorted_rows(local.frame)
+
+
+def test_the_published_frame_is_a_spark_frame_without_providers_in_a_canonical_order(baseline):
+    from pyspark.sql import DataFrame
+
+    assert isinstance(baseline.frame, DataFrame)
+    assert baseline.frame.columns == [*KNOWN, "ill"]
+    rows = [tuple(row) for row in baseline.frame.toArrow().to_pylist()]
+    shown = collected(baseline.frame).astype(str).to_numpy().tolist()
+    assert rows
+    assert shown == sorted(shown)
+
+
+def test_the_table_for_checks_carries_providers_and_is_private(source, baseline):
+    local = roles(collected(baseline.table.frame), missing="value")
+    assert verify_m_privacy(local, LIMITS, m=1).private
+    assert sorted(local.frame["hospital"]) == sorted(source[0]["hospital"])
+    verdict = verify_spark(baseline.table, LIMITS, 1)
+    assert verdict.private
+    assert verdict.m == 1
+
+
+def test_distributed_verification_finds_the_breach_that_the_local_one_finds(source, baseline):
+    local = roles(collected(baseline.table.frame), missing="value")
+    for asked, m in [(KAnonymity(8), 3), (LDiversity(5), 1), (KAnonymity(60), 0)]:
+        expected = verify_m_privacy(local, asked, m)
+        found = verify_spark(baseline.table, asked, m)
+        assert found.private == expected.private is False
+        single = verify_m_privacy(
+            roles(local.frame[matches(local.frame, found.group)], missing="value"), asked, m
+        )
+        assert not single.private
+
+
+def matches(frame: pd.DataFrame, group: tuple) -> pd.Series:
+    chosen = pd.Series(True, index=frame.index)
+    for name, value in zip(KNOWN, group, strict=True):
+        chosen &= frame[name] == value
+    return chosen
+
+
+def test_groups_and_losses_are_those_of_the_published_rows(baseline):
+    rows = collected(baseline.frame)
+    sizes = rows.groupby(KNOWN).size()
+    groups = collected(baseline.groups)
+    assert sorted(groups["count"]) == sorted(sizes)
+    assert sum(part.groups for part in baseline.verdicts) == len(sizes)
+    assert min(part.smallest for part in baseline.verdicts) == sizes.min() >= 8
+    assert sum(part.squares for part in baseline.verdicts) == (sizes**2).sum()
+    assert 0 < baseline.gcp < 0.5
+
+
+def test_provider_aware_never_loses_more_than_the_baseline(source, baseline):
+    aware = anonymize(roles(source[1]), LIMITS, m=1, method="provider-aware", backend="spark")
+    assert aware.gcp <= baseline.gcp + 1e-12
+    assert verify_spark(aware.table, LIMITS, 1).private
+    aware.unpersist()
+
+
+def test_each_provider_alone(source):
+    found = anonymize_spark(roles(source[1]), LIMITS, 2, "separate", subtree_rows=600)
+    local = anonymize(roles(source[0]), LIMITS, m=2, method="separate")
+    assert sorted_rows(collected(found.frame)) == sorted_rows(local.frame)
+    found.unpersist()
+
+
+def test_constraints_that_depend_on_the_whole_table(source):
+    asked = TCloseness(0.3) & EntropyLDiversity(2)
+    found = anonymize_spark(roles(source[1]), asked, 0, "baseline", subtree_rows=1500)
+    local = anonymize(roles(source[0]), asked, m=0, method="baseline")
+    assert sorted_rows(collected(found.frame)) == sorted_rows(local.frame)
+    found.unpersist()
+
+
+def test_a_local_frame_with_missing_values_orders_and_several_secrets(spark):
+    frame = people(900, seed=4).drop(columns="born")
+    frame["size"] = np.random.default_rng(5).choice(["small", "medium", "large"], 900)
+    frame.loc[::7, "pay"] = np.nan
+    frame["zip"] = frame["zip"].astype("category")
+    table = (
+        Table(
+            frame,
+            "hospital",
+            ["age", "zip", "pay", "size"],
+            ["ill", "age2"],
+            ordinal={"size": ["small", "medium", "large"]},
+            missing="value",
+        )
+        if "age2" in frame
+        else Table(
+            frame.assign(old=frame["age"] > 60),
+            "hospital",
+            ["age", "zip", "pay", "size"],
+            ["ill", "old"],
+            ordinal={"size": ["small", "medium", "large"]},
+            missing="value",
+        )
+    )
+    found = anonymize(table, KAnonymity(5), m=1, method="baseline", backend="spark")
+    local = anonymize(table, KAnonymity(5), m=1, method="baseline")
+    columns = list(local.frame.columns)
+    assert found.frame.columns == columns
+    shown = collected(found.frame)[columns].astype(str).to_numpy().tolist()
+    assert sorted(shown) == sorted(local.frame.astype(str).to_numpy().tolist())
+    found.unpersist()
+
+
+def test_what_cannot_be_private_is_refused_before_anything_is_published(source):
+    with pytest.raises(NotPrivateError, match="Even one group"):
+        anonymize_spark(roles(source[1]), KAnonymity(3000), 1, "baseline")
+    with pytest.raises(NotPrivateError, match="alone cannot fulfil"):
+        anonymize_spark(roles(source[1]), KAnonymity(1000), 1, "separate")
+
+
+def test_subjects_are_refused_with_a_reason(source):
+    frame = source[1].withColumn("person", source[1]["age"])
+    with pytest.raises(UnsupportedError, match="subject column"):
+        anonymize_spark(roles(frame, subject="person"), KAnonymity(2), 1, "baseline")
+
+
+def test_writing_makes_a_folder_of_files(baseline, tmp_path):
+    target = baseline.write(tmp_path / "out.parquet")
+    read = pd.read_parquet(target)
+    assert len(read) == 4000
+    assert "hospital" not in read
