@@ -23,6 +23,9 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Holdouts": {
         "holdout": "quiltwork.cli.holdout:holdout",
     },
+    "Tables": {
+        "verify": "quiltwork.cli.verify:verify",
+    },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",
         "reproduce": "quiltwork.cli.reproduce:reproduce",

@@ -1,0 +1,175 @@
+"""What the commands on tables of several providers share: files to a table, options to constraints.
+
+One file needs a column that names the provider; several files are one provider each, named after
+the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from quiltwork.cli.command import exact_number
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.constraints import Constraint
+    from quiltwork.publishing.table import Table
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def table_options(function: Function) -> Function:
+    """Add the files and the roles of their columns: see `read_table` for the parameters."""
+    for add in reversed(
+        [
+            click.argument("files", nargs=-1, required=True),
+            click.option(
+                "--provider",
+                metavar="COLUMN",
+                help="Who provided each record; without it, several files are one provider each.",
+            ),
+            click.option(
+                "--quasi",
+                required=True,
+                metavar="COLUMNS",
+                help="Quasi-identifiers, separated by commas.",
+            ),
+            click.option(
+                "--sensitive",
+                required=True,
+                metavar="COLUMNS",
+                help="What must not be inferred; several columns count as their combination.",
+            ),
+            click.option(
+                "--subject",
+                metavar="COLUMN",
+                help="Whom a record is about, if one person can have several.",
+            ),
+            click.option(
+                "--missing",
+                type=click.Choice(["refuse", "value"]),
+                default="refuse",
+                show_default=True,
+                help="Whether missing values are refused or are a value of their own.",
+            ),
+        ]
+    ):
+        function = add(function)
+    return function
+
+
+def constraint_options(function: Function) -> Function:
+    """Add the privacy constraints: see `read_constraint` for the parameters."""
+    for add in reversed(
+        [
+            click.option("--k", type=int, help="k-anonymity: records in every group."),
+            click.option("--l", "l", type=int, help="Distinct sensitive values in every group."),
+            click.option(
+                "--entropy-l", type=exact_number, metavar="L", help="Entropy l-diversity."
+            ),
+            click.option(
+                "--recursive-l",
+                metavar="C,L",
+                help="Recursive (c, l)-diversity, for example 3,2.",
+            ),
+            click.option(
+                "--t", type=exact_number, help="t-closeness, all values equally far apart."
+            ),
+            click.option(
+                "--t-ordered", type=exact_number, help="t-closeness, values in their order."
+            ),
+        ]
+    ):
+        function = add(function)
+    return function
+
+
+def read_table(
+    files: tuple[str, ...],
+    provider: str | None,
+    quasi: str,
+    sensitive: str,
+    subject: str | None = None,
+    missing: str = "refuse",
+) -> Table:
+    """Make a table of the files.
+
+    Raises:
+        InvalidInputError: if a file or column is missing, or two files have one name.
+    """
+    from quiltwork.publishing.table import Table
+
+    roles: dict[str, Any] = {"subject": subject, "missing": missing}
+    columns, secrets = split(quasi), split(sensitive)
+    if len(files) == 1:
+        return Table(
+            files[0],
+            provider=provider,
+            quasi_identifiers=tuple(columns),
+            sensitive=tuple(secrets),
+            **roles,
+        )
+    if provider is not None:
+        raise click.UsageError("--provider goes with one file; several files are one provider each")
+    names = [_stem(file) for file in files]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(
+            "Two files have the same name, so their providers would too; rename one of them."
+        )
+    return Table.concat(dict(zip(names, files, strict=True)), columns, secrets, **roles)
+
+
+def read_constraint(
+    k: int | None,
+    l: int | None,  # noqa: E741  (the field's own letter)
+    entropy_l: Fraction | None = None,
+    recursive_l: str | None = None,
+    t: Fraction | None = None,
+    t_ordered: Fraction | None = None,
+) -> Constraint:
+    """Join the constraints that were asked for.
+
+    Raises:
+        InvalidInputError: if a parameter is out of range.
+    """
+    from quiltwork.publishing import constraints as rules
+
+    parts: list[Constraint] = []
+    if k is not None:
+        parts.append(rules.KAnonymity(k))
+    if l is not None:
+        parts.append(rules.LDiversity(l))
+    if entropy_l is not None:
+        parts.append(rules.EntropyLDiversity(entropy_l))
+    if recursive_l is not None:
+        c, _, number = recursive_l.partition(",")
+        if not number.strip().isdigit():
+            raise click.UsageError("--recursive-l is C,L, for example 3,2")
+        parts.append(rules.RecursiveLDiversity(exact_number(c.strip()), int(number)))
+    if t is not None:
+        parts.append(rules.TCloseness(t))
+    if t_ordered is not None:
+        parts.append(rules.TCloseness(t_ordered, "ordered"))
+    if not parts:
+        raise click.UsageError("ask for something: --k, --l, --entropy-l, --recursive-l or --t")
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole & part
+    return whole
+
+
+def split(text: str) -> list[str]:
+    """Return the names in a text of names separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _stem(file: str) -> str:
+    name = Path(file).name
+    for ending in (".gz", ".csv", ".parquet", ".pq"):
+        name = name.removesuffix(ending)
+    return name

@@ -1,0 +1,141 @@
+"""`quiltwork verify`: does a table of several providers withstand those who collude?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files as documents
+from quiltwork.cli.command import command
+from quiltwork.cli.output import emit
+from quiltwork.cli.tables import constraint_options, read_constraint, read_table, table_options
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.constraints import Constraint
+    from quiltwork.publishing.provider_side import GroupView
+    from quiltwork.publishing.table import Table
+
+METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
+
+
+@command(
+    example="""
+    quiltwork verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1
+    quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2 --max-m
+    quiltwork verify published.csv --own mine.csv --quasi age,zip --sensitive disease --k 3
+    """
+)
+@table_options
+@constraint_options
+@click.option("--m", type=int, default=1, show_default=True, help="How many providers collude.")
+@click.option("--max-m", "largest", is_flag=True, help="Find the largest m instead.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="exact",
+    show_default=True,
+    help="How to verify; all but exact need constraints that hold for larger groups too.",
+)
+@click.option("--limit", type=int, help="Checks within one group after which to give up.")
+@click.option(
+    "--own",
+    multiple=True,
+    metavar="FILE",
+    help="Your own rows, and those of others if you pool them: what do they give away of the rest?",
+)
+@click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
+@click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
+def verify(
+    files: tuple[str, ...],
+    provider: str | None,
+    quasi: str,
+    sensitive: str,
+    subject: str | None,
+    missing: str,
+    m: int,
+    largest: bool,
+    method: str,
+    limit: int | None,
+    own: tuple[str, ...],
+    others: int,
+    at_most: int | None,
+    **asked: Any,
+) -> None:
+    """Check a table against colluding providers.
+
+    FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
+    are the rows with equal quasi-identifiers. With --own the file is a published table without
+    providers, and the answer is what you could learn from it. Exit code 1: not private.
+    """
+    from quiltwork.publishing.verification import LIMIT
+
+    constraint = read_constraint(**asked)
+    bound = LIMIT if limit is None else limit
+    if own:
+        if largest or method != "exact" or len(files) > 1 or provider is not None:
+            raise click.UsageError("--own goes with one published file, without --provider or --m")
+        published = read_table(files, None, quasi, sensitive, missing=missing)
+        rows = read_table(own, None, quasi, sensitive, missing=missing)
+        private = _own(published, rows, constraint, others, at_most)
+    else:
+        if len(files) == 1 and provider is None:
+            raise click.UsageError("name the column of providers with --provider")
+        table = read_table(files, provider, quasi, sensitive, subject, missing)
+        if largest:
+            private = _largest(table, constraint, bound)
+        else:
+            private = _verdict(table, constraint, m, method, bound)
+    if not private:
+        click.get_current_context().exit(1)
+
+
+def _verdict(table: Table, constraint: Constraint, m: int, method: Any, limit: int) -> bool:
+    from quiltwork.publishing.verification import verify_m_privacy
+
+    found = verify_m_privacy(table, constraint, m, method, limit)
+    emit(found.to_json(), [found.explain()])
+    return found.private
+
+
+def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
+    from quiltwork.publishing.safety import max_m
+
+    found = max_m(table, constraint, limit)
+    breach = found.breach
+    body = {
+        "max_m": int(found),
+        "constraint": str(constraint),
+        "coalition": [] if breach is None else [str(p) for p in breach.coalition],
+        "group": [] if breach is None else [str(v) for v in breach.group],
+        "left_size": None if breach is None else breach.left_size,
+        "mending_k": found.mending_k,
+    }
+    emit(documents.dump("max-m", 1, body), [found.explain()])
+    return found >= 0
+
+
+def _own(
+    published: Table, rows: Table, constraint: Constraint, others: int, at_most: int | None
+) -> bool:
+    from quiltwork.publishing.provider_side import own_view
+
+    view = own_view(published, rows, constraint, others, at_most)
+    body = {
+        "constraint": str(constraint),
+        "groups": view.groups,
+        "own_rows": view.own_rows,
+        "unmatched": view.unmatched,
+        "ambiguous": view.ambiguous,
+        "others": others,
+        "smallest": None if view.smallest is None else _group(view.smallest),
+        "disclosed": [_group(group) for group in view.disclosed],
+        "broken": [_group(group) for group in view.broken],
+    }
+    emit(documents.dump("own-view", 1, body), [view.explain()])
+    return not view.broken
+
+
+def _group(view: GroupView) -> dict[str, Any]:
+    left = [{"value": str(value), "records": number} for value, number in view.left.items()]
+    return {"group": [str(text) for text in view.group], "published": view.published, "left": left}
