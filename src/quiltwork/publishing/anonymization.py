@@ -9,11 +9,11 @@ Theorem: m-privacy
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import integer, to_fraction
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
@@ -69,6 +69,7 @@ def anonymize(
     Raises:
         InvalidInputError: for unknown choices.
         NotPrivateError: if not even one group of all rows is m-private.
+        UnsupportedError: for quality or suppression on Spark.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({
@@ -93,9 +94,7 @@ def anonymize(
             f"{suppression!r}."
         )
     if backend == "spark" or table.kind == "spark":
-        from quiltwork.publishing.spark import anonymize_spark
-
-        return anonymize_spark(table, asked, coalition, method, split=split, relaxed=relaxed)
+        return _on_spark(table, asked, coalition, method, split, relaxed, quality or share > 0)
     encoded = table.encoded
     records = records_of(encoded)
     bound = asked.bind(encoded)
@@ -111,6 +110,25 @@ def anonymize(
     publication = assemble(table, labels, str(asked), coalition, method)
     verify_publication(publication, asked)
     return publication
+
+
+def _on_spark(
+    table: Table,
+    asked: Constraint,
+    m: int,
+    method: Method,
+    split: Split,
+    relaxed: bool,
+    local_only: bool,
+) -> Publication:
+    if local_only:
+        raise UnsupportedError(
+            "quality and suppression work on one machine only; leave them out with Spark."
+        )
+    from quiltwork.publishing.spark import anonymize_spark
+
+    found = anonymize_spark(table, asked, m, method, split=split, relaxed=relaxed)
+    return cast("Publication", found)  # the same attributes, on Spark frames
 
 
 def _check_choice(name: str, value: str, allowed: Any) -> None:

@@ -35,8 +35,38 @@ def halved(
     codes = records.codes[np.repeat(axis, sizes), nodes.rows]
     if relaxed:
         return _halved_relaxed(nodes, codes)
+    for number, blocks in enumerate(records.trees):
+        if blocks is not None and (axis == number).any():
+            codes, low, high = _in_blocks(blocks, axis == number, sizes, codes, low, high)
     cut = balanced_cut(codes, nodes, low, high)
     return halve(nodes, codes <= np.repeat(cut, sizes))
+
+
+def below_common_label(
+    blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the level below the lowest label that covers low..high; the leaves' at least."""
+    common = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
+    level: NDArray[np.int64] = np.maximum(common - 1, 0)
+    return level
+
+
+def _in_blocks(
+    blocks: NDArray[np.int64],
+    here: Flags,
+    sizes: Counts,
+    codes: NDArray[Any],
+    low: NDArray[Any],
+    high: NDArray[Any],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Replace the codes of some nodes by the blocks that their common label is made of."""
+    level = np.zeros(len(low), dtype=np.int64)
+    level[here] = below_common_label(blocks, low[here], high[here])
+    rows = np.repeat(here, sizes)
+    codes, low, high = (array.astype(np.int64) for array in (codes, low, high))
+    codes[rows] = blocks[np.repeat(level, sizes)[rows], codes[rows]]
+    low[here], high[here] = blocks[level[here], low[here]], blocks[level[here], high[here]]
+    return codes, low, high
 
 
 def balanced_cut(

@@ -93,7 +93,7 @@ def parse_label(text: str) -> Label:
 
 
 def _pieces(body: str) -> list[str]:
-    found = re.findall(r'("(?:[^"\\]|\\.)*"|[^,"]+?)\s*(?:,|$)', body)
+    found = re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', body)
     if not found:
         raise InvalidInputError(f"{{{body}}} is no published set; write it as {{x, y}}.")
     return [piece.strip() for piece in found]

@@ -2,7 +2,8 @@
 
 The loss of a node is records × the sum of its normalized widths. For each quasi-identifier the
 codes are counted per node (in at most `BINS` bins), and running minima and maxima from both ends
-give the box on either side of every cut. Cost: O(quasi-identifiers² · (rows + nodes · bins)) per level.
+give the box on either side of every cut. Cost: O(quasi-identifiers² · (rows + nodes · bins)) per
+level.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.cuts import below_common_label
 from quiltwork.publishing.nodes import Counts, Nodes
 from quiltwork.publishing.records import Records
 
@@ -106,8 +108,15 @@ def _along(
 def _binned(
     records: Records, nodes: Nodes, codes: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Return each row's bin: its code, or one of `BINS` equal parts of the node's range."""
+    """Return each row's bin: its code, the block of its hierarchy, or one of `BINS` equal parts."""
     size = len(records.places[axis])
+    blocks = records.trees[axis] if records.trees else None
+    if blocks is not None:
+        low = np.minimum.reduceat(codes, nodes.starts)
+        level = below_common_label(blocks, low, np.maximum.reduceat(codes, nodes.starts))
+        block = blocks[np.repeat(level, nodes.sizes), codes]
+        within = block - np.repeat(blocks[level, low], nodes.sizes)
+        return within.astype(np.int32), int(within.max()) + 1
     if size <= BINS:
         return codes.astype(np.int32), size
     where = records.places[axis][codes]
@@ -120,7 +129,9 @@ def _binned(
 
 def _gathered(nodes: Nodes, bin_of: NDArray[np.int32], width: int) -> _Bins:
     base = np.repeat(np.arange(nodes.count) * width, nodes.sizes)
-    key = (base + bin_of).astype(np.int32 if nodes.count * width < 2**31 else np.int64)
+    key: NDArray[Any] = base + bin_of
+    if nodes.count * width < 2**31:
+        key = key.astype(np.int32)  # sorts faster
     order = np.argsort(key)
     key = key[order]
     first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))

@@ -127,5 +127,18 @@ def bounds(records: Records, nodes: Nodes) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def widths(records: Records, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
     """Return each node's extent in each quasi-identifier, as a share of the whole."""
-    pairs = zip(records.places, low, high, strict=True)
-    return np.stack([place[top] - place[bottom] for place, bottom, top in pairs])
+    extents = [place[b] - place[a] for place, a, b in zip(records.places, low, high, strict=True)]
+    for number, blocks in enumerate(records.trees):
+        if blocks is not None:
+            extents[number] = _label_widths(blocks, low[number], high[number])
+    return np.stack(extents)
+
+
+def _label_widths(
+    blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the share of the other values that the lowest common label covers."""
+    level = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
+    inside = np.stack([np.bincount(row)[row] for row in blocks])
+    widths: NDArray[np.float64] = (inside[level, low] - 1) / max(1, blocks.shape[1] - 1)
+    return widths

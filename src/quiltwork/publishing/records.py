@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.hierarchies import leaf_text
+
 if TYPE_CHECKING:
     from quiltwork.publishing.encoding import Column, Encoded
 
@@ -32,6 +34,8 @@ class Records:
         sensitive: for each row, 0..values−1.
         values: how many sensitive values there are.
         ids: for each row, its number in the whole table.
+        trees: for each quasi-identifier with a hierarchy, level × code: the block that the code
+            belongs to; nodes are cut between blocks, so that labels stay low. Else None.
     """
 
     codes: NDArray[np.integer[Any]]
@@ -41,6 +45,7 @@ class Records:
     sensitive: NDArray[np.integer[Any]]
     values: int
     ids: Rows
+    trees: tuple[NDArray[np.int64] | None, ...] = ()
 
     @property
     def count(self) -> int:
@@ -57,6 +62,7 @@ class Records:
             self.sensitive[rows],
             self.values,
             self.ids[rows],
+            self.trees,
         )
 
 
@@ -76,12 +82,26 @@ def records_of(encoded: Encoded) -> Records:
         encoded.sensitive,
         len(encoded.sensitive_values),
         np.arange(encoded.rows),
+        tuple(map(_tree, encoded.quasi)),
     )
 
 
 def is_unordered(column: Column) -> bool:
     """Tell whether groups publish sets of this column's values: no order, no hierarchy."""
     return column.kind == "categorical" and column.hierarchy is None
+
+
+def _tree(column: Column) -> NDArray[np.int64] | None:
+    """Return the blocks of a hierarchy over the values that occur; a missing value is apart."""
+    if column.hierarchy is None:
+        return None
+    known = [value for value in column.values if value is not None]
+    leaf = [column.hierarchy.place[leaf_text(value)] for value in known]
+    blocks = column.hierarchy.blocks[:, leaf]
+    if len(known) == len(column.values):
+        return blocks
+    alone = np.full((len(blocks), 1), blocks.max(initial=0) + 1)
+    return np.vstack((np.hstack((blocks, alone)), np.zeros((1, len(known) + 1), dtype=np.int64)))
 
 
 def _working_order(column: Column) -> NDArray[np.int64]:

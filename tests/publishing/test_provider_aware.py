@@ -1,0 +1,45 @@
+"""Cuts between providers are taken where they help, so that nothing gets wider than without."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.mondrian_reference import withstands
+from evidence.random_tables import random_records
+from quiltwork.publishing.guards import CountingGuard
+from quiltwork.publishing.mondrian import Rules, mondrian
+from quiltwork.publishing.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.publishing.provider_aware import provider_aware
+
+
+def loss(records, labels) -> float:
+    sizes = np.bincount(labels)
+    nodes = Nodes(np.argsort(labels, kind="stable"), starts_of(sizes))
+    return float((widths(records, *bounds(records, nodes)).sum(axis=0) * sizes).sum())
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(1, 5))
+def test_never_wider_than_the_baseline_and_private(seed, m, providers):
+    records = random_records(seed, rows=150, codes=10, providers=providers)
+    guard = CountingGuard(3, 2, m)
+    baseline = mondrian(records, guard, Rules())
+    aware = provider_aware(records, guard, Rules(provider_splits=True))
+    assert loss(records, aware) <= loss(records, baseline) + 1e-9
+    for group in range(aware.max() + 1):
+        rows = aware == group
+        assert withstands(
+            zip(records.provider[rows], records.sensitive[rows], strict=True), 3, 2, m
+        )
+
+
+def test_with_everybody_but_one_colluding_providers_are_better_off_apart():
+    records = random_records(3, rows=1500, codes=40, quasi=3, providers=5)
+    guard = CountingGuard(5, 1, 4)
+    baseline = mondrian(records, guard, Rules())
+    aware = provider_aware(records, guard, Rules(provider_splits=True))
+    assert loss(records, aware) < 0.8 * loss(records, baseline)
+    alone = sum(len(set(records.provider[aware == g])) == 1 for g in range(aware.max() + 1))
+    assert alone > 0

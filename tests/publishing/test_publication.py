@@ -1,0 +1,87 @@
+"""What a publication offers beside its frame."""
+
+from __future__ import annotations
+
+import pandas
+import pytest
+
+from evidence.random_tables import random_table
+from quiltwork.errors import InvalidInputError
+from quiltwork.publishing import KAnonymity, Table, anonymize, verify_m_privacy
+from quiltwork.publishing.labels import parse_label
+
+
+@pytest.fixture(name="publication")
+def some_publication():
+    return anonymize(random_table(12), KAnonymity(4), m=1)
+
+
+def test_groups_say_what_the_rows_say(publication):
+    frame = publication.frame
+    names = ["age", "weight", "town", "grade"]
+    counted = frame.groupby(names, observed=True).size()
+    assert len(publication.groups) == len(counted)
+    for group in publication.groups:
+        assert counted[tuple(group.values[name] for name in names)] == group.size
+        label = parse_label(group.values["age"])
+        assert tuple(map(int, label.values)) == (group.lower["age"], group.upper["age"])
+        towns = parse_label(group.values["town"])
+        assert set(towns.values) == set(group.members["town"])
+    assert publication.groups[-1] == publication.groups[len(publication.groups) - 1]
+    assert publication.groups[1:3] == [publication.groups[1], publication.groups[2]]
+    with pytest.raises(IndexError):
+        publication.groups[len(publication.groups)]
+
+
+def test_groups_stand_in_the_order_of_the_frame(publication):
+    seen = publication.frame.drop_duplicates(["age", "weight", "town", "grade"])
+    texts = [tuple(group.values.values()) for group in publication.groups]
+    assert [tuple(row) for row in seen.iloc[:, :4].to_numpy()] == texts
+
+
+def test_bounds_and_midpoints_go_with_the_rows(publication):
+    bounds = publication.bounds
+    for text, low, high, middle in zip(
+        publication.frame["age"],
+        bounds["age_low"],
+        bounds["age_high"],
+        bounds["age_mid"],
+        strict=True,
+    ):
+        assert tuple(map(float, parse_label(text).values)) == (low, high)
+        assert middle == (low + high) / 2
+    sizes = [len(set(parse_label(text).values)) for text in publication.frame["town"]]
+    assert bounds["town_size"].tolist() == sizes
+    assert set(bounds["grade_low"]) <= {"low", "middle", "high"}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_what_is_written_is_the_frame_and_can_be_verified(publication, tmp_path, ending):
+    path = publication.write(tmp_path / f"published{ending}")
+    back = Table(path, None, ("age", "weight", "town", "grade"), "ill")
+    assert back.frame.astype(str).equals(publication.frame.astype(str))
+    assert verify_m_privacy(back, KAnonymity(4), m=0).private
+
+
+def test_other_endings_and_folders_that_are_not_there_are_refused(publication, tmp_path):
+    with pytest.raises(InvalidInputError, match=r"\.csv or \.parquet"):
+        publication.write(tmp_path / "published.doc")
+    with pytest.raises(InvalidInputError, match="Cannot write"):
+        publication.write(tmp_path / "nowhere" / "published.csv")
+
+
+def test_codes_prepared_for_the_table_are_those_in_its_texts(publication):
+    prepared = publication.table
+    fresh = Table(
+        prepared.frame, "owner", prepared.quasi_identifiers, prepared.sensitive, missing="value"
+    )
+    assert (prepared.groups.labels == fresh.groups.labels).all()
+    assert (prepared.groups.first == fresh.groups.first).all()
+    for one, two in zip(prepared.encoded.quasi, fresh.encoded.quasi, strict=True):
+        assert [one.values[c] for c in one.codes] == [two.values[c] for c in two.codes]
+
+
+def test_the_frame_has_no_provider_and_says_what_it_is(publication):
+    assert "owner" not in publication.frame
+    assert repr(publication).startswith("Publication(80 rows in ")
+    assert isinstance(publication.frame, pandas.DataFrame)
