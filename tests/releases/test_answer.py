@@ -34,21 +34,21 @@ def statistic(draws, scale):
 
 @pytest.fixture(scope="module", name="noise")
 def noise_fixture():
-    """100,000 draws: the errors of a histogram of independent rows, one in each cell."""
-    rows = range(100_000)
+    """200,000 draws: the errors of a histogram of independent rows, one in each cell."""
+    rows = range(200_000)
     answer = qw.release(rows, queries.histogram(states=rows), Clusters(rows), epsilon=0.25)
     return answer.value - 1
 
 
 def test_releases_carry_the_noise_they_say(noise):
     found, freedom = statistic(noise, 8.0)
-    assert found < freedom + 6 * math.sqrt(2 * freedom)
+    assert found < freedom + 8 * math.sqrt(2 * freedom)  # by chance once in 9·10⁹ runs
 
 
 @pytest.mark.parametrize("wrong", [0.95, 1.05])
 def test_the_same_test_rejects_a_scale_that_is_5_percent_off(noise, wrong):
     found, freedom = statistic(noise, 8.0 * wrong)
-    assert found > freedom + 6 * math.sqrt(2 * freedom)
+    assert found > freedom + 8 * math.sqrt(2 * freedom)  # 8 more standard deviations away
 
 
 def test_intervals_of_releases_cover_the_truth_as_often_as_they_say():
@@ -60,18 +60,18 @@ def test_intervals_of_releases_cover_the_truth_as_often_as_they_say():
     )
     promised = 1 - answers[0].law.tail(answers[0].law.quantile(0.9))
     assert promised >= 0.9
-    assert abs(inside.mean() - promised) < 6 * math.sqrt(promised * (1 - promised) / len(inside))
+    assert abs(inside.mean() - promised) < 7 * math.sqrt(promised * (1 - promised) / len(inside))
 
 
 def test_noise_on_the_commonest_state_follows_its_law():
     """P(a) = 1/(1 + e^(−gap/scale)) with gap 2 and scale 2; half or twice the scale is noticed."""
-    people, trials = Clusters(range(4)), 1500
+    people, trials = Clusters(range(4)), 3000
     query = queries.most_common(states=["a", "b"])
     chosen = [qw.release(["a", "a", "a", "b"], query, people).value for _ in range(trials)]
     share, truth = chosen.count("a") / trials, 1 / (1 + math.exp(-1))
     spread = math.sqrt(truth * (1 - truth) / trials)
-    assert abs(share - truth) < 5 * spread
-    assert all(abs(share - 1 / (1 + math.exp(-r))) > 5 * spread for r in (0.5, 2))
+    assert abs(share - truth) < 7 * spread
+    assert all(abs(share - 1 / (1 + math.exp(-r))) > 7 * spread for r in (0.5, 2))
 
 
 def test_without_uncertainty_there_is_no_noise():
