@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiltwork.report import Estimate, IntervalChart, LineChart, MatrixChart, Series
+from quiltwork.report import BarChart, Estimate, IntervalChart, LineChart, MatrixChart, Series
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -25,8 +25,12 @@ MATRIX = MatrixChart(
     (("0", "1"), (NASTY, "1/2")),
 )  # fmt: skip
 
+BARS = BarChart(NASTY, NASTY, NASTY, ((NASTY, 0.25), ("none", 0.0), ("below", -0.5)))
 
-@pytest.fixture(params=[INTERVALS, LINES, MATRIX], ids=["intervals", "lines", "matrix"])
+
+@pytest.fixture(
+    params=[INTERVALS, LINES, MATRIX, BARS], ids=["intervals", "lines", "matrix", "bars"]
+)
 def chart(request):
     """A chart of each kind, with text that would break a careless page."""
     return request.param

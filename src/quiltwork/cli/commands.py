@@ -25,6 +25,8 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Tables": {
         "verify": "quiltwork.cli.verify:verify",
+        "anonymize": "quiltwork.cli.anonymize:anonymize",
+        "risk": "quiltwork.cli.risk:risk",
     },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",

@@ -6,6 +6,7 @@ charts become PNG files (`plots`), and a matplotlib figure can be put on a page.
 """
 
 from quiltwork.report.charts import (
+    BarChart,
     Chart,
     Estimate,
     IntervalChart,
@@ -33,6 +34,7 @@ from quiltwork.report.elements import (
 from quiltwork.report.page import page
 
 __all__ = [
+    "BarChart",
     "Chart",
     "Estimate",
     "Html",

@@ -35,6 +35,16 @@ class IntervalChart:
 
 
 @dataclass(frozen=True)
+class BarChart:
+    """Named quantities, one bar per row, on one axis from 0."""
+
+    title: str
+    description: str
+    axis: str
+    bars: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
 class Series:
     """Points (x, y) under one name; joined by a line unless `marks` asks for dots."""
 
@@ -70,12 +80,13 @@ class MatrixChart:
     texts: tuple[tuple[str, ...], ...]
 
 
-Chart: TypeAlias = IntervalChart | LineChart | MatrixChart
+Chart: TypeAlias = IntervalChart | LineChart | MatrixChart | BarChart
 
 _KINDS: dict[str, type[Any]] = {
     "intervals": IntervalChart,
     "lines": LineChart,
     "matrix": MatrixChart,
+    "bars": BarChart,
 }
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import html
 
 from quiltwork.report.axes import Axis, axis_for, label
-from quiltwork.report.charts import Chart, Estimate, IntervalChart, LineChart, MatrixChart
+from quiltwork.report.charts import (
+    BarChart,
+    Chart,
+    Estimate,
+    IntervalChart,
+    LineChart,
+    MatrixChart,
+)
 from quiltwork.report.style import FIGURE_STYLE
 
 WIDTH = 720
@@ -27,6 +34,8 @@ def _frame(chart: Chart, style: str) -> str:
         body, height = _intervals(chart)
     elif isinstance(chart, LineChart):
         body, height = _lines(chart)
+    elif isinstance(chart, BarChart):
+        body, height = _bars(chart)
     else:
         body, height = _matrix(chart)
     return (
@@ -85,6 +94,25 @@ def _interval_legend(chart: IntervalChart, left: float) -> str:
     if any(one.truth is not None for one in chart.estimates):
         drawn += _diamond(x, 12) + _text(x + 12, 16.5, "truth (simulated data)", css="small")
     return drawn
+
+
+def _bars(chart: BarChart) -> tuple[str, float]:
+    names, values = [name for name, _ in chart.bars], [value for _, value in chart.bars]
+    left = 16 + _LETTER * max(map(len, names), default=0)
+    right = 24 + _LETTER * max((len(label(value)) for value in values), default=0)
+    top, step = 10.0, 28.0
+    bottom = top + step * len(values)
+    axis = axis_for(values, left, WIDTH - right, logarithmic=False, zero=True)
+    drawn = [_x_axis(axis, top, bottom, chart.axis)]
+    for i, (name, value) in enumerate(chart.bars):
+        y, zero, end = top + step * (i + 0.5), axis.place(0.0), axis.place(value)
+        drawn.append(
+            f'<rect class="solid" x="{min(zero, end):.1f}" y="{y - 8:.1f}" '
+            f'width="{abs(end - zero):.1f}" height="16" rx="2"/>'
+        )
+        drawn.append(_text(left - 10, y + 4.5, name, anchor="end"))
+        drawn.append(_text(axis.stop + 14, y + 4.5, label(value)))
+    return "".join(drawn), bottom + 44
 
 
 def _lines(chart: LineChart) -> tuple[str, float]:

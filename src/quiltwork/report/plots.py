@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.axes import axis_for, label
-from quiltwork.report.charts import Chart, IntervalChart, LineChart, MatrixChart
+from quiltwork.report.charts import BarChart, Chart, IntervalChart, LineChart, MatrixChart
 from quiltwork.report.elements import Html
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ def chart_figure(chart: Chart) -> Figure:
         _intervals(axes, chart)
     elif isinstance(chart, LineChart):
         _lines(axes, chart)
+    elif isinstance(chart, BarChart):
+        _bars(axes, chart)
     else:
         _matrix(axes, chart)
     return figure
@@ -91,6 +93,14 @@ def _intervals(axes: Any, chart: IntervalChart) -> None:
         if one.truth is not None:
             axes.plot([one.truth], [place], "D", color=COLOURS[1], fillstyle="none")
     axes.set_yticks(list(places), [one.label for one in chart.estimates])
+    axes.invert_yaxis()
+    axes.set_xlabel(chart.axis)
+
+
+def _bars(axes: Any, chart: BarChart) -> None:
+    places = range(len(chart.bars))
+    axes.barh(places, [value for _, value in chart.bars], color=COLOURS[0], alpha=0.75)
+    axes.set_yticks(list(places), [name for name, _ in chart.bars])
     axes.invert_yaxis()
     axes.set_xlabel(chart.axis)
 

@@ -15,6 +15,7 @@ FIGURES = """
 .qw .grid{stroke:var(--rule);stroke-width:1}
 .qw .axis{stroke:var(--muted);stroke-width:1}
 .qw .bar{fill:var(--c1);opacity:.16}
+.qw .solid{fill:var(--c1);opacity:.75}
 .qw .interval{stroke:var(--c1);stroke-width:3;stroke-linecap:round;opacity:.65}
 .qw .value{fill:var(--c1)}
 .qw .truth{fill:none;stroke:var(--c2);stroke-width:2}

@@ -16,7 +16,7 @@ from quiltwork.publishing.metrics.counts import ValueCounts
 from quiltwork.publishing.metrics.models import attribute_counts
 from quiltwork.publishing.table import Table
 
-SURE = (0.5, 0.8, 0.9)
+SURE = tuple(step / 10 for step in range(1, 11))
 """Confidences from which records are counted."""
 
 

@@ -65,7 +65,7 @@ class _Release:
 
     @property
     def variety(self) -> Counts:
-        return (self.counts > 0).sum(axis=1)
+        return np.asarray((self.counts > 0).sum(axis=1), dtype=np.int64)
 
 
 def intersection(

@@ -1,0 +1,134 @@
+"""`quiltwork risk`: what a table reveals, alone or together with an earlier release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files as documents
+from quiltwork.cli.command import command
+from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.tables import read_table, split, table_options
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.risk import Assessment, Intersection
+    from quiltwork.publishing.table import Table
+
+
+@command(
+    example="""
+    quiltwork risk published.csv --quasi age,zip --sensitive disease
+    quiltwork risk published.parquet --quasi age,zip --sensitive disease --against earlier.parquet
+    quiltwork risk published.csv --quasi age,zip --sensitive disease --html risk.html --json
+    """
+)
+@table_options
+@click.option(
+    "--against",
+    metavar="FILE",
+    help="An earlier release about the same people: whom do both pin down together?",
+)
+@click.option(
+    "--order",
+    "orders",
+    multiple=True,
+    metavar="COLUMN=A,B,…",
+    help="With --against: the order of a column's values, to read ranges such as small..large.",
+)
+@click.option(
+    "--hierarchy",
+    "hierarchies",
+    multiple=True,
+    metavar="COLUMN=FILE",
+    help="With --against: the hierarchy behind a column's labels.",
+)
+@click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
+def risk(
+    files: tuple[str, ...],
+    provider: str | None,
+    quasi: str,
+    sensitive: str,
+    subject: str | None,
+    missing: str,
+    against: str | None,
+    orders: tuple[str, ...],
+    hierarchies: tuple[str, ...],
+    target: str | None,
+) -> None:
+    """Measure what a table reveals as it stands.
+
+    FILES are CSV or Parquet, published or not; several count as one table. With --against, people
+    are matched by --subject where both tables have that column, else by overlapping groups.
+    """
+    from quiltwork.publishing.risk import assess
+    from quiltwork.publishing.tables_report import risk_report
+
+    table = read_table(files, provider, quasi, sensitive, subject, missing)
+    found = assess(table, _compared(table, against, orders, hierarchies))
+    body = found.as_dict()
+    lines = _lines(found)
+    if target is not None:
+        written = risk_report(found, ", ".join(Path(file).name for file in files)).write(target)
+        body["html"] = str(written)
+        lines += ["", f"The page is in {written}."]
+    emit(documents.dump("risk", 1, body), lines)
+
+
+def _compared(
+    table: Table, against: str | None, orders: tuple[str, ...], hierarchies: tuple[str, ...]
+) -> Intersection | None:
+    from quiltwork.publishing.frames import column_names, opened
+    from quiltwork.publishing.risk import intersection
+    from quiltwork.publishing.table import Table
+
+    if against is None:
+        if orders or hierarchies:
+            raise click.UsageError("--order and --hierarchy go with --against")
+        return None
+    frame = opened(against)
+    shared = table.subject is not None and table.subject in column_names(frame)
+    earlier = Table(
+        frame,
+        None,
+        table.quasi_identifiers,
+        table.sensitive,
+        subject=table.subject if shared else None,
+        missing=table.missing,
+    )
+    ordinal: dict[str, Any] = {name: split(text) for name, text in map(_addressed, orders)}
+    return intersection(earlier, table, ordinal, dict(map(_addressed, hierarchies)))
+
+
+def _addressed(text: str) -> tuple[str, str]:
+    column, sign, value = text.partition("=")
+    if not sign:
+        raise click.UsageError(f"write COLUMN=…, not {text!r}")
+    return column.strip(), value
+
+
+def _lines(found: Assessment) -> list[str]:
+    models, known = found.models, found.reidentification
+    recursive = "none" if models.recursive_c is None else f"c = {models.recursive_c}"
+    rows = [
+        ("k-anonymity", str(models.k)),
+        ("distinct l-diversity", str(models.distinct_l)),
+        ("entropy l-diversity", f"{models.entropy_l:.3f}"),
+        ("recursive (c, l)-diversity", recursive),
+        ("t-closeness", f"{models.t:.4f}"),
+        ("beta-likeness", f"{models.beta:.3f}"),
+        ("enhanced beta-likeness", f"{models.enhanced_beta:.3f}"),
+        ("delta-disclosure", f"{models.delta:.3f}"),
+        ("highest re-identification risk", f"{known.highest:.2%}"),
+        ("mean re-identification risk", f"{known.mean:.2%}"),
+        ("unique people", f"{known.unique}"),
+    ]
+    for one in found.disclosures:
+        told = f"{one.mean:.1%} (without groups {one.base:.1%})"
+        rows.append((f"best guess of {one.attribute}", told))
+        rows.append((f"records certain in {one.attribute}", f"{one.certain}"))
+    lines = [f"{found.rows:,} records in {known.groups:,} groups", ""]
+    lines += text_table(["measure", "value"], rows)
+    lines += ["", "Not covered by these values:"]
+    return lines + [f"- {one.attack}: {one.message}" for one in found.warnings]

@@ -1,0 +1,169 @@
+"""The sections of a report on a table, each with its plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from quiltwork.publishing.metrics.loss import Loss
+from quiltwork.publishing.risk.assessment import Assessment
+from quiltwork.publishing.risk.disclosure import Disclosure
+from quiltwork.publishing.risk.intersection import Intersection
+from quiltwork.publishing.risk.reidentification import Reidentification
+from quiltwork.report import (
+    BarChart,
+    Html,
+    LineChart,
+    Series,
+    figure,
+    note,
+    paragraph,
+    section,
+    table,
+)
+
+
+def warnings_section(assessment: Assessment) -> Html:
+    """Write what none of the figures covers, before the figures."""
+    return section(
+        "What this table does not protect against",
+        paragraph(
+            "The figures below speak about one table and someone who does not know how it was "
+            "made. Four attacks go further:"
+        ),
+        *(note(f"{one.attack}.", one.message) for one in assessment.warnings),
+        anchor="limits",
+    )
+
+
+def models_section(assessment: Assessment) -> Html:
+    """Write the values of the privacy models."""
+    found = assessment.models
+    recursive = (
+        "none" if found.recursive_c is None else f"({found.recursive_c}, {found.distinct_l})"
+    )
+    rows = [
+        ("k-anonymity", str(found.k), "every group has at least k records"),
+        ("distinct l-diversity", str(found.distinct_l), "at least l sensitive values"),
+        ("entropy l-diversity", f"{found.entropy_l:.3f}", "entropy at least log l"),
+        ("recursive (c, l)-diversity", recursive, "r₁ < c·(r_l + r_(l+1) + …)"),
+        ("t-closeness", f"{found.t:.4f}", "distance of a group from the whole at most t"),
+        ("β-likeness", f"{found.beta:.3f}", "no value gains more than β, relatively"),
+        ("enhanced β-likeness", f"{found.enhanced_beta:.3f}", "the same, capped by −ln p"),
+        ("δ-disclosure", f"{found.delta:.3f}", "|ln(q/p)| below δ for values that occur"),
+    ]
+    return section(
+        "Privacy models",
+        table("The values that the table has at its worst group", ["model", "value", "says"], rows),
+        anchor="models",
+    )
+
+
+def reidentification_section(found: Reidentification) -> Html:
+    """Write how surely records are attributed to people."""
+    sizes = sorted(found.sizes.items())
+    people = accumulate(size * number for size, number in sizes)
+    points = tuple(
+        (float(size), done / found.people) for (size, _), done in zip(sizes, people, strict=True)
+    )
+    chart = LineChart(
+        "Records by the size of their group",
+        "The share of records in groups of at most this size: the further right the curve starts, "
+        "the better the smallest groups protect.",
+        "records in the group",
+        "share of records",
+        (Series("records in groups of at most this size", points, marks=len(points) == 1),),
+        log_x=len(points) > 1,
+    )
+    rows = [
+        (f"fewer than {limit}", number, f"{number / found.people:.2%}")
+        for limit, number in found.below.items()
+    ]
+    return section(
+        "Re-identification",
+        paragraph(
+            f"Who knows someone's quasi-identifiers and that they are in the table finds their "
+            f"record with probability {found.highest:.2%} at most and {found.mean:.2%} on average; "
+            f"{found.unique:,} of {found.people:,} are unique."
+        ),
+        figure(chart),
+        table("People in small groups", ["group", "people", "share"], rows),
+        anchor="reidentification",
+    )
+
+
+def disclosure_section(found: Sequence[Disclosure]) -> Html:
+    """Write how surely sensitive values are inferred."""
+    series = []
+    for one in found:
+        total = one.surer[min(one.surer)] or 1
+        points = tuple((level, number / total) for level, number in one.surer.items())
+        series.append(Series(one.attribute, points))
+    chart = LineChart(
+        "How sure the best guess per group is",
+        "The share of records in groups whose most common value has at least this share. A curve "
+        "that stays high to the right means that groups give values away.",
+        "share of the most common value",
+        "share of records",
+        tuple(series),
+    )
+    rows = [
+        (
+            one.attribute,
+            f"{one.base:.1%}",
+            f"{one.mean:.1%}",
+            f"{one.highest:.1%}",
+            one.certain,
+        )
+        for one in found
+    ]
+    header = ["column", "guess without groups", "with groups", "surest group", "records certain"]
+    return section(
+        "Attribute disclosure",
+        paragraph("What a group says about its members, whoever of them they are."),
+        figure(chart),
+        table("How often the most common value is right", header, rows),
+        anchor="disclosure",
+    )
+
+
+def intersection_section(found: Intersection) -> Html:
+    """Write what an earlier release adds."""
+    if found.linked == "subjects":
+        told = (
+            f"{found.people:,} people are in both tables. Both together leave {found.most:,} of "
+            f"them with one possible value, though neither table does alone; {found.alone:,} are "
+            "the only ones in both their groups."
+        )
+    else:
+        told = (
+            f"Up to {found.most:,} people have one possible value left, though neither table "
+            f"gives it away alone; {found.least:,} have if everyone is in both tables."
+        )
+    return section("Together with the earlier release", paragraph(told), anchor="against")
+
+
+def loss_section(loss: Loss, queries: int, error: float | None) -> Html:
+    """Write what generalization lost."""
+    chart = BarChart(
+        "Normalized certainty penalty by column",
+        "The mean share of a column's range that a published value covers: 0 is exact, 1 says "
+        "nothing.",
+        "certainty penalty",
+        tuple((name, round(value, 4)) for name, value in loss.ncp.items()),
+    )
+    rows = [
+        ("global certainty penalty (GCP)", f"{loss.gcp:.4f}"),
+        ("discernibility", f"{loss.discernibility:,}"),
+        ("average group size", f"{loss.average_class_size:,.2f}"),
+        ("the same, relative to the smallest group", f"{loss.relative_class_size:.3f}"),
+        ("suppressed records", f"{loss.suppressed:,}"),
+    ]
+    if error is not None:
+        rows.append((f"mean error of {queries:,} random range queries", f"{error:.2%}"))
+    return section(
+        "What was lost",
+        figure(chart),
+        table("Utility of the published table", ["measure", "value"], rows),
+        anchor="loss",
+    )
