@@ -163,6 +163,9 @@ def _documents(folder: Path) -> Iterator[str]:
     url = f"sqlite:///{folder / 'budget.db'}"
     rows = folder / "rows.csv"
     rows.write_text("sex\nf\nm\n", encoding="utf-8")
+    patients = folder / "patients.csv"
+    patients.write_text("p,age,ill\nA,20..30,flu\nB,20..30,cold\n", encoding="utf-8")
+    roles = ["--quasi", "age", "--sensitive", "ill", "--k", "1"]
     for arguments in (
         ["count", str(rows), "--by", "sex", "--epsilon", "1", "--categories-from-data"],
         ["count", "--value", "5", "--n", "9", "--epsilon", "1"],
@@ -176,6 +179,9 @@ def _documents(folder: Path) -> Iterator[str]:
         ["reproduce", "geometric-figure-2", "--output", str(folder / "out")],
         ["bench", "--list"],
         ["completion", "bash"],
+        ["verify", str(patients), "--provider", "p", *roles],
+        ["verify", str(patients), "--provider", "p", *roles, "--max-m"],
+        ["verify", str(patients), "--own", str(patients), *roles],
         ["nonsense"],
     ):
         out, err = StringIO(), StringIO()

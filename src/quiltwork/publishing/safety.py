@@ -42,11 +42,9 @@ class MaxM(int):
         """Say how many are withstood, who breaks it, and which k would mend it."""
         if self.breach is None:
             return f"Safe against every coalition (up to {int(self)} providers)."
-        safe = (
-            "Not safe even against outsiders."
-            if self < 0
-            else f"Safe against coalitions of at most {int(self)}."
-        )
+        safe = f"Safe against coalitions of at most {int(self)}."
+        if self <= 0:
+            safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
         asked = f"withstand {self.breach.m}" if self.breach.m else "be safe against outsiders"
         mend = (
             f" With k = {self.mending_k} it would {asked}."

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import gzip
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.encoding import group_rows
+from quiltwork.publishing.table import Table
+
+ROWS = {
+    "hospital": ["B", "A", "A"],
+    "age": [31, 22, 31],
+    "zip": ["123", "987", "123"],
+    "disease": ["flu", "flu", "asthma"],
+}
+ROLES = {"provider": "hospital", "quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
+
+
+def makes():
+    return {
+        "pandas": pd.DataFrame(ROWS),
+        "polars": pl.DataFrame(ROWS),
+        "lazy": pl.LazyFrame(ROWS),
+        "arrow": pa.table(ROWS),
+        "categorical": pd.DataFrame(ROWS).astype("category"),
+        "objects": pd.DataFrame(ROWS, dtype=object),
+    }
+
+
+@pytest.mark.parametrize("make", makes())
+def test_every_make_of_frame_gives_the_same_codes(make):
+    encoded = Table(makes()[make], **ROLES).encoded
+    assert encoded.providers == ("A", "B")
+    assert encoded.provider.tolist() == [1, 0, 0]
+    assert encoded.sensitive_values == ("asthma", "flu")
+    assert encoded.sensitive.tolist() == [1, 1, 0]
+    assert [column.values for column in encoded.quasi] == [(22, 31), ("123", "987")]
+    assert [column.codes.tolist() for column in encoded.quasi] == [[1, 0, 1], [0, 1, 0]]
+    assert encoded.quasi[0].kind == "numeric"
+    assert encoded.quasi[0].codes.dtype == np.int32
+
+
+def test_files_give_the_same_codes(tmp_path):
+    frame = pd.DataFrame({**ROWS, "zip": ["a", "b", "a"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
+    parquet.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet")
+    for name in ("t.csv", "t.csv.gz", "t.parquet"):
+        table = Table(tmp_path / name, **ROLES)
+        assert isinstance(table.frame, pd.DataFrame)
+        assert table.groups.labels.tolist() == [0, 1, 0]
+        assert table.group_values(1) == (22, "b")
+    assert Table(str(tmp_path / "t.csv"), **ROLES).encoded.rows == 3
+
+
+def test_the_frame_stays_the_users_own():
+    frame = pl.DataFrame(ROWS)
+    assert Table(frame, **ROLES).frame is frame
+
+
+def test_concat_makes_one_provider_of_each_frame(tmp_path):
+    pd.DataFrame({"age": [1, 2], "ill": ["x", "y"]}).to_csv(tmp_path / "b.csv", index=False)
+    table = Table.concat(
+        {"A": pl.DataFrame({"age": [2.5], "ill": ["x"], "more": [0]}), "B": tmp_path / "b.csv"},
+        quasi_identifiers=["age"],
+        sensitive="ill",
+    )
+    assert table.kind == "polars"
+    assert table.encoded.providers == ("A", "B")
+    assert table.encoded.provider.tolist() == [0, 1, 1]
+    assert table.encoded.quasi[0].values == (1.0, 2.0, 2.5)
+
+
+def test_several_sensitive_columns_are_their_combinations():
+    frame = pd.DataFrame({"p": [1, 1, 2], "q": [0, 0, 0], "s": ["b", "a", "b"], "u": [1, 1, 1]})
+    encoded = Table(frame, "p", ["q"], ["s", "u"]).encoded
+    assert encoded.sensitive_values == (("a", 1), ("b", 1))
+    assert encoded.sensitive.tolist() == [1, 0, 1]
+
+
+def test_orders_dates_and_booleans():
+    frame = pd.DataFrame(
+        {
+            "p": ["A"] * 3,
+            "degree": ["high", "low", "middle"],
+            "born": [date(1990, 1, 2), date(1980, 5, 1), date(1990, 1, 2)],
+            "smokes": [True, False, True],
+            "grade": pd.Categorical(["good", "bad", "good"], ["good", "bad"], ordered=True),
+            "ill": [1, 2, 3],
+        }
+    )
+    quasi = ["degree", "born", "smokes", "grade"]
+    table = Table(frame, "p", quasi, "ill", ordinal={"degree": ["none", "low", "middle", "high"]})
+    degree, born, smokes, grade = table.encoded.quasi
+    assert (degree.kind, degree.values) == ("ordinal", ("low", "middle", "high"))
+    assert degree.codes.tolist() == [2, 0, 1]
+    assert (born.kind, born.codes.tolist()) == ("ordinal", [1, 0, 1])
+    assert (smokes.kind, smokes.values) == ("categorical", (False, True))
+    assert (grade.kind, grade.values) == ("ordinal", ("good", "bad"))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_values_are_a_declared_choice(missing):
+    frame = pl.DataFrame({"p": ["A", "B"], "age": [missing, 3.0], "ill": ["x", "y"]}, strict=False)
+    with pytest.raises(InvalidInputError, match=r"'age' has 1 missing values, the first in row 1"):
+        _ = Table(frame, "p", ["age"], "ill").encoded
+    column = Table(frame, "p", ["age"], "ill", missing="value").encoded.quasi[0]
+    assert column.values == (3.0, None)
+    assert column.codes.tolist() == [1, 0]
+    assert np.isnan(column.numbers[1])
+
+
+def test_providers_and_subjects_are_never_missing():
+    frame = pd.DataFrame({"p": ["A", None], "age": [1, 2], "ill": ["x", "y"]})
+    with pytest.raises(InvalidInputError, match="'p' has 1 missing"):
+        _ = Table(frame, "p", ["age"], "ill", missing="value").encoded
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"provider": "clinic"}, "Column 'clinic' is not there in the table"),
+        ({"sensitive": []}, "sensitive is empty"),
+        ({"sensitive": "age"}, "Column 'age' has two roles"),
+        ({"missing": "drop"}, "'refuse' or 'value', not 'drop'"),
+        ({"ordinal": {"name": [1]}}, "ordinal names 'name'"),
+        ({"ordinal": {"age": [22]}}, "holds 31, which its declared order"),
+        ({"ordinal": {"age": [22, 31, 22]}}, "names a value twice"),
+    ],
+)
+def test_what_is_wrong_is_said(change, message):
+    with pytest.raises(InvalidInputError, match=message):
+        _ = Table(pd.DataFrame(ROWS), **{**ROLES, **change}).encoded
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    with pytest.raises(InvalidInputError, match="Cannot read a table from a list"):
+        Table([1], **ROLES)
+    with pytest.raises(InvalidInputError, match="There is no file"):
+        Table(tmp_path / "none.csv", **ROLES)
+    (tmp_path / "bad.parquet").write_text("not parquet")
+    with pytest.raises(InvalidInputError, match="as a table"):
+        Table(tmp_path / "bad.parquet", **ROLES)
+    with pytest.raises(InvalidInputError, match="no rows"):
+        _ = Table(pd.DataFrame(ROWS).head(0), **ROLES).encoded
+    mixed = pd.DataFrame({**ROWS, "zip": ["a", 1, 2.5]})
+    with pytest.raises(InvalidInputError, match="several types"):
+        _ = Table(mixed, **ROLES).encoded
+    lists = pl.DataFrame({**ROWS, "zip": [[1], [2], [1]]})
+    with pytest.raises(InvalidInputError, match="'zip'"):
+        _ = Table(lists, **ROLES).encoded
+    with pytest.raises(InvalidInputError, match="no frame"):
+        Table.concat({}, ["age"], "ill")
+    with pytest.raises(InvalidInputError, match="column 'provider' already"):
+        Table.concat(
+            {"A": pd.DataFrame({"age": [1], "ill": [1], "provider": ["x"]})}, ["age"], "ill"
+        )
+    frame = pd.DataFrame({"age": [1], "ill": [1]})
+    with pytest.raises(InvalidInputError, match="of provider 'B'"):
+        Table.concat({"A": frame, "B": frame[["age"]]}, ["age"], "ill")
+    with pytest.raises(InvalidInputError, match="same types"):
+        Table.concat({"A": frame, "B": frame.assign(age="x")}, ["age"], "ill")
+
+
+def test_a_spark_frame_is_recognised_and_never_collected():
+    spark = type("DataFrame", (), {"__module__": "pyspark.sql", "columns": list(ROWS)})()
+    table = Table(spark, **ROLES)
+    assert table.kind == "spark"
+    with pytest.raises(UnsupportedError, match="backend='spark'"):
+        _ = table.encoded
+    with pytest.raises(UnsupportedError, match="unite them in Spark"):
+        Table.concat({"A": spark}, ["age"], "disease")
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=30),
+    st.sampled_from([4, 2**30]),
+)
+@settings(max_examples=60)
+def test_groups_are_numbered_by_their_first_row(rows, size):
+    columns = [np.array(column) * (size // 4) for column in zip(*rows, strict=True)]
+    index = group_rows(columns, [size] * 3)
+    order = list(dict.fromkeys(rows))
+    assert index.labels.tolist() == [order.index(row) for row in rows]
+    assert index.first.tolist() == [rows.index(row) for row in order]
