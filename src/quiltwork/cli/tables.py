@@ -96,15 +96,16 @@ def read_table(
     sensitive: str,
     subject: str | None = None,
     missing: str = "refuse",
+    **declarations: Any,
 ) -> Table:
-    """Make a table of the files.
+    """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
 
     Raises:
         InvalidInputError: if a file or column is missing, or two files have one name.
     """
     from quiltwork.publishing.table import Table
 
-    roles: dict[str, Any] = {"subject": subject, "missing": missing}
+    roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
     columns, secrets = split(quasi), split(sensitive)
     if len(files) == 1:
         return Table(

@@ -1,0 +1,177 @@
+"""`quiltwork anonymize`: publish the records of several providers so that they cannot undo it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files as documents
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, progress
+from quiltwork.cli.tables import (
+    constraint_options,
+    read_constraint,
+    read_table,
+    split,
+    table_options,
+)
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.metrics.loss import Loss
+    from quiltwork.publishing.publication import Publication
+
+METHODS = ("provider-aware", "baseline", "separate")
+SPLITS = ("range", "loss", "fitness")
+
+
+@command(
+    example="""
+    quiltwork anonymize a.csv b.csv c.csv --quasi age,zip --sensitive disease \\
+        --k 3 --l 2 --m 1 --output published.csv
+    quiltwork anonymize all.parquet --provider hospital --quasi age,zip,sex --sensitive disease \\
+        --k 30 --l 4 --m 3 --quality --hierarchy zip=zip.csv --report report.html \\
+        --output published.parquet
+    """
+)
+@table_options
+@constraint_options
+@click.option("--m", type=int, default=1, show_default=True, help="How many providers collude.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="provider-aware",
+    show_default=True,
+    help="Cut between providers too where it helps, never (baseline), or each alone (separate).",
+)
+@click.option(
+    "--split",
+    "cut",
+    type=click.Choice(SPLITS),
+    default="range",
+    show_default=True,
+    help="Cut the widest range, where least is lost, or by the paper's fitness score.",
+)
+@click.option("--quality", is_flag=True, help="Take more time for smaller boxes and groups.")
+@click.option("--relaxed", is_flag=True, help="Records with equal values may be parted.")
+@click.option(
+    "--suppression",
+    type=exact_number,
+    default="0",
+    metavar="SHARE",
+    help="The share of rows that may be left out, at most; none by default.",
+)
+@click.option(
+    "--ordinal",
+    multiple=True,
+    metavar="COLUMN=VALUES",
+    help="A column's values in order, such as grade=low,middle,high; repeatable.",
+)
+@click.option(
+    "--hierarchy",
+    multiple=True,
+    metavar="COLUMN=FILE",
+    help="A column's generalizations: CSV lines from value to root; repeatable.",
+)
+@click.option("--output", metavar="FILE", required=True, help="Where to publish: .csv or .parquet.")
+@click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
+def anonymize(
+    files: tuple[str, ...],
+    provider: str | None,
+    quasi: str,
+    sensitive: str,
+    subject: str | None,
+    missing: str,
+    m: int,
+    method: Any,
+    cut: Any,
+    quality: bool,
+    relaxed: bool,
+    suppression: Fraction,
+    ordinal: tuple[str, ...],
+    hierarchy: tuple[str, ...],
+    output: str,
+    report: str | None,
+    **asked: Any,
+) -> None:
+    """Anonymize the records of several providers.
+
+    FILES are CSV or Parquet: one per provider, or one with a column that names providers. In what
+    is published, every group of rows that look alike keeps the constraint whichever m providers
+    pool their own records. Only quasi-identifiers and sensitive columns are published. Exit code
+    1: no such table exists.
+    """
+    from quiltwork.publishing.anonymization import anonymize as run
+    from quiltwork.publishing.metrics.loss import publication_loss
+
+    constraint = read_constraint(**asked)
+    declared = {
+        "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal")},
+        "hierarchies": dict(_pairs(hierarchy, "--hierarchy")),
+    }
+    table = read_table(files, provider, quasi, sensitive, subject, missing, **declared)
+    with progress(table.encoded.rows, "Anonymizing") as bar:
+        publication = run(
+            table,
+            constraint,
+            m,
+            method,
+            split=cut,
+            relaxed=relaxed,
+            quality=quality,
+            suppression=suppression,
+            progress=_advance(bar),
+        )
+    publication.write(output)
+    if report is not None:
+        publication.report(report)
+    loss = publication_loss(publication)
+    emit(_document(publication, loss, output), _lines(publication, loss, output, report))
+
+
+def _pairs(texts: tuple[str, ...], option: str) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip() or not value.strip():
+            raise click.UsageError(f"{option} is COLUMN=…, not {text!r}")
+        yield name.strip(), value.strip()
+
+
+def _advance(bar: Any) -> Callable[[int, int], None]:
+    """Move the bar to where the work is; a second phase starts it again."""
+
+    def to(done: int, total: int) -> None:
+        bar.length = total
+        bar.update(done - bar.pos)
+
+    return to
+
+
+def _document(publication: Publication, loss: Loss, output: str) -> str:
+    body = {
+        "rows": len(publication.rows),
+        "groups": len(publication.groups),
+        "suppressed": publication.suppressed,
+        "constraint": publication.constraint,
+        "m": publication.m,
+        "method": publication.method,
+        "loss": loss.as_dict(),
+        "output": output,
+    }
+    return documents.dump("anonymized", 1, body)
+
+
+def _lines(publication: Publication, loss: Loss, output: str, report: str | None) -> Iterator[str]:
+    left_out = f", {publication.suppressed:,} left out" if publication.suppressed else ""
+    yield (
+        f"{len(publication.rows):,} rows in {len(publication.groups):,} groups{left_out}: "
+        f"{publication.constraint}, whichever {publication.m} providers collude (verified)."
+    )
+    yield f"Ranges cover {100 * loss.gcp:.1f} % of their columns on average (GCP)."
+    size, alike = loss.average_class_size, loss.discernibility
+    yield f"{size:.1f} records per group; discernibility {alike:,}."
+    yield f"wrote {output}"
+    if report is not None:
+        yield f"wrote {report}"

@@ -1,0 +1,85 @@
+"""`quiltwork anonymize` from the outside."""
+
+from __future__ import annotations
+
+import pandas
+import pytest
+
+from quiltwork import files
+from quiltwork.publishing.examples import PATIENTS
+
+ROLES = ("--quasi", "age,zip", "--sensitive", "disease")
+
+
+@pytest.fixture
+def hospitals(tmp_path) -> list[str]:
+    """One file per hospital of the paper's Table I."""
+    frame = pandas.DataFrame(PATIENTS, columns=["hospital", "name", "age", "zip", "disease"])
+    paths = []
+    for hospital, part in frame.groupby("hospital"):
+        paths.append(str(tmp_path / f"{hospital}.csv"))
+        part.drop(columns="hospital").to_csv(paths[-1], index=False)
+    return paths
+
+
+def test_files_of_several_providers_become_one_table_that_verifies(cli, hospitals, tmp_path):
+    out = tmp_path / "published.csv"
+    ran = cli(
+        *("anonymize", *hospitals, *ROLES, "--k", "3", "--l", "2", "--m", "1"),
+        *("--output", str(out)),
+    )
+    assert ran.code == 0
+    assert "(verified)" in ran.out
+    published = pandas.read_csv(out)
+    assert list(published.columns) == ["age", "zip", "disease"]
+    assert sorted(published["disease"]) == sorted(patient[4] for patient in PATIENTS)
+    again = cli("verify", str(out), "--own", hospitals[0], *ROLES, "--k", "3", "--l", "2")
+    assert again.code == 0
+
+
+def test_json_says_what_was_made(cli, hospitals, tmp_path):
+    ran = cli(
+        *("anonymize", *hospitals, *ROLES, "--k", "2", "--m", "1", "--quality", "--json"),
+        *("--output", str(tmp_path / "published.parquet")),
+    )
+    document = files.load(ran.out, "anonymized", (1,))
+    assert document["rows"] == 10
+    assert document["suppressed"] == 0
+    assert 0 <= document["loss"]["gcp"] <= 1
+    assert ran.err == ""
+
+
+def test_orders_and_hierarchies_are_declared_by_column(cli, hospitals, tmp_path):
+    tree = tmp_path / "zip.csv"
+    zips = {patient[3] for patient in PATIENTS}
+    tree.write_text("\n".join(f"{z};{z // 100}**;*" for z in zips))
+    out = tmp_path / "published.csv"
+    ran = cli(
+        *("anonymize", *hospitals, "--quasi", "zip", "--sensitive", "disease", "--k", "3"),
+        *("--m", "0", "--hierarchy", f"zip={tree}", "--output", str(out)),
+    )
+    assert ran.code == 0
+    assert set(pandas.read_csv(out)["zip"]) == {"123**", "987**"}
+
+
+def test_what_cannot_be_private_ends_with_code_1(cli, hospitals, tmp_path):
+    out = tmp_path / "published.csv"
+    ran = cli("anonymize", *hospitals, *ROLES, "--k", "9", "--m", "2", "--output", str(out))
+    assert ran.code == 1
+    assert "does not withstand 2 colluding providers" in ran.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--ordinal", "age"),
+        ("--output", "published.doc"),
+        ("--suppression", "2"),
+        ("--hierarchy", "zip=absent.csv"),
+    ],
+)
+def test_bad_options_end_with_code_2(cli, hospitals, tmp_path, wrong):
+    usual = ("--output", str(tmp_path / "published.csv"))
+    ran = cli("anonymize", *hospitals, *ROLES, "--k", "2", *usual, *wrong)
+    assert ran.code == 2
