@@ -66,7 +66,7 @@ def _branch(group: Group, part: Constraint, space: Space, checks: Checks) -> tup
         if len(chosen) == space.level:
             return None
         for at in range(position, len(order)):
-            if _is_safe(group, part, chosen, order[at:], space.level, checks):
+            if _is_safe(group, part, chosen, order[at:], space, checks):
                 return None
             found = visit((*chosen, order[at]), at + 1)
             if found is not None:
@@ -82,14 +82,16 @@ def _is_safe(
     part: Constraint,
     chosen: tuple[int, ...],
     open_ones: list[int],
-    level: int,
+    space: Space,
     checks: Checks,
 ) -> bool:
     """Tell whether no choice among the open ones can breach, by a bound."""
-    room = level - len(chosen)
+    room = space.level - len(chosen)
     if isinstance(part, KAnonymity):
         checks.count()
         left = group.left(chosen).size
         gains = sorted((left - group.left((*chosen, i)).size for i in open_ones), reverse=True)
         return left - sum(gains[:room]) >= part.k
+    if len(chosen) + len(open_ones) > space.top:
+        return False  # nothing would be left, about which a constraint of the user's has no say
     return not checks.breached_by((*chosen, *open_ones))

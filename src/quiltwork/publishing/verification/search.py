@@ -8,6 +8,7 @@ is not, for few values.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Literal, TypeAlias, get_args
@@ -76,7 +77,7 @@ def bottom_up(space: Space, breached: Breached) -> int | None:
 
 def top_down(space: Space, breached: Breached) -> int | None:
     """Check coalitions by falling size, leaving out what lies within a safe one."""
-    layer = list(_weakest_first(len(space.candidates), space.top))
+    layer = list(_largest(space))
     safe: list[int] = []
     for size in range(space.top, space.level - 1, -1):
         breaching = []
@@ -88,7 +89,9 @@ def top_down(space: Space, breached: Breached) -> int | None:
             else:
                 breaching.append(mask)
         below = {mask & ~(1 << bit) for mask in breaching for bit in _bits(mask)}
-        layer = sorted((m for m in below if not _within(m, safe)), reverse=True)
+        last = size - 1 == space.level
+        layer = [mask for mask in below if not _within(mask, safe)]
+        layer.sort(key=_bits if last else operator.neg)
     return None
 
 
@@ -110,7 +113,7 @@ def binary(space: Space, breached: Breached) -> int | None:
         (broken if verdict else safe).append(mask)
         return verdict
 
-    for largest in _weakest_first(len(space.candidates), space.top):
+    for largest in _largest(space):
         if not breaks(largest):
             continue
         for smallest in _strongest_first(_bits(largest), space.level):
@@ -142,8 +145,10 @@ def _strongest_first(bits: range | list[int], size: int) -> Iterator[int]:
     return (sum(1 << bit for bit in chosen) for chosen in combinations(bits, size))
 
 
-def _weakest_first(count: int, size: int) -> Iterator[int]:
-    return _strongest_first(list(range(count))[::-1], size)
+def _largest(space: Space) -> Iterator[int]:
+    """Yield the largest coalitions: weakest first, in the hope that they settle smaller ones."""
+    everyone = list(range(len(space.candidates)))
+    return _strongest_first(everyone if space.top == space.level else everyone[::-1], space.top)
 
 
 def _within(mask: int, safe: list[int]) -> bool:

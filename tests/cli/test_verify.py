@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from quiltwork.publishing.examples import PATIENTS, table_a
+
+ROLES = ("--quasi", "age,zip", "--sensitive", "disease")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """T_a with and without providers, and the four hospitals' own files."""
+    frame = table_a().frame.to_pandas()
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.drop(columns="hospital").to_csv(tmp_path / "published.csv", index=False)
+    for hospital in ("P1", "P2", "P3", "P4"):
+        rows = [f"{p[2]},{p[3]},{p[4]}" for p in PATIENTS if p[0] == hospital]
+        (tmp_path / f"{hospital}.csv").write_text("\n".join(["age,zip,disease", *rows]))
+    return tmp_path
+
+
+def test_a_broken_table(cli, folder):
+    ran = cli("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--k", "3")
+    assert ran.code == 1
+    assert ran.out.startswith("Not private: P1 breaches 3-anonymity in the group (20..30, *****)")
+
+
+def test_a_private_table_by_every_method(cli, folder):
+    for method in ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive"):
+        ran = cli(
+            *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES),
+            *("--k", "3", "--l", "2", "--m", "0", "--method", method, "--json"),
+        )
+        assert ran.code == 0
+        assert ran.document["private"]
+        assert ran.document["method"] == method
+
+
+def test_one_file_per_provider(cli, folder):
+    files = [str(folder / f"P{i}.csv") for i in range(1, 5)]
+    ran = cli("verify", *files, "--quasi", "age", "--sensitive", "disease", "--k", "1", "--json")
+    assert ran.code == 0
+    ran = cli("verify", *files, "--quasi", "zip", "--sensitive", "disease", "--k", "2", "--json")
+    assert ran.code == 1
+    assert ran.document["outsiders"]
+
+
+def test_how_many_and_which_k(cli, folder):
+    ran = cli(
+        *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES),
+        *("--k", "3", "--max-m", "--json"),
+    )
+    assert ran.code == 0
+    assert ran.document["max_m"] == 0
+    assert ran.document["coalition"] == ["P1"]
+    assert ran.document["mending_k"] == 1
+
+
+def test_what_a_provider_learns(cli, folder):
+    own = ("--own", str(folder / "P1.csv"))
+    ran = cli("verify", str(folder / "published.csv"), *own, *ROLES, "--k", "2", "--json")
+    assert ran.code == 1
+    assert ran.document["smallest"]["left"] == [{"value": "Epilepsy", "records": 1}]
+    pooled = (*own, "--own", str(folder / "P3.csv"))
+    ran = cli("verify", str(folder / "published.csv"), *pooled, *ROLES, "--k", "2")
+    assert ran.code == 0
+    assert "stand next to records of others" in ran.out
+
+
+def test_every_constraint_can_be_asked_for(cli, folder):
+    ran = cli(
+        *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--m", "0"),
+        *("--entropy-l", "1.5", "--recursive-l", "3,2", "--t", "0.7", "--json"),
+    )
+    assert ran.code == 0
+    words = "entropy 3/2-diversity and recursive (3, 2)-diversity and 7/10-closeness"
+    assert ran.document["constraint"] == words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "ask for something"),
+        (("--k", "2"), "--provider"),
+        (("--k", "2", "--provider", "clinic"), "'clinic' is not there"),
+        (("--k", "0", "--provider", "hospital"), "k must be at least 1"),
+        (("--recursive-l", "3", "--provider", "hospital"), "C,L"),
+        (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
+        (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
+    ],
+)
+def test_what_is_wrong_is_said(cli, folder, arguments, message):
+    ran = cli("verify", str(folder / "a.csv"), *ROLES, *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_two_files_of_one_name_are_refused(cli, folder):
+    other = folder / "more"
+    other.mkdir()
+    (other / "P1.csv").write_text((folder / "P1.csv").read_text())
+    ran = cli("verify", str(folder / "P1.csv"), str(other / "P1.csv"), *ROLES, "--k", "2")
+    assert ran.code == 2
+    assert "same name" in ran.err
