@@ -20,11 +20,13 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.publishing.group import Group
 from quiltwork.publishing.nodes import Nodes
 from quiltwork.publishing.records import Records, Rows
 from quiltwork.publishing.sparse import SparseCounts, count_groups
-from quiltwork.publishing.verification import group_is_private
+from quiltwork.publishing.verification import group_breach, group_is_private
 from quiltwork.publishing.verification.settle import BROKEN, SAFE, Status, settle
+from quiltwork.publishing.verification.verify import AnyMethod
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -133,6 +135,7 @@ class GeneralGuard:
         smallest: a bound below which no group is private.
         values: likewise for the number of sensitive values.
         weight: α of the fitness score.
+        method: "exact", or one of the paper's searches, which then decide every group alone.
     """
 
     encoded: Encoded
@@ -141,10 +144,13 @@ class GeneralGuard:
     smallest: int = 1
     values: int = 1
     weight: float = ANONYMIZATION_ALPHA
+    method: AnyMethod = "exact"
 
     def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
         """Tell for each run of rows whether it is m-private; undecided counts as not."""
         counts = self._counts(records, rows, starts)
+        if self.method != "exact":
+            return np.array([self._searched(counts.cut(i)) for i in range(counts.groups)])
         safe = [settle(counts, part, self.m) for part in self.constraint.parts]
         return np.array([self._withstands(counts, i, safe) for i in range(counts.groups)])
 
@@ -161,6 +167,10 @@ class GeneralGuard:
     def _counts(self, records: Records, rows: Rows, starts: Counts) -> SparseCounts:
         labels = np.repeat(np.arange(len(starts)), _sizes(rows, starts))
         return count_groups(self.encoded, labels, len(starts), records.ids[rows])
+
+    def _searched(self, group: Group) -> bool:
+        found = group_breach(group, self.constraint, self.m, self.method)
+        return found.breach is None and found.settled
 
     def _withstands(self, counts: SparseCounts, group: int, status: list[Status]) -> bool:
         if any(known[group] == BROKEN for known in status):

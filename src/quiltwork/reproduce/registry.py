@@ -30,6 +30,8 @@ MODULES = (
     "quiltwork.reproduce.experiments.geometric",
     "quiltwork.reproduce.experiments.consumers",
     "quiltwork.reproduce.experiments.audit",
+    "quiltwork.reproduce.experiments.anonymization",
+    "quiltwork.reproduce.experiments.m_privacy",
 )
 
 Progress: TypeAlias = Callable[[int, int], None]
