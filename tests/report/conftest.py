@@ -17,7 +17,10 @@ LINES = LineChart(
     NASTY,
     NASTY,
     NASTY,
-    (Series(NASTY, ((1.0, 2.0), (10.0, 3.0))), Series("dots", ((2.0, 5.0),), marks=True)),
+    (
+        Series(NASTY, ((1.0, 2.0), (10.0, 3.0)), spread=((1.0, 4.0), (2.0, 6.0))),
+        Series("dots", ((2.0, 5.0),), marks=True),
+    ),
     log_x=True,
 )
 MATRIX = MatrixChart(

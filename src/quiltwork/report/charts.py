@@ -46,11 +46,15 @@ class BarChart:
 
 @dataclass(frozen=True)
 class Series:
-    """Points (x, y) under one name; joined by a line unless `marks` asks for dots."""
+    """Points (x, y) under one name; joined by a line unless `marks` asks for dots.
+
+    `spread` gives each point's error bar as (low, high), or is empty.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
     marks: bool = False
+    spread: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,12 @@ def chart_from_dict(data: Mapping[str, Any]) -> Chart:
             fields["estimates"] = tuple(Estimate(**one) for one in fields["estimates"])
         if kind == "lines":
             fields["series"] = tuple(
-                Series(one["name"], _tuples(one["points"]), one["marks"])
+                Series(
+                    one["name"],
+                    _tuples(one["points"]),
+                    one["marks"],
+                    _tuples(one.get("spread", ())),
+                )
                 for one in fields["series"]
             )
         chart: Chart = _KINDS[str(kind)](**fields)

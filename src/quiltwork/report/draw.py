@@ -122,6 +122,7 @@ def _lines(chart: LineChart) -> tuple[str, float]:
     bottom = top + 280
     xs = [x for one in chart.series for x, _ in one.points]
     ys = [y for one in chart.series for _, y in one.points]
+    ys += [end for one in chart.series for ends in one.spread for end in ends]
     across = axis_for(xs, left, WIDTH - right, logarithmic=chart.log_x)
     up = axis_for(ys, bottom, top, logarithmic=chart.log_y, zero=not chart.log_y)
     drawn = [legend, _text(0, top - 10, chart.y_axis, css="small")]
@@ -129,6 +130,9 @@ def _lines(chart: LineChart) -> tuple[str, float]:
     for i, one in enumerate(chart.series):
         places = [(across.place(x), up.place(y)) for x, y in one.points]
         drawn.append(_dots(places, i) if one.marks else _path(places, i))
+        for (x, _), ends in zip(one.points, one.spread, strict=False):
+            low, high = map(up.place, ends)
+            drawn.append(_path([(across.place(x), low), (across.place(x), high)], i))
     return "".join(drawn), bottom + 44
 
 
