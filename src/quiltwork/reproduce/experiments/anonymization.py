@@ -81,6 +81,12 @@ def _measure(
     return _Measured(algorithm, x, seconds, error, len(publication.groups))
 
 
+def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
+    """Return some of the values, the first and the last among them."""
+    last = len(values) - 1
+    return tuple(values[round(i * last / (points - 1))] for i in range(points))
+
+
 def _figures(name: str, axis: str, measured: list[_Measured]) -> tuple[Figure, Figure]:
     def chart(what: str, axis_name: str, pick: Any) -> LineChart:
         series = tuple(
@@ -168,14 +174,14 @@ def hospitals_made_private(progress: Progress) -> Result:
     "m-privacy-figure-9",
     title="Anonymization against colluding power",
     item="m-privacy, Figure 9",
-    quick={"rows": 12_000, "queries": 200, "step": 4},
-    full={"rows": ROWS, "queries": 2500, "step": 1},
+    quick={"rows": 12_000, "queries": 200, "points": 3},
+    full={"rows": ROWS, "queries": 2500, "points": 9},
 )
-def figure_9(progress: Progress, rows: int, queries: int, step: int) -> Result:
+def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Result:
     """Time and query error for every m from 1 to n − 1."""
     table = adult(rows)
     measured = []
-    powers = range(1, PROVIDERS, step)
+    powers = _spread(tuple(range(1, PROVIDERS)), points)
     for done, m in enumerate(powers, start=1):
         measured += [_measure(table, name, m, 30, 4, m, queries) for name in ALGORITHMS]
         progress(done, len(powers))
@@ -277,13 +283,14 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
     "m-privacy-figure-12",
     title="Anonymization against k and l",
     item="m-privacy, Figure 12",
-    quick={"rows": 4000, "queries": 200, "step": 4},
-    full={"rows": ROWS, "queries": 2500, "step": 1},
+    quick={"rows": 4000, "queries": 200, "points": 3},
+    full={"rows": ROWS, "queries": 2500, "points": 7},
 )
-def figure_12(progress: Progress, rows: int, queries: int, step: int) -> Result:
+def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Result:
     """Time and query error for growing k, and for growing l."""
     table = adult(rows)
-    sizes, values = (10, 20, 30, 40, 50, 75, 100)[::step], (2, 3, 4, 5, 6, 7, 8)[::step]
+    sizes = _spread((10, 20, 30, 40, 50, 75, 100), points)
+    values = _spread((2, 3, 4, 5, 6, 7, 8), points)
     by_k, by_l = [], []
     total = len(sizes) + len(values)
     for done, k in enumerate(sizes, start=1):
