@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from evidence.checks import universal_optimality
-from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism
+from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism, program
 from quiltwork.counts.exact_matrix import expected_loss, is_private
 from quiltwork.counts.program import lagrange_bound, solve
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
@@ -131,3 +131,16 @@ def test_answers_are_drawn_from_the_exact_mechanism():
 def test_large_programs_point_to_remaps():
     with pytest.raises(UnsupportedError, match="remap"):
         optimal_mechanism(Consumer("uniform"), 500, 0.5)
+
+
+def test_programs_solved_in_floats_are_private_and_certified_all_the_same(monkeypatch):
+    """The route of n above 80, taken by a small one that the refined route solves too."""
+    user = Consumer("uniform", lambda i, r: (7 * i + 3 * r) % 5)
+    refined = optimal_mechanism(user, 12, 0.6)
+    monkeypatch.setattr(program, "_LARGEST_REFINED", 5)
+    plain = optimal_mechanism(user, 12, 0.6)
+    assert is_private(plain.exact, Fraction(3, 5))
+    bound, loss = plain.certificate.lower_bound, plain.certificate.expected_loss
+    assert bound <= refined.certificate.expected_loss
+    assert refined.certificate.lower_bound <= loss
+    assert plain.certificate.gap < 1e-6

@@ -1,9 +1,10 @@
 """The consumer's linear program (2)–(6): the best α-private mechanism for one prior and one loss.
 
 It knows nothing of the geometric mechanism, so it is the independent side of the main theorem,
-and the way out for losses that the theorem does not cover. HiGHS solves it, refined to about
-1e-16; the answer is then repaired to be exactly private, and its distance from the optimum is
-certified in fractions by Lagrange's bound. Cost: (n+1)² variables, 2n(n+1) constraints.
+and the way out for losses that the theorem does not cover. HiGHS solves it, up to n = 80 refined to
+about 1e-16, beyond in floats once; the answer is then repaired to be exactly private, and its
+distance from the optimum is certified in fractions by Lagrange's bound, whatever the solver did.
+Cost: (n+1)² variables, 2n(n+1) constraints.
 
 Theorem: consumer-program
 """
@@ -29,13 +30,14 @@ from quiltwork.counts.exact_matrix import (
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.losses import FloatArray
 from quiltwork.counts.monotonicity import Universality
-from quiltwork.counts.refinement import SparseRows, solve_precisely
+from quiltwork.counts.refinement import SparseRows, solve_in_floats, solve_precisely
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
-LARGEST_PROGRAM = 80
+LARGEST_PROGRAM = 200
+_LARGEST_REFINED = 80
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     """Solve the consumer's program.
 
     Raises:
-        UnsupportedError: above n = 80; for monotone losses, remaps have no such limit.
+        UnsupportedError: above n = 200; for monotone losses, remaps have no such limit.
 
     >>> best = optimal_mechanism(Consumer([0.5, 0.5]), 1, alpha=0.5)
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
@@ -148,14 +150,18 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
 def solve(
     costs: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
 ) -> tuple[FractionMatrix, list[Fraction]]:
-    """Return (mechanism, duals) of the program with objective Σ costs·x, precise to about 1e-16.
+    """Return (mechanism, duals) of the program with objective Σ costs·x.
 
+    Up to 81 inputs they are precise to about 1e-16, beyond to what HiGHS reaches in floats.
     `pairs` are the neighbouring inputs: successive counts unless told otherwise. The duals belong
     to `standard_form`'s rows.
     """
     inputs, answers = len(costs), len(costs[0])
     form = standard_form(inputs, answers, alpha, _neighbours(costs, pairs))
     flat = [cost for row in costs for cost in row]
+    if inputs > _LARGEST_REFINED + 1:
+        values, duals = solve_in_floats(flat, form, inputs)
+        return [values[i * answers : (i + 1) * answers] for i in range(inputs)], duals
     slack_costs = [Fraction(0)] * (form.width - len(flat))
     sides = [Fraction(0)] * (len(form.rows) - inputs) + [Fraction(1)] * inputs
     solution = solve_precisely(flat + slack_costs, form, sides)
