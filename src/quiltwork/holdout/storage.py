@@ -115,6 +115,10 @@ class Files:
         """Let another process take over."""
         self._handle.close()
 
+    def __del__(self) -> None:
+        """Let go with the object."""
+        self._handle.close()
+
     def _write(self, lines: Sequence[str]) -> None:
         try:
             self._handle.write("".join(line + "\n" for line in lines))
@@ -138,9 +142,12 @@ def open_files(path: str | Path) -> tuple[Files, Transcript, Secret]:
     except FileNotFoundError:
         raise InvalidInputError(f"There is no holdout at {str(target)!r}.") from None
     _lock(handle, target)
-    text = handle.read()
-    whole, _, torn = text.rpartition("\n")
-    transcript = read_transcript(whole)
+    whole, _, torn = handle.read().rpartition("\n")
+    try:
+        transcript, secret = read_transcript(whole), _read_secret(target)
+    except BaseException:
+        handle.close()
+        raise
     if torn:
         handle.seek(len((whole + "\n").encode()))
         handle.truncate()
@@ -148,7 +155,7 @@ def open_files(path: str | Path) -> tuple[Files, Transcript, Secret]:
     files = Files(target, handle, whole.splitlines()[-1])
     if torn and transcript.remaining:
         transcript = give_up_round(files, transcript)
-    return files, transcript, _read_secret(target)
+    return files, transcript, secret
 
 
 def give_up_round(storage: Storage, transcript: Transcript) -> Transcript:
@@ -187,6 +194,7 @@ def _lock(handle: IO[Any], path: Path) -> None:
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
+        handle.close()
         raise StorageError(
             f"{str(path)!r} is in use by another process; one owner answers all questions."
         ) from None

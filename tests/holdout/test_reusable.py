@@ -1,0 +1,292 @@
+"""The holdout as people use it: answers, budgets, mistakes, copies, crashes."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from quiltwork.holdout import ReusableHoldout
+
+SECRET = 0.7291834655
+
+
+def rows(n=400, columns=3, seed=0):
+    return np.random.default_rng(seed).random((n, columns))
+
+
+def make(budget=3, threshold=0.1, noise=0.0005, **options):
+    return ReusableHoldout(
+        rows(seed=1), rows(seed=2), threshold=threshold, noise=noise, budget=budget, **options
+    )
+
+
+TRAIN_KEYS = rows(seed=1)[:, 0]
+
+
+def over(amount):
+    """A statistic whose training mean is 1 and whose holdout mean is `amount` off."""
+    return lambda data: np.where(np.isin(data[:, 0], TRAIN_KEYS), 1.0, 1.0 - amount)
+
+
+def test_agreement_is_answered_from_the_training_set_and_costs_nothing():
+    h = make()
+    for _ in range(20):
+        found = h.ask(lambda data: data[:, 0])
+        assert not found.overfit
+        assert found.remaining == 3
+        assert found.value == pytest.approx(rows(seed=1)[:, 0].mean(), abs=2**-20)
+
+
+def test_overfitting_is_answered_from_the_holdout_until_the_budget_is_gone():
+    h = make()
+    for left in (2, 1, 0):
+        found = h.ask(over(0.9))
+        assert found.overfit
+        assert found.remaining == left
+        assert abs(found.value - 0.1) < 4 * 0.0005 * 25
+    with pytest.raises(qw.BudgetExceeded, match="All 3 rounds"):
+        h.ask(over(0.9))
+    with pytest.raises(qw.BudgetExceeded):
+        h.ask(lambda data: data[:, 0])
+
+
+def test_answers_vary_with_the_scale_of_the_paper():
+    """Mean |noise| of answers is 4σ; off by a quarter would be seen (each fails at 1e-9)."""
+    h = make(budget=3000, noise=0.01)
+    answers = h.ask_many(lambda data: np.repeat(over(0.9)(data)[:, None], 3000, axis=1))
+    errors = np.abs([one.value - 0.1 for one in answers])
+    assert len(answers) == 3000
+    spread = 6.8 / 3000**0.5  # of the mean of exponential variables, relative
+    assert abs(errors.mean() / 0.04 - 1) < spread < 0.25 / 2
+
+
+def test_many_questions_at_once_are_columns_and_stop_with_the_budget():
+    h = make(budget=2)
+    same = h.ask_many(lambda data: data)
+    assert [one.value for one in same] == pytest.approx(rows(seed=1).mean(axis=0), abs=2**-20)
+    cut = h.ask_many([over(0.9), over(0.8), over(0.7)])
+    assert [one.remaining for one in cut] == [1, 0]
+    assert h.asked == 5
+
+
+def test_one_question_has_one_column():
+    with pytest.raises(qw.InvalidInputError, match="ask_many"):
+        make().ask(lambda data: data)
+
+
+def test_booleans_integers_and_floats_are_read_alike():
+    h = make()
+    values = [
+        h.ask(lambda data, kind=kind: (data[:, 0] > 0.5).astype(kind)).exact
+        for kind in (bool, int, float, np.float32)
+    ]
+    assert len(set(values)) == 1
+
+
+@pytest.mark.parametrize(
+    ("statistic", "words"),
+    [
+        (lambda data: data[:, 0] * 2, "must lie in"),
+        (lambda data: np.full(len(data), np.nan), "must lie in"),
+        (lambda data: data[:5, 0], "shape"),
+        (lambda data: data[:, 0].mean(), "sensitivity"),
+        (lambda data: data[:, 9], "failed on the training rows"),
+        (lambda data: np.array(["a"] * len(data)), "numbers"),
+        (lambda data: data[:, 0] > data[:, 0].mean(), "other rows"),
+        (3, "function"),
+    ],
+)
+def test_mistakes_show_on_the_training_rows_and_cost_nothing(statistic, words):
+    h = make()
+    with pytest.raises(qw.InvalidInputError, match=words):
+        h.ask(statistic)
+    assert (h.remaining, h.asked) == (3, 0)
+
+
+def with_secret():
+    inside = rows(seed=2)
+    inside[7, 0] = SECRET
+    return ReusableHoldout(rows(seed=1), inside, threshold=0.1, noise=0.0005, budget=3)
+
+
+def picky(data):
+    """Fails if it meets the secret."""
+    if (data[:, 0] == SECRET).any():
+        raise ValueError(f"found {SECRET}")
+    return data[:, 1]
+
+
+def test_a_statistic_that_fails_on_the_holdout_betrays_nothing():
+    """The failing row counts as 0; the answer is that of agreement, as without the row."""
+    h = with_secret()
+    found = h.ask(picky)
+    assert not found.overfit
+    assert found.value == pytest.approx(rows(seed=1)[:, 1].mean(), abs=2**-20)
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -5.0])
+def test_wild_values_on_the_holdout_count_as_their_share_at_most(wild):
+    h = with_secret()
+    found = h.ask(lambda data: np.where(data[:, 0] == SECRET, wild, data[:, 1]))
+    assert not found.overfit
+
+
+def test_nothing_that_is_printed_carries_the_holdout(capsys, caplog):
+    h = with_secret()
+    h.ask(picky)
+    shown = [repr(h), str(vars(h)), repr(h.transcript), h.guarantee(10).explain()]
+    shown += [h.transcript.to_jsonl(), capsys.readouterr().out, caplog.text]
+    with pytest.raises(qw.QuiltworkError) as failure:
+        h.ask(lambda data: data[:, 0] / 0 if len(data) else 0)
+    shown.append(str(failure.value))
+    assert not any(str(SECRET)[:8] in text for text in shown)
+
+
+def test_a_number_needs_a_sensitivity_and_is_answered_in_its_units():
+    h = make(threshold=0.2, noise=0.001)
+
+    def total_income(data):
+        return 1000 * float(data[:, 0].sum())
+
+    found = h.ask(total_income, sensitivity=1000)
+    assert not found.overfit
+    assert found.value == pytest.approx(total_income(rows(seed=1)), rel=1e-3)
+    far = h.ask(lambda data: 1e5 * (data[0, 0] == rows(seed=1)[0, 0]), sensitivity=100)
+    assert far.overfit
+    assert abs(far.value) < 4 * 0.001 * 400 * 100 * 25
+    with pytest.raises(qw.InvalidInputError, match="one number"):
+        h.ask(lambda data: data[:, 0], sensitivity=0.1)
+    with pytest.raises(qw.InvalidInputError, match="greater than 0"):
+        h.ask(total_income, sensitivity=0)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_copies_would_multiply_the_budget_and_are_refused(duplicate):
+    with pytest.raises(qw.UnsupportedError, match="n_jobs=1"):
+        duplicate(make())
+
+
+def test_a_forked_process_cannot_ask():
+    h = make()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            h.ask(lambda data: data[:, 0])
+            os.write(writing, b"answered")
+        except qw.UnsupportedError:
+            os.write(writing, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 20) == b"refused"
+    os.close(reading)
+    os.close(writing)
+    assert h.ask(lambda data: data[:, 0]).remaining == 3
+
+
+def test_threads_share_one_budget():
+    h = make(budget=5)
+    granted = []
+
+    def work():
+        for _ in range(4):
+            try:
+                granted.append(h.ask(over(0.9)).remaining)
+            except qw.BudgetExceeded:
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(granted) == [0, 1, 2, 3, 4]
+
+
+def test_the_data_given_are_copied_so_that_later_changes_do_not_matter():
+    inside = rows(seed=2)
+    h = ReusableHoldout(rows(seed=1), inside, threshold=0.1, noise=0.0005, budget=1)
+    inside[:] = 1.0
+    assert not h.ask(lambda data: data[:, 0]).overfit
+
+
+def test_a_statistic_cannot_change_the_rows():
+    def vandal(data):
+        data[:, 0] = 0
+        return data[:, 0]
+
+    with pytest.raises(qw.InvalidInputError, match="read-only"):
+        make().ask(vandal)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"budget": 0}, "budget"),
+        ({"noise": 0}, "noise"),
+        ({"threshold": -0.1}, "threshold"),
+        ({"beliefs": qw.Clusters([1, 2])}, "400"),
+        ({"ledger": object()}, "dataset"),
+        ({"queries": 0}, "queries"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(change, words):
+    options = {"budget": 1, "noise": 0.01, "threshold": 0.1, **change}
+    with pytest.raises(qw.InvalidInputError, match=words):
+        ReusableHoldout(rows(seed=1), rows(seed=2), **options)
+
+
+@pytest.mark.parametrize(
+    ("train", "holdout", "words"),
+    [
+        (rows(), rows(), "the same rows"),
+        (rows(), np.empty((0, 3)), "no rows"),
+        ((rows(), np.zeros(3)), (rows(seed=2), np.zeros(400)), "same length"),
+        (rows(), (rows(seed=2), np.zeros(400)), "same kind"),
+    ],
+)
+def test_two_sets_that_do_not_fit_are_refused(train, holdout, words):
+    with pytest.raises(qw.InvalidInputError, match=words):
+        ReusableHoldout(train, holdout, threshold=0.1, noise=0.01, budget=1)
+
+
+def test_a_plan_sets_everything_and_is_refused_for_too_few_rows():
+    plan = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45)
+    n = plan.samples
+    data = np.random.default_rng(0).integers(0, 2, (2 * n, 1)).astype(bool)
+    h = ReusableHoldout.from_plan(plan, data[:n], data[n:])
+    assert (h.budget, h.rows) == (1, n)
+    assert h.epsilon == pytest.approx(plan.epsilon)
+    h.ask(lambda part: part[:, 0])
+    h.ask(lambda part: part[:, 0])
+    with pytest.raises(qw.BudgetExceeded, match="All 2 questions"):
+        h.ask(lambda part: part[:, 0])
+    with pytest.raises(qw.InvalidInputError, match="needs"):
+        ReusableHoldout.from_plan(plan, data[:n], data[n:-1])
+
+
+def test_a_ledger_is_debited_round_by_round_and_before_the_answer(tmp_path):
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    level = 9 / (4 * 0.0005 * 400)
+    ledger.create("held", qw.Clusters(range(400)), None, 2 * level)
+    h = make(budget=5, ledger=ledger, dataset="held")
+    assert len(ledger.history("held")) == 0
+    h.ask(lambda data: data[:, 0])
+    h.ask(lambda data: data[:, 1])
+    assert len(ledger.history("held")) == 1
+    assert h.ask(over(0.9)).overfit
+    assert len(ledger.history("held")) == 1
+    assert h.ask(over(0.9)).overfit
+    assert len(ledger.history("held")) == 2
+    with pytest.raises(qw.BudgetExceeded):
+        h.ask(lambda data: data[:, 0])
+    assert h.asked == 4
+    assert ledger.accountant("held").epsilon() == pytest.approx(2 * level)
+    ledger.verify()

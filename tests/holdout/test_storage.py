@@ -1,0 +1,222 @@
+"""Transcripts on disk: resumed, verified, and nothing regained by interrupting."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from quiltwork.holdout import ReusableHoldout
+from quiltwork.holdout.storage import secret_path
+from quiltwork.holdout.transcript import load_transcript, read_transcript
+
+TRAIN = np.random.default_rng(1).random((300, 2))
+HELD = np.random.default_rng(2).random((300, 2))
+
+
+def off(data):
+    return np.where(np.isin(data[:, 0], TRAIN[:, 0]), 1.0, 0.1)
+
+
+def same(data):
+    return data[:, 0]
+
+
+def create(path, budget=4, **options):
+    return ReusableHoldout(
+        TRAIN, HELD, threshold=0.1, noise=0.0005, budget=budget, path=path, **options
+    )
+
+
+def resume(path, **options):
+    return ReusableHoldout.resume(path, TRAIN, HELD, **options)
+
+
+def test_a_holdout_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    first = h.ask(off, label="first")
+    h.ask(same)
+    threshold = h._secret.threshold
+    h.close()
+    again = resume(path)
+    assert (again.remaining, again.asked, again._secret.threshold) == (3, 2, threshold)
+    assert again.transcript.entries[0].value == first.exact
+    assert again.transcript == load_transcript(path)
+    assert again.transcript.entries[0].question == "first"
+
+
+def test_beliefs_and_settings_come_back_without_the_names_of_clusters(tmp_path):
+    path = tmp_path / "study.jsonl"
+    names = [f"family {i // 3}" for i in range(300)]
+    create(path, beliefs=qw.Clusters(names), queries=50).close()
+    again = resume(path)
+    assert "family" not in path.read_text()
+    assert again.beliefs[0].largest == 3
+    assert again.transcript.queries == 50
+
+
+def test_only_one_process_may_hold_it(tmp_path):
+    h = create(tmp_path / "study.jsonl")
+    with pytest.raises(qw.StorageError, match="in use"):
+        resume(tmp_path / "study.jsonl")
+    with pytest.raises(qw.StorageError, match="exists already"):
+        create(tmp_path / "study.jsonl")
+    h.close()
+
+
+def test_other_data_are_refused(tmp_path):
+    create(tmp_path / "study.jsonl").close()
+    changed = HELD.copy()
+    changed[0, 0] += 1e-9
+    with pytest.raises(qw.StorageError, match="other data"):
+        ReusableHoldout.resume(tmp_path / "study.jsonl", TRAIN, changed)
+    resume(tmp_path / "study.jsonl")
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(qw.InvalidInputError, match="no holdout"):
+        resume(tmp_path / "nothing.jsonl")
+    create(tmp_path / "study.jsonl").close()
+    secret_path(tmp_path / "study.jsonl").unlink()
+    with pytest.raises(qw.StorageError, match="missing or damaged"):
+        resume(tmp_path / "study.jsonl")
+
+
+def test_the_secret_is_for_its_owner_only(tmp_path):
+    create(tmp_path / "study.jsonl").ask(same)
+    mode = secret_path(tmp_path / "study.jsonl").stat().st_mode & 0o777
+    assert mode == 0o600
+    text = (tmp_path / "study.jsonl").read_text()
+    hidden = json.loads(secret_path(tmp_path / "study.jsonl").read_text())
+    assert hidden["key"] not in text
+    assert str(hidden["threshold"]) not in text
+
+
+def test_a_line_that_was_cut_off_costs_a_round(tmp_path):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    h.ask(off)
+    h.ask(off)
+    h.close()
+    text = path.read_text()
+    path.write_text(text[:-20])
+    again = resume(path)
+    assert again.remaining == 2  # one answer is known, the cut one is charged
+    assert again.transcript.entries[-1].value is None
+    assert read_transcript(path.read_text()).remaining == 2
+
+
+def test_a_lost_threshold_costs_a_round_if_it_was_used(tmp_path):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    before = secret_path(path).read_text()
+    h.ask(same)
+    h.close()
+    secret_path(path).write_text(before)
+    assert resume(path).remaining == 3
+
+
+def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("held", qw.Clusters(range(300)), None, 100)
+    path = tmp_path / "study.jsonl"
+    h = create(path, ledger=ledger, dataset="held")
+    h.ask(same)
+    old, old_secret = path.read_text(), secret_path(path).read_text()
+    h.ask(off)
+    h.close()
+    path.write_text(old)
+    secret_path(path).write_text(old_secret)
+    again = resume(path, ledger=ledger, dataset="held")
+    assert again.remaining == 3  # the ledger knows that the round is over
+    again.ask(same)
+    assert len(ledger.history("held")) == 2
+
+
+def test_a_killed_process_never_regains_budget(tmp_path):
+    """Kill at random moments; every answer that was shown is in the transcript afterwards."""
+    path = tmp_path / "study.jsonl"
+    create(path, budget=200).close()
+    code = f"""
+import numpy as np, sys
+from quiltwork.holdout import ReusableHoldout
+train = np.random.default_rng(1).random((300, 2))
+held = np.random.default_rng(2).random((300, 2))
+h = ReusableHoldout.resume({str(path)!r}, train, held)
+keys = train[:, 0]
+while True:
+    found = h.ask(lambda data: np.where(np.isin(data[:, 0], keys), 1.0, 0.1))
+    print(found.remaining, flush=True)
+"""
+    shown = 200
+    for _ in range(3):
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        for _ in range(5):
+            line = child.stdout.readline()
+            assert int(line) < shown
+            shown = int(line)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        rest = [int(text) for text in child.stdout.read().split() if text]
+        shown = min([shown, *rest])
+        child.stdout.close()
+        left = load_transcript_after_crash(path).remaining
+        assert left <= shown
+
+
+def load_transcript_after_crash(path: Path):
+    h = resume(path)
+    h.close()
+    return h.transcript
+
+
+@pytest.fixture
+def lines(tmp_path):
+    h = create(tmp_path / "study.jsonl")
+    for statistic in (same, off, same, off):
+        h.ask(statistic)
+    h.close()
+    return (tmp_path / "study.jsonl").read_text().splitlines()
+
+
+def test_the_chain_shows_every_edit(lines):
+    good = read_transcript("\n".join(lines))
+    assert read_transcript(good.to_jsonl()) == good
+    changed = lines[2].replace('"overfit": true', '"overfit": false')
+    for damaged in (
+        [*lines[:2], changed, *lines[3:]],
+        [*lines[:2], *lines[3:]],
+        [*lines[:3], lines[3], lines[3]],
+        [lines[0].replace('"budget": 4', '"budget": 9'), *lines[1:]],
+        [*lines[:4], "{}"],
+        [*lines[:4], "not json"],
+    ):
+        assert damaged != lines
+        with pytest.raises(qw.StorageError, match="Line"):
+            read_transcript("\n".join(damaged))
+
+
+def test_a_cut_at_the_end_shows_against_a_checkpoint(lines):
+    checkpoint = read_transcript("\n".join(lines)).checkpoint
+    read_transcript("\n".join(lines), checkpoint)
+    with pytest.raises(qw.StorageError, match="edited or cut"):
+        read_transcript("\n".join(lines[:-1]), checkpoint)
+
+
+@pytest.mark.parametrize("text", ["", '{"schema": "quiltwork/other", "version": 1}', "x"])
+def test_what_is_no_transcript_is_refused(text):
+    with pytest.raises(qw.InvalidInputError):
+        read_transcript(text)
+
+
+def test_a_header_without_its_fields_is_refused():
+    with pytest.raises(qw.StorageError, match="Line 1"):
+        read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 1}')
