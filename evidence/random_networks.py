@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import networkx as nx
 import numpy as np
@@ -48,9 +49,7 @@ def _markov(rng: Generator, sizes: list[int], pairs: list[tuple[int, int]]) -> N
     tables = {pair: _weights(rng, [sizes[v] for v in pair]) for pair in pairs}
     tables |= {(node,): rng.uniform(0.2, 1, sizes[node]) for node in graph}
     cliques = [c for c in nx.enumerate_all_cliques(graph) if len(c) == 3]
-    tables |= {
-        tuple(sorted(c)): _weights(rng, [sizes[v] for v in sorted(c)]) for c in cliques[:1]
-    }
+    tables |= {tuple(sorted(c)): _weights(rng, [sizes[v] for v in sorted(c)]) for c in cliques[:1]}
     return Network(graph, tables)
 
 
@@ -70,7 +69,9 @@ def joint_of(network: Network) -> np.ndarray:
     """P(x) of every configuration, by multiplying table entries one configuration at a time."""
     joint = np.zeros([len(domain) for domain in network.domains])
     for x in itertools.product(*map(range, joint.shape)):
-        joint[x] = np.prod([values[tuple(x[v] for v in scope)] for scope, values in network.factors])
+        joint[x] = np.prod(
+            [values[tuple(x[v] for v in scope)] for scope, values in network.factors]
+        )
     return joint / joint.sum()
 
 
@@ -81,7 +82,9 @@ def influence(joint: np.ndarray, node: int, quilt: tuple[int, ...], known: tuple
     table = joint.sum(axis=rest).transpose([kept.index(v) for v in (*known, node, *quilt)])
     worst = 0.0
     for values in itertools.product(*(range(joint.shape[v]) for v in known)):
-        laws = [row / row.sum() for row in table[values].reshape(joint.shape[node], -1) if row.any()]
+        laws = [
+            row / row.sum() for row in table[values].reshape(joint.shape[node], -1) if row.any()
+        ]
         for one, other in itertools.permutations(laws, 2):
             if ((one > 0) & (other == 0)).any():
                 return np.inf
@@ -90,7 +93,7 @@ def influence(joint: np.ndarray, node: int, quilt: tuple[int, ...], known: tuple
     return worst
 
 
-def separators(network: Network, node: int):
+def separators(network: Network, node: int) -> Iterator[tuple[tuple[int, ...], frozenset[int]]]:
     """Every (quilt, nearby set with the node) whose rest is independent of the node given it.
 
     By the definition of conditional independence on the joint itself, not by any graph.

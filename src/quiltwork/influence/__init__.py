@@ -7,6 +7,7 @@
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.chains import cluster_family
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
+from quiltwork.influence.dobrushin import Interdependence, interdependence
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
@@ -16,6 +17,7 @@ __all__ = [
     "Calibration",
     "InfluenceCurve",
     "InfluenceMethod",
+    "Interdependence",
     "Profile",
     "QuiltFamily",
     "Run",
@@ -23,6 +25,7 @@ __all__ = [
     "cluster_family",
     "conditional_influence",
     "influence_curve",
+    "interdependence",
     "max_influence",
     "quilt_families",
 ]
