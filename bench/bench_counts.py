@@ -83,7 +83,7 @@ def bench_large() -> None:
         prior = stats.binom(n, 0.02)
         contestants = {
             loss: partial(mechanism.remap, Consumer(prior, loss))
-            for loss in ("absolute", "squared", "binary", "power:3")
+            for loss in ("absolute", "squared", "binary", "power:3", "power:4")
         }
         compare(f"Remap table, {n:,} people, by loss", contestants, repeats=3)
     remap = GeometricMechanism(PEOPLE, epsilon=EPSILON).remap(next(iter(CONSUMERS.values())))

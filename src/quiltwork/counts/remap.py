@@ -221,11 +221,12 @@ def _windowed(
     n, largest = len(prior) - 1, float(by_error.max())
     least = float(by_error[by_error > 0].min(initial=largest))
     reach = windows.reach_for(decay_rate(alpha), n, largest / least if least else 1.0)
-    work = 4.0 * (n + 1) * (reach + 1) * max(1, n.bit_length())
+    convex = is_convex(by_error)
+    work = 4.0 * (n + 1) * (reach + 1) * (4 if convex else max(1, n.bit_length()))
     if work > _LARGEST_WORK:
         raise UnsupportedError(
             f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
-            f"about {work / 2e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
+            f"about {work / 3e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
         )
     post = posteriors(prior, alpha, 1)
     window = windows.Window(post, reach)
@@ -234,7 +235,7 @@ def _windowed(
         return window.cost(answers, candidates, by_error)
 
     low, high = _candidates(post, by_error)
-    if is_convex(by_error):
+    if convex:
         guess = (centres.quantile(post, 0.5) + centres.nearest_to_mean(post)) // 2
         answers = confined.convex_centres(guess, low, high, confined.falling(cost))
     else:
