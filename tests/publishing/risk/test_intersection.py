@@ -112,6 +112,12 @@ def test_labels_of_hierarchies_and_orders_are_read():
         [True, True, False],
         [True, True, True],
     ]
+    masks = Reading.of("zip", None, None)
+    assert overlaps(masks, ["98***", "*****", "12345"], ["987**", "99999", "1234*"]).tolist() == [
+        [True, False, False],
+        [True, True, True],
+        [False, False, True],
+    ]
     sizes = Reading.of("size", ["small", "medium", "large"], None)
     assert overlaps(sizes, ["small..medium", "large"], ["medium..large"]).tolist() == [
         [True],

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.encoding import Column
+from quiltwork.publishing.hierarchies import leaf_text
 from quiltwork.publishing.labels import parse_label, value_text
+from quiltwork.publishing.reading import covers
 
 if TYPE_CHECKING:
     from quiltwork.publishing.boxes import Boxes
@@ -167,7 +169,9 @@ class _Reader:
         if column.hierarchy is not None:
             for code, value in enumerate(column.values):
                 if value is not None:
-                    for label in set(column.hierarchy.paths[column.hierarchy.place[str(value)]]):
+                    for label in set(
+                        column.hierarchy.paths[column.hierarchy.place[leaf_text(value)]]
+                    ):
                         under.setdefault(label, []).append(code)
         return cls(column, code_of, under)
 
@@ -182,6 +186,8 @@ class _Reader:
             return np.array([*(c for v in label.values for c in self._one(v)), *lost], dtype=int)
         low, high = label.values
         found = self._one(low) if low == high else self._range(low, high)
+        if not len(found) and "*" in text:
+            return np.flatnonzero(covers(text, self.column))
         return np.array([*found, *lost], dtype=np.int64)
 
     def _one(self, text: str) -> list[int]:

@@ -1,7 +1,7 @@
 """Which published values of two tables can be the same person's: the overlap of their labels.
 
 Ranges overlap if they share a point, sets if they share a member, labels of a declared hierarchy if
-they share a leaf; `*` overlaps everything.
+they share a leaf. A star stands for any sign: `98***` overlaps `987**`, and stars alone everything.
 """
 
 from __future__ import annotations
@@ -78,7 +78,12 @@ def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> N
         member: place for place, member in enumerate(sorted(frozenset().union(*map(_all, sets))))
     }
     tables = [_membership(side, known) for side in sets]
-    return np.asarray(tables[0] @ tables[1].T > 0)
+    met = np.asarray(tables[0] @ tables[1].T > 0)
+    for place, members in enumerate(sets[0]):
+        met[place] |= _by_stars(members, sets[1], reading)
+    for place, members in enumerate(sets[1]):
+        met[:, place] |= _by_stars(members, sets[0], reading)
+    return met
 
 
 def _all(sets: list[frozenset[str]]) -> frozenset[str]:
@@ -100,12 +105,32 @@ def _members(reading: Reading, label: Label) -> frozenset[str]:
     return frozenset(found)
 
 
+def _by_stars(
+    members: frozenset[str], others: list[frozenset[str]], reading: Reading
+) -> NDArray[np.bool_]:
+    """Tell which other sets have a member that one of these masks can stand for."""
+    masks = [text for text in members if "*" in text and text not in reading.leaves]
+    if not masks:
+        return np.zeros(len(others), dtype=bool)
+    return np.array([any(_fits(m, text) for m in masks for text in other) for other in others])
+
+
+def _fits(mask: str, text: str) -> bool:
+    if _is_everything(mask):
+        return True
+    return len(mask) == len(text) and all(
+        a == b or EVERYTHING in (a, b) for a, b in zip(mask, text, strict=True)
+    )
+
+
+def _is_everything(text: str) -> bool:
+    return bool(text) and not text.strip(EVERYTHING)
+
+
 def _membership(sets: list[frozenset[str]], known: Mapping[str, int]) -> NDArray[np.float32]:
     table = np.zeros((len(sets), len(known)), dtype=np.float32)
     for row, members in zip(table, sets, strict=True):
         row[[known[member] for member in members]] = 1
-        if EVERYTHING in members:
-            row[:] = 1
     return table
 
 
@@ -121,7 +146,7 @@ def _ends(
     """Return the ends of each label, and whether a missing value is in it."""
     ends = []
     for label in labels:
-        if EVERYTHING in label.values:
+        if any(map(_is_everything, label.values)):
             ends.append((-np.inf, np.inf))
             continue
         numbers = [reading.number(text) for text in label.values]

@@ -94,6 +94,8 @@ def _intersection(against: Intersection | None) -> RiskWarning:
             f"both have one possible value left, and {against.alone:,} are alone in both their "
             "groups."
         )
+    elif against.most == 0:
+        told = "The earlier release that was compared pins nobody down together with this one."
     else:
         told = (
             f"Together with the earlier release, up to {against.most:,} people have one possible "

@@ -1,0 +1,94 @@
+"""`quiltwork risk` on files, against the same computed in Python."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from quiltwork.publishing.risk import assess, intersection
+from quiltwork.publishing.table import Table
+
+ROLES = ("--quasi", "age,sex", "--sensitive", "ill")
+ILL = ["flu", "cold", "cold", "gout"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The same four people twice: by age, then by sex."""
+    earlier = pd.DataFrame(
+        {"age": ["20..29"] * 2 + ["30..39"] * 2, "sex": "{f, m}", "ill": ILL, "who": [1, 2, 3, 4]}
+    )
+    later = pd.DataFrame({"age": "20..39", "sex": [*"fmfm"], "ill": ILL, "who": [1, 2, 3, 4]})
+    earlier.to_parquet(tmp_path / "earlier.parquet")
+    later.to_csv(tmp_path / "later.csv", index=False)
+    return tmp_path
+
+
+def test_the_document_has_every_measure(cli, folder):
+    ran = cli("risk", str(folder / "later.csv"), *ROLES, "--json")
+    assert ran.code == 0
+    table = Table(folder / "later.csv", None, ["age", "sex"], "ill")
+    expected = assess(table).as_dict()
+    assert ran.document["models"] == expected["models"]
+    assert ran.document["reidentification"]["highest"] == 0.5
+    assert ran.document["disclosures"][0]["mean"] == expected["disclosures"][0]["mean"]
+    attacks = [one["attack"] for one in ran.document["warnings"]]
+    assert attacks == ["minimality", "deFinetti", "downcoding", "intersection"]
+    assert ran.document["against"] is None
+
+
+def test_an_earlier_release_pins_people_down(cli, folder):
+    both = ("--against", str(folder / "earlier.parquet"))
+    ran = cli("risk", str(folder / "later.csv"), *ROLES, *both, "--json")
+    tables = [
+        Table(folder / name, None, ["age", "sex"], "ill")
+        for name in ("earlier.parquet", "later.csv")
+    ]
+    assert ran.document["against"] == intersection(*tables).as_dict()
+    assert ran.document["against"]["most"] == 2
+    named = cli("risk", str(folder / "later.csv"), *ROLES, *both, "--subject", "who", "--json")
+    assert named.document["against"]["linked"] == "subjects"
+    assert named.document["against"]["least"] == named.document["against"]["most"] == 2
+    told = cli("risk", str(folder / "later.csv"), *ROLES, *both, "--subject", "who")
+    assert "2 of 4 people in both have one possible value left" in told.out
+
+
+def test_the_page_has_plots_and_fetches_nothing(cli, folder):
+    page = folder / "risk.html"
+    ran = cli("risk", str(folder / "later.csv"), *ROLES, "--html", str(page))
+    assert ran.code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<svg") >= 3
+    assert "<h1>Risks of later.csv</h1>" in text
+    assert "<script" not in text
+    assert 'src="' not in text
+    assert "url(" not in text
+
+
+def test_orders_and_hierarchies_say_how_labels_are_read(cli, tmp_path):
+    first = pd.DataFrame({"size": ["small..medium"] * 2 + ["large"] * 2, "ill": ILL})
+    second = pd.DataFrame({"size": ["small"] * 2 + ["medium..large"] * 2, "ill": ILL})
+    first.to_csv(tmp_path / "first.csv", index=False)
+    second.to_csv(tmp_path / "second.csv", index=False)
+    asked = ["risk", str(tmp_path / "second.csv"), "--quasi", "size", "--sensitive", "ill"]
+    asked += ["--against", str(tmp_path / "first.csv"), "--json"]
+    ran = cli(*asked)
+    assert ran.code == 2
+    assert "declare the order" in ran.err
+    ran = cli(*asked, "--order", "size=small,medium,large")
+    assert ran.code == 0
+    assert ran.document["against"]["most"] == 1  # small..medium and medium..large: cold
+
+
+@pytest.mark.parametrize(
+    ("extra", "complaint"),
+    [
+        (["--order", "age=1,2"], "go with --against"),
+        (["--against", "absent.parquet"], "no file"),
+        (["--html", "/no/such/folder/x.html"], "Cannot write the report"),
+    ],
+)
+def test_misuse_gets_a_sentence(cli, folder, extra, complaint):
+    ran = cli("risk", str(folder / "later.csv"), *ROLES, *extra)
+    assert ran.code in (2, 3)
+    assert complaint in ran.err
