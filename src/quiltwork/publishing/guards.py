@@ -98,12 +98,34 @@ class CountingGuard:
             if self.l > 1:
                 ok &= distinct(records.sensitive[rows], records.values, starts, sizes) >= self.l
             return ok
+        open_ = np.flatnonzero(ok & ~self._surely(records, rows, starts, sizes))
+        if len(open_):
+            some = Nodes(rows, starts).select(open_)
+            ok[open_] = self._counted(records, some.rows, some.starts, some.sizes)
+        return ok
+
+    def _surely(self, records: Records, rows: Rows, starts: Counts, sizes: Counts) -> Flags:
+        """Tell which runs are private whoever holds what: no provider has more than a few rows."""
+        most = self.m * records.heaviest  # rows that a coalition can have at most
+        sure = sizes - most >= self.k
+        cells = len(starts) * records.values
+        if self.l == 1 or not sure.any():
+            return sure
+        if cells > _DENSE * len(rows) + 1024:
+            return np.zeros(len(starts), dtype=bool)
+        base = np.repeat(np.arange(len(starts), dtype=np.int64) * records.values, sizes)
+        table = np.bincount(base + records.sensitive[rows], minlength=cells)
+        kept = np.count_nonzero(table.reshape(len(starts), -1) > most, axis=1)
+        private: Flags = sure & (kept >= self.l)
+        return private
+
+    def _counted(self, records: Records, rows: Rows, starts: Counts, sizes: Counts) -> Flags:
         removed, coalition = _largest_providers(records, rows, starts, sizes, self.m)
-        ok &= sizes - removed >= self.k
+        ok = sizes - removed >= self.k
         open_ = np.flatnonzero(ok)
         if self.l > 1 and len(open_):
             kept = np.repeat(ok, sizes)
-            left = fewest_values_left(
+            ok[open_] = fewest_values_left(
                 records.provider[rows[kept]],
                 records.providers,
                 records.sensitive[rows[kept]],
@@ -112,7 +134,6 @@ class CountingGuard:
                 coalition[open_],
                 self.l,
             )
-            ok[open_] = left
         return ok
 
     def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ value is then one end of the range, and rare ones are cut off together).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +52,11 @@ class Records:
     def count(self) -> int:
         """How many rows there are."""
         return len(self.provider)
+
+    @cached_property
+    def heaviest(self) -> int:
+        """The most records of one provider."""
+        return int(np.bincount(self.provider).max(initial=0))
 
     def take(self, rows: Rows) -> Records:
         """Return some of the rows, next to each other in memory."""
