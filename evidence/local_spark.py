@@ -54,8 +54,6 @@ def local_session(
     os.environ["JAVA_HOME"] = str(home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # Short jobs spend their time in start and compilation: a plain collector and compiler do.
-    os.environ["JDK_JAVA_OPTIONS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-BytecodeVerificationRemote"
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("quiltwork")

