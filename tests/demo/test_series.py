@@ -32,18 +32,17 @@ def test_the_truth_is_a_count_of_the_simulated_states(told):
 
 def test_the_noise_is_between_that_of_one_moment_and_that_of_all(told):
     scales = told.data["scales"]
-    assert 1 < scales["exact"] <= scales["approx"] < scales["group"]
-    assert scales["group"] == pytest.approx(series.LENGTH)
+    assert 2 < scales["exact"] <= scales["approx"] < scales["group"]
+    assert scales["group"] == pytest.approx(2 * series.LENGTH)
     assert told.data["level_if_dependence_is_ignored"] > 1
 
 
-def test_the_released_noise_is_the_exact_scale_times_what_one_moment_moves(told):
-    """One moment moves a histogram by 2 in L1."""
+def test_the_noise_it_speaks_of_is_the_noise_it_adds(told):
     from fractions import Fraction
 
     released = Fraction(told.data["release"]["noise_scale"])
-    assert released >= 2 * Fraction(told.data["scales"]["exact"]) * (1 - Fraction(1, 10**9))
-    assert released <= 2 * Fraction(told.data["scales"]["exact"]) * (1 + Fraction(1, 10**3))
+    assert released >= Fraction(told.data["scales"]["exact"]) * (1 - Fraction(1, 10**9))
+    assert released <= Fraction(told.data["scales"]["exact"]) * (1 + Fraction(1, 10**3))
 
 
 def test_the_intervals_shown_hold_the_truth_as_often_as_they_say(monkeypatch):

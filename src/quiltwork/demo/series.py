@@ -20,6 +20,8 @@ VOLUNTEERS = 20
 EPSILON = Fraction(1)
 CONFIDENCE = 0.95
 SEED = 19620817
+MOVED = 2
+"""What one moment moves in a histogram: one count down, one up."""
 
 
 def chapter() -> Chapter:
@@ -58,11 +60,11 @@ def chapter() -> Chapter:
 
 
 def _scales(belief: MarkovChain) -> dict[str, float]:
-    """Return the noise that each way of protecting a moment takes, per unit of the answer."""
+    """Return the noise on every count that each way of protecting a moment takes."""
     from quiltwork.influence import calibrate
 
     return {
-        method: calibrate(belief, LENGTH, EPSILON, method=method).scale
+        method: MOVED * calibrate(belief, LENGTH, EPSILON, method=method).scale
         for method in ("exact", "approx", "group")
     }
 
@@ -82,7 +84,7 @@ def _lines(
         *(f"  {one.label:<5} {one.value:>5}   {one.low} to {one.high}" for one in estimates),
         f"Noise scale {scales['exact']:.1f}; protecting all moments at once would take "
         f"{scales['group']:,.0f}.",
-        f"Noise of scale 1, as if moments were independent, protects each only at epsilon = "
+        f"Noise of scale {MOVED}, as if moments were independent, protects each only at epsilon = "
         f"{ignored:.1f}.",
     )
 
@@ -99,7 +101,7 @@ def _parts(estimates: tuple[Estimate, ...], scales: dict[str, float], ignored: f
         ("Markov quilt, exact", scales["exact"], "every moment, under the belief"),
         ("Markov quilt, bounded", scales["approx"], "every moment, under the belief"),
         ("group privacy", scales["group"], "every moment, whatever the dependence"),
-        ("as if moments were independent", 1.0, f"every moment, but only at ε = {ignored:.1f}"),
+        ("as if moments were independent", MOVED, f"every moment, but only at ε = {ignored:.1f}"),
     ]
     return (
         paragraph(
@@ -112,7 +114,7 @@ def _parts(estimates: tuple[Estimate, ...], scales: dict[str, float], ignored: f
             {
                 "privacy level": f"ε = {EPSILON}",
                 "protects": "every single moment",
-                "noise scale": f"{scales['exact']:.1f} per unit",
+                "noise scale": f"{scales['exact']:.1f} on every count",
             }
         ),
         figure(chart),

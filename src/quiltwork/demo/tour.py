@@ -12,6 +12,8 @@ from quiltwork.report import note, page, section
 CHAPTERS = (
     "quiltwork.demo.series:chapter",
     "quiltwork.demo.counts:chapter",
+    "quiltwork.demo.tables:chapter",
+    "quiltwork.demo.holdout:chapter",
 )
 
 

@@ -6,7 +6,7 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_f
 from quiltwork.publishing.frames import Kind, column_names, frame_kind, opened, stacked
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Table:
     """Records with quasi-identifiers and sensitive values, each from one provider.
 
@@ -45,19 +45,32 @@ class Table:
     provider: str | None
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
-    subject: str | None = None
-    ordinal: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    hierarchies: Mapping[str, Any] = field(default_factory=dict)
-    missing: Missing = "refuse"
+    subject: str | None
+    ordinal: Mapping[str, Sequence[Any]]
+    hierarchies: Mapping[str, Any]
+    missing: Missing
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        frame: Any,
+        provider: str | None,
+        quasi_identifiers: Sequence[str],
+        sensitive: str | Sequence[str],
+        subject: str | None = None,
+        ordinal: Mapping[str, Sequence[Any]] | None = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        missing: Missing = "refuse",
+    ) -> None:
         """Read the file, if it is a path, and check every declaration."""
         put = object.__setattr__
-        put(self, "frame", opened(self.frame))
-        put(self, "quasi_identifiers", _names(self.quasi_identifiers, "quasi_identifiers"))
-        put(self, "sensitive", _names(self.sensitive, "sensitive"))
-        put(self, "ordinal", dict(self.ordinal or {}))
-        put(self, "hierarchies", dict(self.hierarchies or {}))
+        put(self, "frame", opened(frame))
+        put(self, "provider", provider)
+        put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
+        put(self, "sensitive", _names(sensitive, "sensitive"))
+        put(self, "subject", subject)
+        put(self, "ordinal", dict(ordinal or {}))
+        put(self, "hierarchies", dict(hierarchies or {}))
+        put(self, "missing", missing)
         _check(self, column_names(self.frame))
 
     @classmethod
