@@ -152,7 +152,18 @@ def _distance_in_box(box: ChainBox) -> float:
 
 
 def _of_network(belief: Belief) -> Concentration:
-    raise UnsupportedError(
-        f"No concentration inequality is proven for {type(belief).__name__}; use Clusters whose "
-        "labels join all rows that may depend on each other."
+    """Bound a network by Dobrushin's matrix C: κ = 2(1−‖C‖)², for every statistic."""
+    from quiltwork.influence.dobrushin import interdependence
+
+    found = interdependence(belief)
+    norm = min(found.norm, found.column_norm)
+    if norm >= 1:
+        raise UnsupportedError(
+            f"The rows of this {type(belief).__name__} depend on each other too much for "
+            f"Dobrushin's condition (its norm is {norm:.3g}, and must be below 1), so no "
+            "concentration inequality is proven. Use Clusters whose labels join all rows that may "
+            "depend on each other."
+        )
+    return Concentration(
+        2 * (1 - norm) ** 2 * _DOWN, "McDiarmid's inequality under Dobrushin's condition"
     )

@@ -32,6 +32,8 @@ MODULES = (
     "quiltwork.reproduce.experiments.audit",
     "quiltwork.reproduce.experiments.anonymization",
     "quiltwork.reproduce.experiments.m_privacy",
+    "quiltwork.reproduce.experiments.holdout",
+    "quiltwork.reproduce.experiments.quilts",
 )
 
 Progress: TypeAlias = Callable[[int, int], None]
