@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer, make and a package registry; everything else is set up in .venv.
-# `make demo` installs only the package's own dependencies there; the other targets add the rest.
+# `make demo` installs only what the package itself needs there; the other targets add the rest.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -18,7 +18,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.core ## the main job on embedded data, ending with an HTML report
+demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML report
 	@$(BIN)/quiltwork demo
 
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site, coverage (ARGS="-k name" for some)
@@ -45,6 +45,7 @@ faults: $(VENV)/.dev ## crash, cut and crowd the ledger; prints trials and viola
 lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
 	$(COMPILE) pyproject.toml --extra data --extra plot --extra postgres --extra spark $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
+	$(COMPILE) pyproject.toml --extra publish -c $(REQ)/dev.txt -o $(REQ)/publish.txt
 	$(COMPILE) $(REQ)/build.in -c $(REQ)/dev.txt -o $(REQ)/build.txt
 
 hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every commit
@@ -69,6 +70,10 @@ $(VENV)/.core: $(REQ)/core.txt $(REQ)/build.txt pyproject.toml | $(BIN)/python
 	@echo "installing the package and its dependencies in $(VENV)"
 	@$(INSTALL) -r $(REQ)/core.txt -r $(REQ)/build.txt
 	@$(INSTALL_PACKAGE)
+	@touch $@
+
+$(VENV)/.publish: $(REQ)/publish.txt $(VENV)/.core
+	@$(INSTALL) -r $(REQ)/publish.txt
 	@touch $@
 
 $(VENV)/.dev: $(REQ)/dev.txt $(VENV)/.core

@@ -76,7 +76,7 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, flags=re.M))
 
 
-@pytest.mark.parametrize("name", ["build", "core", "dev"])
+@pytest.mark.parametrize("name", ["build", "core", "publish", "dev"])
 def test_requirements_are_pinned_with_hashes(name):
     text = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     entries = re.split(r"^(?=[a-z0-9])", text, flags=re.M | re.I)[1:]
@@ -87,8 +87,8 @@ def test_requirements_are_pinned_with_hashes(name):
 
 
 def test_the_locks_agree_with_each_other_and_with_the_package():
-    dev, core, build = pins("dev"), pins("core"), pins("build")
-    assert core.items() <= dev.items()
+    dev, core, publish, build = (pins(name) for name in ("dev", "core", "publish", "build"))
+    assert core.items() <= publish.items() <= dev.items()
     assert build.items() <= dev.items()
     required = {re.split(r"[<>=\[; ]", r)[0] for r in PYPROJECT["project"]["dependencies"]}
     assert required <= core.keys()
