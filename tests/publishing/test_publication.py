@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas
 import pytest
 
-from evidence.random_tables import random_table
+from evidence.random_tables import random_frame, random_table
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing import KAnonymity, Table, anonymize, verify_m_privacy
 from quiltwork.publishing.labels import parse_label
@@ -85,3 +85,13 @@ def test_the_frame_has_no_provider_and_says_what_it_is(publication):
     assert "owner" not in publication.frame
     assert repr(publication).startswith("Publication(80 rows in ")
     assert isinstance(publication.frame, pandas.DataFrame)
+
+
+def test_categories_of_rows_that_are_left_out_are_not_published():
+    frame = random_frame(2)
+    frame.loc[:1, ["owner", "ill"]] = ["tiny", "rare disease"]
+    frame["ill"] = frame["ill"].astype("category")
+    table = Table(frame, "owner", ("age", "town"), "ill")
+    publication = anonymize(table, KAnonymity(3), 1, "separate", suppression=0.1)
+    assert "rare disease" not in publication.frame["ill"].cat.categories
+    assert len(publication.frame) == 80 - publication.suppressed

@@ -18,7 +18,7 @@ from quiltwork.exact import integer, to_fraction
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded
-from quiltwork.publishing.guards import guard_for
+from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
 from quiltwork.publishing.nodes import Counts
 from quiltwork.publishing.provider_aware import provider_aware
@@ -151,17 +151,21 @@ def _partition(
     if method == "separate":
         return separate(records, guard_for(encoded, bound, 0), rules, progress)
     guard = guard_for(encoded, bound, m)
-    _check_whole(encoded, bound, m)
+    _check_whole(encoded, records, guard, bound, m)
     if method == "provider-aware" and rules.split != "fitness" and records.providers > 1:
         return provider_aware(records, guard, rules, progress)
     return mondrian(records, guard, rules, progress)
 
 
-def _check_whole(encoded: Encoded, bound: Constraint, m: int) -> None:
+def _check_whole(
+    encoded: Encoded, records: Records, guard: Guard, bound: Constraint, m: int
+) -> None:
     """Refuse a table that no generalization makes private."""
-    labels = np.zeros(encoded.rows, dtype=np.int64)
-    counts = count_groups(encoded, labels, 1)
-    if not group_is_private(counts.cut(0), bound, m):
+    start = np.zeros(1, dtype=np.int64)
+    if not guard.private(records, np.arange(records.count), start)[0]:
+        if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
+            whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
+            group_is_private(whole, bound, m)
         raise NotPrivateError(
             f"Even one group of all {encoded.rows:,} rows does not withstand {m} colluding "
             f"providers under {bound}; ask for less (a smaller m, k or l) or add records."

@@ -154,7 +154,7 @@ class Publication:
 
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
         index = arrow().array(self.rows[order])
-        return {name: arrow_column(self.source.frame, name).take(index) for name in names}
+        return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
 
     def _encoded(self) -> Encoded:
         whole = self.source.encoded
@@ -226,6 +226,13 @@ def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
         pairs = zip(low, high, strict=True)
         found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
     return found
+
+
+def _plain(column: Any) -> Any:
+    """Forget categories that do not occur: they may be those of rows that are left out."""
+    if not arrow().types.is_dictionary(column.type):
+        return column
+    return column.cast(column.type.value_type).dictionary_encode()
 
 
 def _write_csv(table: Any, target: Path) -> None:
