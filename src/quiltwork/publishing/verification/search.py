@@ -9,6 +9,7 @@ is not, for few values.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Literal, TypeAlias, get_args
@@ -76,22 +77,23 @@ def bottom_up(space: Space, breached: Breached) -> int | None:
 
 
 def top_down(space: Space, breached: Breached) -> int | None:
-    """Check coalitions by falling size, leaving out what lies within a safe one."""
+    """Check coalitions by falling size, leaving out what lies within a safe one.
+
+    Such a coalition has a safe or pruned one directly above it; all others have only breaching
+    ones there, so counting these tells which to check.
+    """
     layer = list(_largest(space))
-    safe: list[int] = []
     for size in range(space.top, space.level - 1, -1):
         breaching = []
         for mask in layer:
-            if not breached(mask):
-                safe.append(mask)
-            elif size == space.level:
-                return mask
-            else:
+            if breached(mask):
+                if size == space.level:
+                    return mask
                 breaching.append(mask)
-        below = {mask & ~(1 << bit) for mask in breaching for bit in _bits(mask)}
-        last = size - 1 == space.level
-        layer = [mask for mask in below if not _within(mask, safe)]
-        layer.sort(key=_bits if last else operator.neg)
+        above = Counter(mask & ~(1 << bit) for mask in breaching for bit in _bits(mask))
+        everyone = len(space.candidates) - size + 1
+        layer = [mask for mask, number in above.items() if number == everyone]
+        layer.sort(key=_bits if size - 1 == space.level else operator.neg)
     return None
 
 
