@@ -6,12 +6,13 @@ import itertools
 import math
 from fractions import Fraction
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, MarkovChain, Network
 from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import Concentration, concentration, coupling, spectral
 
@@ -74,8 +75,8 @@ def test_equal_clusters_count_as_rows_over_size_and_unequal_ones_for_more_than_t
 
 
 @st.composite
-def chains(draw, size=st.integers(2, 3)):
-    k = draw(size)
+def chains(draw):
+    k = draw(st.integers(2, 3))
     entries = st.lists(st.floats(0.03, 1.0), min_size=k, max_size=k)
     rows = np.array([draw(entries) for _ in range(k)])
     if draw(st.booleans()):
@@ -183,3 +184,40 @@ def test_exact_tails_by_fractions_agree_with_the_floats_used_here():
         weight = Fraction(1, 2) * Fraction(3, 4) ** same * Fraction(1, 4) ** (5 - same)
         exact[sum(bits)] += weight
     assert law == pytest.approx([float(p) for p in exact])
+
+
+def ising_ring(size, coupling_strength):
+    """Binary nodes on a ring, neighbours equal e^(2·strength) times as likely as different."""
+    graph = nx.cycle_graph(size)
+    table = [[math.e**coupling_strength, 1], [1, math.e**coupling_strength]]
+    return Network(graph, {tuple(sorted(edge)): table for edge in graph.edges})
+
+
+@pytest.mark.parametrize("strength", [0.2, 0.5, 0.9])
+def test_networks_under_dobrushins_condition_stay_below_their_bound(strength):
+    size = 12
+    found = concentration(ising_ring(size, strength))
+    paths = np.array(list(itertools.product([0, 1], repeat=size)))
+    equal = (paths == np.roll(paths, 1, axis=1)).sum(axis=1)
+    weight = np.exp(strength * equal)
+    weight /= weight.sum()
+    for signs in ([1] * size, [1, 0] * (size // 2)):
+        sums = (paths == np.array(signs)).sum(axis=1)
+        law = np.bincount(sums, weights=weight, minlength=size + 1)
+        assert worst_excess(law, size, size, found) <= 1
+    assert not found.means_only
+
+
+def test_networks_beyond_dobrushins_condition_are_refused():
+    graph = nx.complete_graph(4)
+    table = [[math.e**2, 1], [1, math.e**2]]
+    with pytest.raises(UnsupportedError, match="Dobrushin"):
+        concentration(Network(graph, {tuple(sorted(edge)): table for edge in graph.edges}))
+
+
+def test_independent_nodes_have_the_rate_of_independent_rows():
+    graph = nx.DiGraph()
+    graph.add_nodes_from(["a", "b"])
+    assert concentration(Network(graph, {"a": [0.5, 0.5], "b": [0.2, 0.8]})).rate == pytest.approx(
+        2
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,8 @@ def plan(
         overfit_at,
         samples,
     )
+    if cluster_size is not None:
+        found = replace(found, available=samples)  # the belief stands for any number of rows
     if plot:
         found.plot().savefig(plot, dpi=150)
     emit(files.dump("holdout-plan", 1, _plan_document(found)), found.explain().splitlines())

@@ -98,20 +98,20 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
         Series(
             {"plain": "plain board", "reusable": "reusable holdout", "ladder": "Ladder"}[name],
             tuple(
-                (float(climb.questions), 100 * value)
+                (float(climb.questions), 100 * value - 50)
                 for climb in found.climbs
                 if (value := getattr(climb, name)) is not None
             ),
         )
         for name in names
     ]
-    truth = tuple((float(climb.questions), 50.0) for climb in found.climbs)
+    truth = tuple((float(climb.questions), 0.0) for climb in found.climbs)
     chart = LineChart(
         "What a climber gains",
-        "Claimed accuracy of a vote of random classifiers against the number of questions; the "
-        "truth is 50 %.",
+        "Claimed accuracy of a vote of random classifiers, in points above 50 %, against the number "
+        "of questions; the truth is 0.",
         "questions",
-        "claimed accuracy, %",
+        "claimed accuracy above 50 %, in points",
         (*series, Series("truth", truth)),
     )
     last = found.climbs[-1]
@@ -197,10 +197,10 @@ def _chart(title: str, runs: Sequence[tuple[Claims, Claims]], which: int) -> Lin
     claims = [pair[which] for pair in runs]
     return LineChart(
         title,
-        "Accuracy of the vote of k features on the training set, as the holdout tells it, and on "
-        "fresh rows, with one standard deviation either way.",
+        "Accuracy of the vote of k features, in points above 50 %, on the training set, as the "
+        "holdout tells it, and on fresh rows, with one standard deviation either way.",
         "features that vote",
-        "accuracy, %",
+        "accuracy above 50 %, in points",
         tuple(
             _series(words, [getattr(one, name) for one in claims])
             for name, words in (
@@ -216,8 +216,8 @@ def _series(name: str, runs: Sequence[Sequence[float]]) -> Series:
     points, spread = [], []
     for k, values in zip(SIZES, zip(*runs, strict=True), strict=True):
         centre, off = mean(values), stdev(values)
-        points.append((float(k), 100 * centre))
-        spread.append((100 * (centre - off), 100 * (centre + off)))
+        points.append((float(k), 100 * centre - 50))
+        spread.append((100 * (centre - off) - 50, 100 * (centre + off) - 50))
     return Series(name, tuple(points), spread=tuple(spread))
 
 

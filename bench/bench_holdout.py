@@ -1,0 +1,66 @@
+"""Ten thousand questions on a hundred thousand rows, against adding the columns up without any
+protection, and what one more question costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from bench.harness import compare
+from quiltwork.holdout import ReusableHoldout
+
+ROWS, QUESTIONS, COLUMNS, CHUNK = 100_000, 10_000, 1000, 100
+
+
+def agreement(rows: np.ndarray, start: int, shift: int) -> np.ndarray:
+    """A hundred questions: in how many rows a column agrees with another one."""
+    other = (start + shift) % COLUMNS
+    return rows[:, start : start + CHUNK] == rows[:, other : other + 1]
+
+
+def statistics() -> list[Callable[[np.ndarray], np.ndarray]]:
+    shifts = range(1, QUESTIONS // COLUMNS + 1)
+    return [
+        partial(agreement, start=start, shift=shift)
+        for shift in shifts
+        for start in range(0, COLUMNS, CHUNK)
+    ]
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    train, held = (rng.integers(0, 2, (ROWS, COLUMNS), dtype=np.uint8).astype(bool) for _ in "12")
+    holdout = ReusableHoldout(train, held, threshold=0.1, noise=0.01, budget=50)
+
+    def ours() -> None:
+        found = holdout.ask_many(statistics())
+        assert len(found) == QUESTIONS
+
+    def unprotected() -> None:
+        for one in statistics():
+            one(train).mean(axis=0)
+            one(held).mean(axis=0)
+
+    compare(
+        "10,000 questions on 100,000 rows",
+        {"quiltwork": ours, "numpy means, unprotected": unprotected},
+        repeats=3,
+        memory=False,
+    )
+    compare(
+        "One question on 100,000 rows",
+        {
+            "quiltwork": lambda: holdout.ask(lambda rows: rows[:, 0] == rows[:, 1]),
+            "numpy means, unprotected": lambda: [
+                (rows[:, 0] == rows[:, 1]).mean() for rows in (train, held)
+            ],
+        },
+        repeats=9,
+        memory=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""`quiltwork holdout …` from the outside."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import quiltwork as qw
+from quiltwork import files
+
+ROWS = 200
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two tables, predictions that know the training labels only, and predictions of a constant."""
+    monkeypatch.chdir(tmp_path)
+    for name, first in (("train", 0), ("held", ROWS)):
+        lines = ["id,age,home,rent,label"]
+        lines += [
+            f"{i},{i % 80},{i // 4},{100 + i % 2},{'yes' if i % 2 else 'no'}"
+            for i in range(first, first + ROWS)
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    known = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(ROWS)]
+    guessed = [f"{i},maybe" for i in range(ROWS, 2 * ROWS)]
+    (tmp_path / "overfit.csv").write_text("\n".join(["id,prediction", *known, *guessed]) + "\n")
+    constant = [f"{i},yes" for i in range(2 * ROWS)]
+    (tmp_path / "constant.csv").write_text("\n".join(["id,prediction", *constant]) + "\n")
+    rents = [f"{i},100" for i in range(2 * ROWS)]
+    (tmp_path / "rents.csv").write_text("\n".join(["id,prediction", *rents]) + "\n")
+    return tmp_path
+
+
+def create(cli, *more, target="label"):
+    tables = ["--train", "train.csv", "--holdout", "held.csv", "--id", "id", "--target", target]
+    settings = ["--threshold", "0.2", "--noise", "0.005", "--budget", "2"]
+    return cli("holdout", "create", "study", *tables, *settings, *more)
+
+
+def test_a_study_from_start_to_end(cli, folder):
+    assert create(cli).code == 0
+    agreed = cli("holdout", "ask", "study", "--predictions", "constant.csv", "--json")
+    assert files.load(agreed.out, "holdout-answer", (1,))["value"] == 0.5
+    assert agreed.document["overfit"] is False
+    for left in (1, 0):
+        found = cli("holdout", "ask", "study", "--predictions", "overfit.csv", "--json").document
+        assert abs(found["value"]) < 4 * 0.005 * 25
+        assert (found["overfit"], found["remaining"]) == (True, left)
+    refused = cli("holdout", "ask", "study", "--predictions", "constant.csv")
+    assert refused.code == 1
+    assert "All 2 rounds" in refused.err
+    shown = cli("holdout", "transcript", "study")
+    assert "Verified: 3 answers" in shown.out
+    status = cli("holdout", "status", "study", "--queries", "50", "--json").document
+    assert (status["asked"], status["remaining"], status["questions"]) == (3, 0, 50)
+    verified = cli("holdout", "transcript", "study", "--checkpoint", status["checkpoint"])
+    assert verified.code == 0
+
+
+def test_conditions_and_errors_can_be_asked(cli, folder):
+    create(cli, target="rent")
+    share = cli("holdout", "ask", "study", "--share", "label=yes", "--share", "age>=40")
+    assert share.out.startswith("share of label=yes and age>=40: 0.2 (as on the training set)")
+    ask = ["holdout", "ask", "study", "--predictions", "rents.csv"]
+    error = cli(*ask, "--metric", "neg_mean_absolute_error", "--limits", "0:200", "--json")
+    assert error.document["value"] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_groups_become_clusters_without_their_names(cli, folder):
+    assert create(cli, "--group", "home").code == 0
+    status = cli("holdout", "status", "study", "--json").document
+    assert status["bayesian_epsilon"] == pytest.approx(4 * status["epsilon"])
+
+
+def test_a_group_on_both_sides_is_refused(cli, folder):
+    ran = create(cli, "--group", "label")
+    assert ran.code == 2
+    assert "both tables" in ran.err
+
+
+def test_a_ledger_is_debited(cli, folder):
+    ledger = qw.Ledger.open("sqlite:///budget.db")
+    ledger.create("held", qw.Clusters(range(ROWS)), None, 100)
+    create(cli, "--ledger", "sqlite:///budget.db", "--dataset", "held")
+    assert cli("holdout", "ask", "study", "--predictions", "constant.csv").code == 0
+    assert cli("holdout", "ask", "study", "--predictions", "overfit.csv").code == 0
+    assert len(ledger.history("held")) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--predictions", "constant.csv", "--metric", "f1"], "no mean over rows"),
+        (["--predictions", "nothing.csv"], "Cannot read"),
+        (["--predictions", "train.csv"], "prediction"),
+        (["--predictions", "constant.csv", "--share", "age>=1"], "Ask with"),
+        ([], "Ask with"),
+        (["--share", "colour=red"], "colour"),
+        (["--predictions", "short.csv"], "no prediction for training row"),
+        (["--predictions", "twice.csv"], "twice"),
+    ],
+)
+def test_questions_that_make_no_sense_cost_nothing(cli, folder, arguments, words):
+    (folder / "short.csv").write_text("id,prediction\n0,yes\n")
+    (folder / "twice.csv").write_text("id,prediction\n0,yes\n0,no\n")
+    create(cli)
+    ran = cli("holdout", "ask", "study", *arguments)
+    assert ran.code == 2
+    assert words in ran.err
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 0
+
+
+def test_a_holdout_row_without_a_prediction_counts_as_wrong(cli, folder):
+    lines = (folder / "constant.csv").read_text().splitlines()[: ROWS + 1]
+    (folder / "half.csv").write_text("\n".join(lines) + "\n")
+    create(cli)
+    found = cli("holdout", "ask", "study", "--predictions", "half.csv", "--json").document
+    assert found["overfit"] is True
+    assert abs(found["value"]) < 4 * 0.005 * 25
+
+
+def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
+    (folder / "held.csv").write_text("id,x\n1,2\n")
+    assert "same ones" in create(cli).err
+    assert "no holdout in" in cli("holdout", "status", "nowhere").err
+    (folder / "held.csv").write_text("id,age\n1\n")
+    assert "another number of columns" in create(cli).err
+
+
+def test_plans_end_with_1_if_the_promise_does_not_hold(cli, tmp_path):
+    arguments = ["holdout", "plan", "--queries", "100", "--overfits", "5"]
+    good = cli(*arguments, "--tolerance", "0.1", "--json")
+    assert good.code == 0
+    assert good.document["samples"] == 579_936
+    clustered = cli(*arguments, "--tolerance", "0.1", "--cluster-size", "3", "--json")
+    assert clustered.code == 0
+    assert clustered.document["samples"] == pytest.approx(3 * 579_936, rel=1e-5)
+    picture = tmp_path / "plan.png"
+    vacuous = cli(*arguments, "--samples", "1000", "--plot", str(picture))
+    assert vacuous.code == 1
+    assert "vacuous" in vacuous.out
+    assert picture.stat().st_size > 1000
+
+
+def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
+    path = tmp_path / "belief.json"
+    path.write_text(qw.Clusters(range(10)).to_json())
+    arguments = ["holdout", "plan", "--queries", "9", "--overfits", "1", "--tolerance", "0.2"]
+    assert cli(*arguments, "--belief", str(path)).code == 1
+    both = cli(*arguments, "--belief", str(path), "--cluster-size", "2")
+    assert both.code == 2
+    assert cli(*arguments, "--cluster-size", "0").code == 2
+
+
+def test_the_attack_shows_three_boards(cli):
+    ran = cli("holdout", "attack", "--rows", "300", "--questions", "100", "--json")
+    assert ran.code == 0
+    last = json.loads(ran.out)["climbs"][-1]
+    assert last["plain"] > 0.55
+    assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
