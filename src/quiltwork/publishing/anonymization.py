@@ -3,7 +3,7 @@
 Every route ends at the same gate: the finished groups are counted again from the original rows and
 verified exactly; a table that is not proven m-private is never returned.
 
-Theorem: m-privacy
+Theorem: anonymization
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def anonymize(
     >>> anonymize(table, KAnonymity(2), m=1, method="baseline").frame["age"].unique().tolist()
     ['20..25', '40..45']
 
-    Theorem: m-privacy
+    Theorem: anonymization
     """
     asked = as_constraint(constraint)
     coalition = integer(m, "m", 0)

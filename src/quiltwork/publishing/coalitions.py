@@ -5,7 +5,7 @@ of providers of a value and D the sum of the m' largest numbers of removable val
 single providers hold. At most the j values with the least h and Σh ≤ D can go; at least those with
 Σh ≤ m' can. Where the two bounds leave the answer open, coalitions are searched.
 
-Theorem: docs/theory/m-privacy
+Theorem: anonymization
 """
 
 from __future__ import annotations

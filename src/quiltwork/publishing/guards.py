@@ -1,7 +1,7 @@
 """Which groups are m-private, for many groups at once.
 
 `CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
-(THEORY: docs/theory/m-privacy): k by the largest providers, l by bounds that settle most groups and
+(Theorem: anonymization): k by the largest providers, l by bounds that settle most groups and
 a search over coalitions for the rest. `GeneralGuard` asks the verification for each group.
 """
 

@@ -5,8 +5,8 @@ A group with fewer than twice the records that a group needs cannot be cut. If o
 more than they need give it records that lie in its box, or next to it, it can. Each exchange must
 pay: it is kept if what all boxes lose falls, or rises by less than `EXCHANGE` for each pair of
 records that no longer look alike. Every group that changed is checked again, and an exchange that
-leaves a group unprotected is taken back. Cost: (groups fed) × (records to spare) × quasi-identifiers per round,
-within blocks of at most `BLOCK` rows.
+leaves a group unprotected is taken back. Cost: (groups fed) × (records to spare) ×
+quasi-identifiers per round, within blocks of at most `BLOCK` rows.
 """
 
 from __future__ import annotations
