@@ -2,17 +2,23 @@
 
 A document is `{"schema": "quiltwork/<name>", "version": <int>, …}`; numbers that must be exact are
 strings such as `"1/10"`. The schemas are listed in `docs/reference/files.md`.
+
+What is written appears whole or not at all, and only ever in the place of a regular file.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
@@ -74,3 +80,77 @@ def refuse_device(path: str | Path) -> None:
         return
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
+
+
+def write(path: str | Path, content: str | bytes) -> None:
+    """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
+
+    Raises:
+        InvalidInputError: if something is there that is no regular file.
+        StorageError: if it cannot be written.
+    """
+    with replacing(path) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a new file that takes the place of `path` once the block has ended without an error.
+
+    Raises:
+        InvalidInputError: if something is there that is no regular file.
+        StorageError: if it cannot be written; then `path` is as it was.
+    """
+    target = check_writable(path)
+    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, partial)
+        partial.replace(target)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or error) from None
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def check_writable(path: str | Path) -> Path:
+    """Return the file that writing to `path` would make or replace; links are followed.
+
+    For use before an answer is paid for: nothing is written yet, and a full disk shows only later.
+
+    Raises:
+        InvalidInputError: if a folder, a device or a pipe is there.
+        StorageError: if the folder is missing or may not be written, or the file may not.
+    """
+    target = Path(os.path.realpath(_checked(path)))
+    if not target.parent.is_dir():
+        raise _unwritable(path, f"there is no folder {str(target.parent)!r}")
+    for place, needed in ((target.parent, os.W_OK | os.X_OK), (target, os.W_OK)):
+        if place.exists() and not os.access(place, needed):
+            raise _unwritable(path, f"{str(place)!r} may not be written; check its permissions")
+    return target
+
+
+def _checked(path: str | Path) -> str | Path:
+    """Refuse what is there and no regular file."""
+    if not str(path):
+        raise InvalidInputError("The name of the file to write is empty; name a file.")
+    try:
+        kind = Path(path).stat().st_mode
+    except FileNotFoundError:
+        return path
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, getattr(error, "strerror", None) or error) from None
+    if not stat.S_ISREG(kind):
+        what = "a folder" if stat.S_ISDIR(kind) else "a device or a pipe"
+        raise InvalidInputError(f"{str(path)!r} is {what}, not a file to write; name a file.")
+    return path
+
+
+def _unwritable(path: str | Path, reason: object) -> StorageError:
+    return StorageError(f"{str(path)!r} could not be written: {reason}.")

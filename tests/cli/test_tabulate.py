@@ -92,7 +92,7 @@ def test_compressed_files_byte_order_marks_and_blank_lines_are_read(tmp_path, mo
         (b"sex,sex\nf,m\n", "sex", "more than once"),
         (b"sex\n\xff\xfe\n", "sex", "UTF-8"),
         (b'sex\n"f"x\n', "sex", "not CSV"),
-        (b"", "sex", "is not there"),
+        (b"", "sex", "does not begin"),
     ],
 )
 def test_files_that_cannot_be_counted_say_why(tmp_path, content, column, words):

@@ -341,6 +341,10 @@ class Accountant:
         account._replay(spendings, lengths)
         return account
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
+        return type(self).from_body, (self.to_body(),)
+
     def _replay(self, spendings: Sequence[Spending], lengths: Sequence[tuple[int, int]]) -> None:
         """Record releases that were granted before, growing where the series grew."""
         ends = [count for count, _ in lengths[1:]]

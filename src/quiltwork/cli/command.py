@@ -59,15 +59,51 @@ class HelpGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+class TypedNumber(Fraction):
+    """An exact number that messages show as it was typed: `0.1`, not `Fraction(1, 10)`."""
+
+    text: str
+
+    def __new__(cls, text: str) -> TypedNumber:
+        """Read the text exactly and keep it."""
+        number = super().__new__(cls, text)
+        number.text = text.strip()
+        return number
+
+    def __repr__(self) -> str:
+        """Show what was typed."""
+        return self.text
+
+    def __reduce__(self) -> tuple[type[TypedNumber], tuple[str]]:
+        """Pickle and copy as the text."""
+        return TypedNumber, (self.text,)
+
+    def __copy__(self) -> TypedNumber:
+        """Numbers do not change."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> TypedNumber:
+        """Numbers do not change."""
+        return self
+
+
 def exact_number(text: str) -> Fraction:
     """Read an option's number exactly, for `type=`: `0.1` is 1/10, and `1/3` is allowed.
 
     Whether the number is in range is for the room it goes to.
     """
     try:
-        return Fraction(text)
+        return TypedNumber(text)
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(f"{text!r} is not a number such as 1, 0.5 or 1/3") from None
+
+
+def confidence_number(text: str) -> Fraction:
+    """Read a confidence strictly between 0 and 1, for `type=`, before anything is done."""
+    level = exact_number(text)
+    if not 0 < level < 1:
+        raise click.BadParameter(f"{text!r} is not between 0 and 1; write 0.95 for 95 %")
+    return level
 
 
 def common_options(function: Function) -> Function:

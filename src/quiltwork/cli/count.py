@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.output import deliver, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 
@@ -88,12 +88,12 @@ if TYPE_CHECKING:
     "--total",
     type=int,
     help="The number of rows, if it is public and every row is in a cell: the released counts "
-    "then add up to it. Needs --adjacency replace.",
+    "are made to add up to it. Not compared with the file. Needs --adjacency replace.",
 )
 @ledger_options
 @click.option(
     "--confidence",
-    type=exact_number,
+    type=confidence_number,
     metavar="NUMBER",
     default="0.95",
     show_default=True,
@@ -136,6 +136,8 @@ def count(
         raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
     if n is not None:
         raise click.UsageError("--n goes with --value")
+    if len(set(by)) < len(by):
+        raise click.UsageError("A column is named twice with --by: name each once")
     if cell_alpha and alpha is None:
         raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
     from quiltwork.cli.tabulate import read_condition
@@ -226,7 +228,7 @@ def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction)
         lines = text_table(header, [row[:-1] for row in rows])
     else:
         lines = text_table([*header, "all at once"], rows)
-    emit(files.dump("counts", 1, body), [*lines, "", table.explain()])
+    deliver(files.dump("counts", 1, body), [*lines, "", table.explain()])
 
 
 def _labels(cell: object, where: tuple[str, ...]) -> tuple[object, ...]:
@@ -267,4 +269,4 @@ def _release_number(
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
         f"epsilon = {level:.6g} for one person added, removed or replaced (the count moves by 1).",
     ]
-    emit(files.dump("count", 1, body), lines)
+    deliver(files.dump("count", 1, body), lines)

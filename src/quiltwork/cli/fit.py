@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import command, exact_number
+from quiltwork import files
+from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import read, reading_options, split_list
-from quiltwork.errors import StorageError
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import ChainBox, MarkovChain
@@ -33,34 +32,29 @@ if TYPE_CHECKING:
     "--smoothing",
     type=exact_number,
     metavar="NUMBER",
-    default="0.5",
-    show_default=True,
-    help="Added to every transition count of a chain.",
+    help="Added to every transition count of a chain.  [default: 0.5]",
 )
 @click.option(
     "--initial",
     type=click.Choice(["stationary", "any", "empirical"]),
-    default="stationary",
-    show_default=True,
-    help="What the adversary believes about the first time point of a chain.",
+    help="What the adversary believes about the first time point of a chain.  "
+    "[default: stationary]",
 )
 @click.option("--box", is_flag=True, help="Fit a confidence region of chains instead of one.")
 @click.option(
     "--confidence",
-    type=exact_number,
+    type=confidence_number,
     metavar="NUMBER",
-    default="0.95",
-    show_default=True,
-    help="With --box: that the region holds the whole true matrix.",
+    help="With --box: that the region holds the whole true matrix.  [default: 0.95]",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
 def fit(
     file: str,
     states: str | None,
-    smoothing: Fraction,
+    smoothing: Fraction | None,
     initial: Any,
     box: bool,
-    confidence: Fraction,
+    confidence: Fraction | None,
     output: str | None,
     **reading: Any,
 ) -> None:
@@ -70,6 +64,12 @@ def fit(
     the released data makes the noise scale itself a leak. The file remembers a fingerprint of
     what it was fitted on, and a release from the same data warns.
     """
+    if box and (smoothing is not None or initial is not None):
+        raise click.UsageError("--smoothing and --initial are for one chain: leave out --box")
+    if not box and confidence is not None:
+        raise click.UsageError("--confidence is for a region of chains: add --box")
+    if output is not None:
+        files.check_writable(output)
     from quiltwork.beliefs import ChainBox, MarkovChain
     from quiltwork.series.values import as_labels
 
@@ -77,15 +77,14 @@ def fit(
     series = read(file, reading, declared)
     known = series.states if series.declared or declared is None else declared
     belief: ChainBox | MarkovChain
+    given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}
+    options: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     if box:
-        belief = ChainBox.fit(series.data, confidence=confidence, states=known)
+        belief = ChainBox.fit(series.data, states=known, **options)
     else:
-        belief = MarkovChain.fit(series.data, smoothing=smoothing, states=known, initial=initial)
+        belief = MarkovChain.fit(series.data, states=known, **options)
     if output is not None:
-        try:
-            Path(output).write_text(belief.to_json() + "\n", encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"Cannot write {output!r}: {error.strerror or error}.") from None
+        files.write(output, belief.to_json() + "\n")
     emit(belief.to_json(), _lines(belief, series, output))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
 from quiltwork.cli.output import emit
-from quiltwork.errors import BudgetExceeded, StorageError
+from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
     from quiltwork.ledger import Checkpoint, Ledger
@@ -88,6 +87,8 @@ def allot(
 
     The budget itself bounds what all analysts learn together, whatever their shares.
     """
+    if cap is None and reserved is None:
+        raise click.UsageError("Give --cap, --reserved or both: what is the share?")
     _show([_opened(url).allot(dataset, analyst, cap, reserved)])
 
 
@@ -168,7 +169,7 @@ def export(url: str, output: str | None, checkpoint: str | None) -> None:
     end = opened.checkpoint() if output is None else opened.backup(output)
     lines = [f"Checkpoint: {end.count} entries, {end.hash}"]
     if checkpoint is not None:
-        _write(checkpoint, end.to_json() + "\n")
+        files.write(checkpoint, end.to_json() + "\n")
         lines.append(f"Checkpoint in {checkpoint}")
     if output is not None:
         lines.append(f"Backup in {output}")
@@ -239,13 +240,6 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     from quiltwork.ledger import Checkpoint
 
     return Checkpoint.from_json(files.contents(path))
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"Cannot write {path!r}: {error.strerror or error}.") from None
 
 
 for one in (create, extend, allot, show, history, plan, verify, export, restore, retire):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,34 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         return
     for line in human_lines:
         click.echo(line)
+
+
+def deliver(
+    document: str, human_lines: Iterable[str], writes: Iterable[Callable[[], object]] = ()
+) -> None:
+    """Write and print an answer that was paid for, and lose it in no case.
+
+    A file that fails does not keep the answer from being printed; an answer that cannot be
+    printed goes to stderr as a document. The first failure is raised at the end.
+    """
+    failures = [error for write in writes if (error := _failure(write)) is not None]
+    try:
+        emit(document, human_lines)
+    except BrokenPipeError:
+        raise
+    except Exception:
+        click.echo(document, err=True)
+        raise
+    if failures:
+        raise failures[0]
+
+
+def _failure(write: Callable[[], object]) -> Exception | None:
+    try:
+        write()
+    except Exception as error:
+        return error
+    return None
 
 
 def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:

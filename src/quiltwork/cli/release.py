@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quiltwork import files
 from quiltwork.cli.calibrate import METHODS
-from quiltwork.cli.command import command, exact_number
-from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.output import deliver, emit, progress, text_table
+from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import read, read_beliefs, read_query, read_window, reading_options
-from quiltwork.errors import StorageError
 
 if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
     from quiltwork.releases import Release
 
 
@@ -62,14 +63,10 @@ if TYPE_CHECKING:
     "subject epsilon.",
 )
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
-@click.option("--ledger", "ledger_url", metavar="URL", help="Debit here first: sqlite:///budget.db")
-@click.option("--dataset", metavar="NAME", help="With --ledger: whose budget.")
-@click.option(
-    "--key", metavar="TEXT", help="With --ledger: asking again under one key returns the answer."
-)
+@ledger_options
 @click.option(
     "--confidence",
-    type=exact_number,
+    type=confidence_number,
     metavar="NUMBER",
     default="0.95",
     show_default=True,
@@ -106,6 +103,7 @@ def release(
     beliefs = read_beliefs(belief)
     query = read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
+    _check_delivery(query, output, plot)
     series = read(file, reading, beliefs[0].states)
     if preview:
         _preview(query, beliefs, series.lengths, epsilon, confidence)
@@ -114,6 +112,7 @@ def release(
     from quiltwork.releases import release as answer
 
     options = {"epsilon": epsilon, "method": method, "secrets": protected}
+    writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
             each = {str(who): answer(data, query, beliefs, **options) for who, data in bar}
@@ -121,24 +120,33 @@ def release(
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
-        debit = _ledger(ledger_url, dataset, key)
+        debit = open_ledger(ledger_url, dataset, key)
         released = answer(series.data, query, beliefs, **options, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         if plot is not None:
-            _written(plot, lambda: released.plot(float(confidence)).savefig(plot))
+            writes.append(partial(_draw, released, confidence, plot))
     if output is not None:
-        _written(output, lambda: Path(output).write_text(document + "\n", encoding="utf-8"))
-    emit(document, lines)
+        writes.append(partial(files.write, output, document + "\n"))
+    deliver(document, lines, writes)
 
 
-def _ledger(url: str | None, dataset: str | None, key: str | None) -> dict[str, Any]:
-    if url is None:
-        if dataset or key:
-            raise click.UsageError("--dataset and --key go with --ledger")
-        return {}
-    from quiltwork.ledger import Ledger
+def _check_delivery(query: Query, output: str | None, plot: str | None) -> None:
+    """Refuse, before anything is spent, what would keep the answer from being delivered."""
+    if output is not None:
+        files.check_writable(output)
+    if plot is not None:
+        from quiltwork.releases.error_bars import refuse_label_interval
+        from quiltwork.report.plots import check_figure_path
 
-    return {"ledger": Ledger.open(url), "dataset": dataset, "key": key}
+        check_figure_path(plot)
+        if query.mechanism == "exponential":
+            raise refuse_label_interval()
+
+
+def _draw(released: Release, confidence: Fraction, path: str) -> None:
+    from quiltwork.report.plots import write_figure
+
+    write_figure(released.plot(confidence), path)
 
 
 def _preview(
@@ -164,7 +172,7 @@ def _preview(
 def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
     if released.mechanism == "exponential":
         yield f"most common state: {released.value}"
-        yield f"its count is within {released.shortfall(float(confidence))} of the largest, with "
+        yield f"its count is within {released.shortfall(confidence)} of the largest, with "
         yield f"{float(100 * confidence):g} % confidence"
     else:
         yield from _table(released, confidence)
@@ -175,8 +183,8 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
 def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     import numpy as np
 
-    each = released.interval(float(confidence))
-    together = released.interval(float(confidence), simultaneous=True)
+    each = released.interval(confidence)
+    together = released.interval(confidence, simultaneous=True)
     columns = [
         np.atleast_1d(np.asarray(part)).ravel()
         for part in (released.value, each.low, each.high, together.low, together.high)
@@ -212,13 +220,3 @@ def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str
 
 def _label(cell: Any) -> str:
     return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)
-
-
-def _written(path: str, write: Any) -> None:
-    try:
-        write()
-    except OSError as error:
-        raise StorageError(
-            f"The answer was released, but {path!r} could not be written: "
-            f"{error.strerror or error}."
-        ) from None

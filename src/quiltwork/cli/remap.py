@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.consumer import read_loss_text, read_prior_text
 from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.errors import InvalidInputError
@@ -56,7 +57,7 @@ _MOST_SHOWN = 40
 )
 @click.option(
     "--confidence",
-    type=exact_number,
+    type=confidence_number,
     metavar="NUMBER",
     default="0.95",
     show_default=True,
@@ -89,7 +90,12 @@ def remap(
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.gains import consumer_gain
+    from quiltwork.report.plots import check_figure_path, write_figure
 
+    if output is not None:
+        files.check_writable(output)
+    if plot is not None:
+        check_figure_path(plot)
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
     with progress(1, "Remapping") as bar:
@@ -100,9 +106,9 @@ def remap(
     if output is not None and column is not None:
         _write(output, column, rows, readings[len(values) :])
     if plot is not None:
-        from quiltwork.counts.plots import heat_map, save_figure
+        from quiltwork.counts.plots import heat_map
 
-        save_figure(heat_map(mechanism, gain.remap), plot)
+        write_figure(heat_map(mechanism, gain.remap), plot)
     emit(_document(gain, readings, confidence), _lines(gain, readings, confidence, plot, output))
 
 
@@ -114,9 +120,9 @@ def _readings(
         return []
     import numpy as np
 
-    counts = np.array(released, dtype=np.int64)
+    counts = np.array([min(max(count, 0), remap.n) for count in released], dtype=np.int64)
     low, high = remap.interval(counts, confidence)
-    columns = (counts.tolist(), remap(counts).tolist(), low.tolist(), high.tolist())
+    columns = (released, remap(counts).tolist(), low.tolist(), high.tolist())
     return list(zip(*columns, strict=True))
 
 
@@ -148,11 +154,12 @@ def _write(
     readings: list[tuple[int, int, int, int]],
 ) -> None:
     names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [*(rows[0][1] if rows else [column]), *names])
-        writer.writeheader()
-        for (_, row), (_, *read) in zip(rows, readings, strict=True):
-            writer.writerow({**row, **dict(zip(names, read, strict=True))})
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, [*(rows[0][1] if rows else [column]), *names])
+    writer.writeheader()
+    for (_, row), (_, *read) in zip(rows, readings, strict=True):
+        writer.writerow({**row, **dict(zip(names, read, strict=True))})
+    files.write(path, text.getvalue())
 
 
 def _document(gain: Gain, readings: list[tuple[int, int, int, int]], confidence: Fraction) -> str:

@@ -143,7 +143,11 @@ def _read(
     with opened(path) as file:
         reader = csv.reader(file, strict=True)
         try:
-            header = next(reader, [])
+            header = next(reader, None)
+            if not header:
+                raise InvalidInputError(
+                    f"{path!r} does not begin with a line of column names; give CSV with a header."
+                )
             wanted = [position(header, column, path) for column in by]
             tests = [(position(header, c.column, path), c.test()) for c in conditions]
             return _tallied(reader, wanted, tests)

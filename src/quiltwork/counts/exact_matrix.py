@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -26,15 +27,13 @@ def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
     rows = [list(row) for row in matrix] if _is_nested(matrix) else []
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise InvalidInputError(f"{name} must be a matrix with one row per count, at least 2.")
-    return [
-        [
-            Fraction(float(entry))
-            if isinstance(entry, (float, np.floating))
-            else to_fraction(entry, name)
-            for entry in row
-        ]
-        for row in rows
-    ]
+    return [[_read_entry(entry, name) for entry in row] for row in rows]
+
+
+def _read_entry(entry: Any, name: str) -> Fraction:
+    if isinstance(entry, (float, np.floating)) and math.isfinite(entry):
+        return Fraction(float(entry))
+    return to_fraction(entry, f"An entry of {name}")
 
 
 def _is_nested(matrix: Any) -> bool:

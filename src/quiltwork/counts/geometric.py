@@ -152,7 +152,7 @@ class GeometricMechanism:
 
         Raises:
             NotPrivateError: at α = 0, which would publish the count itself.
-            InvalidInputError: if the count is no integer in 0..n.
+            InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
         """
         value = self.read_count(count)
         if self.alpha == 0 or self.dp_epsilon is None:
@@ -161,6 +161,8 @@ class GeometricMechanism:
             )
         if unbounded:
             self._refuse_unbounded_coin()
+        if self.alpha < 1:
+            _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
 
         def record() -> dict[str, Any]:
             return {

@@ -41,13 +41,14 @@ def learn_from_release(
     ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
     if len(ratios) != len(values):
         raise InvalidInputError("Give one alpha, or one for each release.")
-    counts = np.arange(integer(n, "n", 1) + 1)
+    prior = read_probabilities(base, integer(n, "n", 1))
+    counts = np.arange(n + 1)
     with np.errstate(divide="ignore"):
-        logs = np.log(read_probabilities(base, n))
+        logs = np.log(prior)
         for value, ratio in zip(values, ratios, strict=True):
             rate = np.log(np.float64(_open_ratio(ratio)))
             logs = logs + rate * np.abs(
-                counts - np.clip(integer(value, "released", -(2**62)), 0, n)
+                counts - min(max(integer(value, "released", -(2**62)), 0), n)
             )
     posterior = np.exp(logs - logs.max())
     return _spread(posterior / posterior.sum(), float(_drift(drift)))
@@ -64,10 +65,10 @@ def learn_from_table(
     values = np.asarray(released)
     if values.size == 0 or not np.issubdtype(values.dtype, np.integer):
         raise InvalidInputError("Give at least one released count, as integers.")
-    size = integer(n, "n", 1) + 1
+    prior = read_probabilities("uniform", integer(n, "n", 1))
+    size = len(prior)
     decay = float(_open_ratio(alpha))
     seen = np.bincount(np.clip(values.ravel(), 0, n), minlength=size).astype(np.float64)
-    prior = np.full(size, 1 / size)
     total = seen.sum() + smoothing
     for _ in range(rounds):
         responsibility = prior * kernel_sum(seen / kernel_sum(prior, decay), decay)
@@ -103,5 +104,5 @@ def _drift(drift: Number) -> Fraction:
 def _open_ratio(alpha: Number) -> Fraction:
     value = read_alpha(alpha)
     if not 0 < value < 1:
-        raise InvalidInputError(f"The level of a release lies strictly between 0 and 1: {alpha!r}.")
+        raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
     return value

@@ -7,8 +7,11 @@ and `Binary` are known to the linear-time remaps; `ErrorLoss` is any function of
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +20,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction, to_fraction
+
+_LARGEST_FLOAT = sys.float_info.max
+_LARGEST_LOG = math.log(_LARGEST_FLOAT) - 1e-9
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -80,11 +86,21 @@ class Power:
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
         """Return |i−r|^exponent."""
         distance = np.abs(np.asarray(counts - answers, dtype=np.float64))
+        self.refuse_beyond_floats(int(distance.max(initial=0)))
         return np.asarray(distance ** float(self.exponent))
+
+    def refuse_beyond_floats(self, distance: int) -> None:
+        """Refuse errors up to a distance at which the loss is larger than any float."""
+        if distance > 1 and self.exponent > _LARGEST_LOG / math.log(distance):
+            raise InvalidInputError(
+                f"Under the {self.name} loss an error of {distance} costs more than the largest "
+                "float; use a smaller exponent."
+            )
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return |i−r|^exponent, exactly where the exponent is an integer."""
         distance = abs(count - answer)
+        self.refuse_beyond_floats(distance)
         if self.exponent.denominator == 1:
             return Fraction(distance**self.exponent.numerator)
         return Fraction(float(distance) ** float(self.exponent))
@@ -122,7 +138,8 @@ class ErrorLoss:
 
     def by_error(self, n: int) -> FloatArray:
         """Return the losses of the errors −n..n."""
-        return _checked(np.array([float(self.function(e)) for e in range(-n, n + 1)]), self.name)
+        losses = [float(called(self.function, self.name, e)) for e in range(-n, n + 1)]
+        return _checked(np.array(losses), self.name)
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
         """Look the errors up in a table of all that occur."""
@@ -132,7 +149,7 @@ class ErrorLoss:
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return the function of r − i, read exactly."""
-        return to_fraction(self.function(answer - count), "the loss")
+        return to_fraction(called(self.function, self.name, answer - count), "the loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,13 +187,42 @@ class CallableLoss:
         """Call the function on every pair."""
         pairs = np.broadcast(counts, answers)
         losses = np.fromiter(
-            (float(self.function(int(i), int(r))) for i, r in pairs), np.float64, pairs.size
+            (float(called(self.function, self.name, int(i), int(r))) for i, r in pairs),
+            np.float64,
+            pairs.size,
         )
         return _checked(losses.reshape(pairs.shape), self.name)
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return what the function returns, read exactly."""
-        return to_fraction(self.function(count, answer), "the loss")
+        return to_fraction(called(self.function, self.name, count, answer), "the loss")
+
+
+def called(function: Callable[..., Any], name: str, *arguments: int) -> Number:
+    """Return what a user's function says, which must be a number.
+
+    Raises:
+        InvalidInputError: if it fails, or returns anything else.
+    """
+    try:
+        loss = function(*arguments)
+    except Exception as error:
+        raise InvalidInputError(
+            f"The {name} loss fails at {_pair(arguments)}: {type(error).__name__}: {error}; it "
+            "must return a number ≥ 0 for every count and answer."
+        ) from error
+    value = loss.item() if isinstance(loss, (np.generic, np.ndarray)) and loss.ndim == 0 else loss
+    if isinstance(value, (int, float, Fraction, Decimal)) and 0 <= value <= _LARGEST_FLOAT:
+        return int(value) if isinstance(value, bool) else value
+    raise InvalidInputError(
+        f"A loss must be finite and at least 0; the {name} loss returns {loss!r:.60} at "
+        f"{_pair(arguments)}."
+    )
+
+
+def _pair(arguments: tuple[int, ...]) -> str:
+    names = ("error",) if len(arguments) == 1 else ("count", "answer")
+    return ", ".join(f"{name} {value}" for name, value in zip(names, arguments, strict=True))
 
 
 def power(exponent: Number) -> Power | Pinball:
@@ -242,7 +288,7 @@ def _named(text: str) -> Loss:
 def _matrix(loss: Any) -> MatrixLoss:
     try:
         entries = np.array(loss, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(
             f"A loss is a name, a matrix or a function of (count, answer), not {loss!r}."
         ) from None
@@ -262,7 +308,7 @@ def _checked(losses: FloatArray, name: str) -> FloatArray:
     bad = losses[~((losses >= 0) & np.isfinite(losses))]
     if bad.size:
         raise InvalidInputError(
-            f"A loss must be finite and at least 0; the {name} loss contains {bad.flat[0]!r}."
+            f"A loss must be finite and at least 0; the {name} loss contains {float(bad.flat[0])}."
         )
     return losses
 

@@ -47,18 +47,6 @@ def heat_map(mechanism: GeometricMechanism, remap: Remap | None = None) -> Figur
     return figure
 
 
-def save_figure(figure: Figure, path: str) -> None:
-    """Write a figure in the format of the file name's ending.
-
-    Raises:
-        InvalidInputError: if that is no format of a figure.
-    """
-    try:
-        figure.savefig(path)
-    except ValueError as error:
-        raise InvalidInputError(f"Cannot draw {path!r}: {error}.") from None
-
-
 def _panel(axis: Any, title: str, matrix: Any, top: float) -> Any:
     image = axis.imshow(matrix, cmap="viridis", vmin=0, vmax=top, interpolation="nearest")
     axis.set(title=title, xlabel="answer", ylabel="count")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _SUM_TOLERANCE = 1e-9
 _LARGEST_CHAIN = 20_000
+LARGEST_PRIOR = 10_000_000
+_REMAP_SECONDS, _REMAP_BYTES = 2e-6, 400  # per count, measured up to n = 10⁷
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,14 @@ def read_probabilities(prior: Any, n: int) -> FloatArray:
 
     Raises:
         InvalidInputError: if it has the wrong length, is negative or does not add up to 1.
+        UnsupportedError: above n = 10,000,000, with what it would cost.
     """
+    if n > LARGEST_PRIOR:
+        raise UnsupportedError(
+            f"Reading answers with a prior over 0..{n} takes about {n * _REMAP_SECONDS:.2g} s and "
+            f"{n * _REMAP_BYTES / 1e9:.2g} GB; it is done up to n = {LARGEST_PRIOR:,}. Count in "
+            "larger units, or take answers at face value."
+        )
     if isinstance(prior, str):
         return _named(prior, n)
     if hasattr(prior, "probabilities"):
@@ -169,7 +178,7 @@ def _of_distribution(prior: Any, n: int) -> FloatArray:
 def _array(prior: Any) -> FloatArray:
     try:
         values = np.array(prior, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(
             "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
             f"ChainCounts, not {prior!r}."
@@ -186,7 +195,7 @@ def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
             f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
-        bad = values[~(np.isfinite(values) & (values >= 0))][0]
+        bad = float(values[~(np.isfinite(values) & (values >= 0))][0])
         raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
     total = float(values.sum())
     if strict and abs(total - 1) > _SUM_TOLERANCE:

@@ -30,6 +30,7 @@ from quiltwork.counts.exact_matrix import (
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.losses import FloatArray
 from quiltwork.counts.monotonicity import Universality
+from quiltwork.counts.priors import LARGEST_PRIOR
 from quiltwork.counts.refinement import SparseRows, solve_in_floats, solve_precisely
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -113,7 +114,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     """Solve the consumer's program.
 
     Raises:
-        UnsupportedError: above n = 200; for monotone losses, remaps have no such limit.
+        UnsupportedError: above n = 200; for monotone losses, remaps go much further.
 
     >>> best = optimal_mechanism(Consumer([0.5, 0.5]), 1, alpha=0.5)
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
@@ -128,7 +129,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
         raise UnsupportedError(
             f"The program for n = {size} has {(size + 1) ** 2} variables; it is solved up to "
             f"n = {LARGEST_PROGRAM}. For monotone losses GeometricMechanism(…).remap(consumer) is "
-            "optimal at any n."
+            f"optimal, up to n = {LARGEST_PRIOR:,}."
         )
     prior = consumer.fractions(size)
     costs = [

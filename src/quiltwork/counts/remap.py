@@ -85,13 +85,9 @@ class Remap:
 
     def __call__(self, released: ArrayLike) -> Any:
         """Remap one released count or a column of them; values outside 0..n are clipped first."""
-        values = np.asarray(released)
-        if not np.issubdtype(values.dtype, np.integer):
-            raise InvalidInputError(
-                f"Released counts are integers, not {values.dtype}; give them as released."
-            )
-        remapped = self.table[np.clip(values, 0, self.n)]
-        return int(remapped) if values.ndim == 0 else remapped
+        at = self._clipped(released)
+        remapped = self.table[at]
+        return int(remapped) if at.ndim == 0 else remapped
 
     def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Any:
         """Return (lo, hi) with at least this posterior probability, for one answer or a column.
@@ -103,10 +99,20 @@ class Remap:
         if not 0 < level < 1:
             raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
         tail = float(1 - level) / 2
-        at = np.clip(np.asarray(released), 0, self.n)
+        at = self._clipped(released)
         low = centres.quantile(self.posteriors, tail)[at]
         high = centres.quantile(self.posteriors, 1 - tail)[at]
         return (int(low), int(high)) if at.ndim == 0 else (low, high)
+
+    def _clipped(self, released: ArrayLike) -> IntArray:
+        """Read released counts of any size and move them into 0..n."""
+        values = np.asarray(released)
+        beyond_64_bits = values.dtype == object and all(type(v) is int for v in values.flat)
+        if not (beyond_64_bits or np.issubdtype(values.dtype, np.integer)):
+            raise InvalidInputError(
+                f"Released counts are integers, not {values.dtype}; give them as released."
+            )
+        return np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
 
     def to_json(self) -> str:
         """Return the remap as a document of schema `quiltwork/remap`."""
@@ -180,6 +186,7 @@ def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Po
 def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     if loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
         n = len(prior) - 1
+        loss.refuse_beyond_floats(n)
         by_error = np.abs(np.arange(-n, n + 1, dtype=np.float64)) ** float(loss.exponent)
         return _windowed(by_error, prior, alpha)
     exponent = int(loss.exponent)

@@ -46,7 +46,7 @@ class CountTable:
         dp_epsilon: the level for replacing one person's row whatever the adjacency and beliefs;
             this is what accountants price.
         adjacency: "replace" or "add-remove".
-        total: the public total that the values add up to, if there is one.
+        total: the declared public total that the values add up to, if there is one.
         dimensions: the names of the columns that make up a label.
     """
 
@@ -172,13 +172,14 @@ def release_table(
 
     `epsilon=` is the level of the whole table; as a mapping, the level of each cell's own count.
     `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
-    people if that is public and every person is in some cell. With a ledger, the table's
-    `dp_epsilon` is debited before anything is drawn; `where` describes which rows were counted, so
-    that a key is not mistaken for that of another question.
+    people if that is public and every person is in some cell; it is taken at its word, since an
+    error where it is not the sum of the counts would tell that sum without paying. With a ledger,
+    the table's `dp_epsilon` is debited before anything is drawn; `where` describes which rows were
+    counted, so that a key is not mistaken for that of another question.
 
     Raises:
-        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, or `total` is not
-            their sum.
+        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, or `total` is no
+            integer ≥ 0.
         NotPrivateError: at α = 0.
 
     >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
@@ -239,11 +240,7 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
             "Under add-remove the number of people is itself protected: leave total out, or "
             "protect against replace."
         )
-    if integer(total, "total", 0) != sum(exact.values()):
-        raise InvalidInputError(
-            f"total = {total} is not the sum of the cells; leave it out unless every person is in "
-            "exactly one cell."
-        )
+    integer(total, "total", 0)
 
 
 def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:

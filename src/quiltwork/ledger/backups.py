@@ -7,7 +7,6 @@ backup that was cut is recognised. A backup moves a ledger from one kind of data
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -61,20 +60,12 @@ class Backup:
 
 def write_backup(tables: Tables, path: Path) -> Checkpoint:
     """Write all entries to `path`, which appears complete or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
     checkpoint = Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n")
-            for entry in tables.all_entries():
-                file.write(json.dumps(asdict(entry), sort_keys=True) + "\n")
-            file.write(checkpoint.to_json() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise StorageError(f"The backup {str(path)!r} could not be written: {error}.") from None
+    with files.replacing(path) as file:
+        file.write((files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n").encode())
+        for entry in tables.all_entries():
+            file.write((json.dumps(asdict(entry), sort_keys=True) + "\n").encode())
+        file.write((checkpoint.to_json() + "\n").encode())
     return checkpoint
 
 

@@ -75,6 +75,13 @@ class Ledger:
         """
         return cls(Store(database_at(url)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the URL without its password, so that another process opens the same ledger.
+
+        A password must reach that process as PostgreSQL's own programs get it: PGPASSWORD, .pgpass.
+        """
+        return Ledger.open, (self._store.database.url,)
+
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
         self._store.close()

@@ -34,7 +34,8 @@ _SENTENCES = {
 class SqliteDatabase:
     """The file at `path`, which is created by the first write."""
 
-    errors: tuple[type[BaseException], ...] = (sqlite3.Error,)
+    errors: tuple[type[BaseException], ...] = (sqlite3.Error, UnicodeDecodeError)
+    """The second is what a damaged name of a table, which SQLite quotes, makes of its message."""
     locked_row = LEDGER_ROW
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +110,8 @@ class SqliteDatabase:
 
     def sentence(self, error: BaseException) -> StorageError:
         """Say what SQLite reports."""
-        code = str(getattr(error, "sqlite_errorname", ""))
+        damaged = isinstance(error, UnicodeDecodeError)
+        code = "SQLITE_CORRUPT" if damaged else str(getattr(error, "sqlite_errorname", ""))
         known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
         if known is None:
             known = f"failed ({error}). Nothing was released; a debit in its history stays spent"

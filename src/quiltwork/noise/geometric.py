@@ -75,9 +75,12 @@ class TwoSidedGeometric:
             InvalidInputError: if α lies outside [0, 1) or is closer to 1 than 2^-48.
         """
         value = to_fraction(alpha, "alpha")
-        if not 0 <= value <= 1 - Fraction(1, 1 << MAX_SCALE_BITS):
+        if not 0 <= value < 1:
+            raise InvalidInputError(f"alpha must be at least 0 and below 1, not {alpha!r}.")
+        if value > 1 - Fraction(1, 1 << MAX_SCALE_BITS):
             raise InvalidInputError(
-                f"alpha must be at least 0 and below 1 (by 2^-{MAX_SCALE_BITS}), not {alpha!r}."
+                f"alpha lies within 2^-{MAX_SCALE_BITS} of 1: noise so large would leave nothing "
+                "of the answer. Choose a smaller alpha, that is a larger epsilon."
             )
         return cls(ratio=value)
 

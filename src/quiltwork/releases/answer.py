@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.errors import QuiltworkWarning
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Integers, Query
 from quiltwork.queries.custom import Custom
 from quiltwork.releases.data import Encoded, check_query, read_data
 from quiltwork.releases.document import digest
 from quiltwork.releases.draw import draw_answer
-from quiltwork.releases.ledgers import BudgetLedger
+from quiltwork.releases.ledgers import BudgetLedger, check_ledger
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.record import Release
 
@@ -54,8 +54,9 @@ def release(
     Cost: reading the data, plus calibration, which does not grow with their length.
 
     Raises:
-        InvalidInputError: for empty data, missing values, states the belief does not know, and
-            bad arguments; always before anything is spent.
+        InvalidInputError: for empty data, missing values, states the belief does not know, data
+            that no belief allows where no noise is needed, and bad arguments; always before
+            anything is spent.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
     Theorem: query-sensitivity
@@ -69,11 +70,14 @@ def release(
     members = as_beliefs(beliefs)
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     check_query(query)
-    _check_ledger(ledger, dataset, key)
+    if any(part is not None for part in (ledger, dataset, key)):
+        ledger, dataset = check_ledger(ledger, dataset, key)
     series = read_data(data, members, query)
     plan = make_plan(query, members, series.lengths, exact_epsilon, method, secrets)
     if isinstance(query, Custom) and series.states:
         query.rehearse(plan.length, series.states)
+    if plan.noise_scale == 0:
+        _refuse_impossible(members, series)
     _warn_if_fitted(members, series)
     unanswered = _record(plan, members, series, exact_epsilon, secrets, dataset)
     if ledger is None or dataset is None:
@@ -86,19 +90,22 @@ def release(
     return answer
 
 
-def _check_ledger(ledger: Any, dataset: Any, key: Any) -> None:
-    for name, text in (("dataset", dataset), ("key", key)):
-        if text is not None and (not isinstance(text, str) or not text):
-            raise InvalidInputError(f"{name} must be text that is not empty, not {text!r}.")
-    if ledger is None and (dataset is not None or key is not None):
-        raise InvalidInputError(
-            "dataset and key belong to a ledger, and none is given: nothing would be debited. "
-            "Pass ledger=, or leave them out."
-        )
-    if ledger is not None and dataset is None:
-        raise InvalidInputError(
-            "A ledger is given without dataset=, so it cannot know whose budget to debit."
-        )
+def _refuse_impossible(members: tuple[Belief, ...], series: Encoded) -> None:
+    """Refuse to publish exact answers about data that contradict every belief.
+
+    Scale 0 is right because an adversary with one of the beliefs knows already what is protected.
+    For the same adversary this refusal has probability 0, so it tells nothing that the guarantee
+    speaks about; it names no value and no position.
+
+    Theorem: query-sensitivity
+    """
+    if any(all(belief.allows(codes) for codes in series.codes) for belief in members):
+        return
+    raise InvalidInputError(
+        "The beliefs leave nothing to protect here, so the exact answer would be published without "
+        "noise; but the data contradict every belief given, so nothing would protect them. Use "
+        "beliefs under which such data can occur."
+    )
 
 
 def _warn_if_fitted(members: tuple[Belief, ...], series: Encoded) -> None:

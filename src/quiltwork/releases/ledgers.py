@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from quiltwork.errors import InvalidInputError
+
 
 class Receipt(Protocol):
     """A granted debit."""
@@ -33,3 +35,30 @@ class BudgetLedger(Protocol):
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
         """
+
+
+def check_ledger(ledger: Any, dataset: Any, key: Any) -> tuple[BudgetLedger, str]:
+    """Return the ledger and the dataset to debit, of arguments that were not all left out.
+
+    Raises:
+        InvalidInputError: for what is no ledger or no name, and for one without the other.
+    """
+    for name, text in (("dataset", dataset), ("key", key)):
+        if text is not None and (not isinstance(text, str) or not text):
+            raise InvalidInputError(f"{name} must be text that is not empty, not {text!r}.")
+    if ledger is None:
+        raise InvalidInputError(
+            "dataset and key belong to a ledger, and none is given: nothing would be debited. "
+            "Pass ledger=, or leave them out."
+        )
+    if dataset is None:
+        raise InvalidInputError(
+            "A ledger is given without dataset=, so it cannot know whose budget to debit."
+        )
+    if not callable(getattr(ledger, "debit", None)):
+        what = "a URL" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
+        raise InvalidInputError(
+            f"ledger must be an open ledger, not {what}; write "
+            "ledger=qw.Ledger.open('sqlite:///budget.db')."
+        )
+    return ledger, dataset

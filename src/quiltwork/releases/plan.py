@@ -2,23 +2,32 @@
 
 Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan
 can be shown to anyone. Subjects are independent, so noise that protects one point of one subject
-protects all of them; and a longer series never needs less noise than a shorter one, so the longest
-subject decides.
+protects all of them. Quilts never ask a longer series for less noise than a shorter one, so the
+longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
 
 Theorem: query-sensitivity
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
+from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration, calibrate
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
+from quiltwork.releases.grids import on_grid
+
+_LARGEST_FLOAT = Fraction(sys.float_info.max)
+_INTEGER_BITS = 62
+"""Each subject's integers stay below 2^62 steps, whatever the query."""
+_FAR = 10_000
+"""Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,32 +67,33 @@ def make_plan(
     """Calibrate the query for subjects of these lengths and choose its grid.
 
     Raises:
-        InvalidInputError: if the window does not fit a length, or calibration refuses.
+        InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
+            may be too large for a float.
     """
     counted = Counter(lengths)
     windows = {length: query.window(length) for length in counted}
     points = sum(counted[n] * (stop - start + 1) for n, (start, stop) in windows.items())
-    calibration = _largest(query, members, counted, epsilon, method, secrets)
-    coarse = calibration.exact_scale
-    fine = query.refined(coarse, points)
-    law = TwoSidedGeometric.from_scale(coarse * fine.subdivision)
-    return Plan(fine, calibration, law, points, max(counted), counted.total())
+    longest = max(stop - start + 1 for start, stop in windows.values())
+    fixed = all(belief.length is not None for belief in members)
+    subjects = None if fixed else list(counted.elements())
+
+    def calibrated(level: Fraction) -> Calibration:
+        return calibrate(members, subjects, level, method=method, query=query, secrets=secrets)
+
+    states = members[0].states or ()
+    fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)
+    law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
+    plan = Plan(fine, calibration, law, points, max(counted), counted.total())
+    _refuse_overflow(plan)
+    return plan
 
 
-def _largest(
-    query: Query,
-    members: tuple[Belief, ...],
-    counted: Counter[int],
-    epsilon: Fraction,
-    method: str | None,
-    secrets: tuple[int, int] | None,
-) -> Calibration:
-    """Calibrate to the longest subject; the optimal scale may need another one, so try all."""
-    if all(belief.length is not None for belief in members):
-        return calibrate(members, None, epsilon, method=method, query=query, secrets=secrets)
-    lengths = sorted(counted) if method == "optimal-scale" else [max(counted)]
-    found = [
-        calibrate(members, length, epsilon, method=method, query=query, secrets=secrets)
-        for length in lengths
-    ]
-    return max(found, key=lambda calibration: calibration.exact_scale)
+def _refuse_overflow(plan: Plan) -> None:
+    """Refuse, from public quantities alone, what could not be shown once it is drawn."""
+    offset, unit = plan.query.grid(plan.points)
+    integers = (plan.subjects << _INTEGER_BITS) + _FAR * plan.noise_scale
+    if abs(offset) + unit * integers > _LARGEST_FLOAT:
+        raise InvalidInputError(
+            f"The answer to this {plan.query.kind} may be too large for a float; give smaller "
+            "bounds, or values in a larger unit."
+        )

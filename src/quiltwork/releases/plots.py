@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number
 from quiltwork.releases.error_bars import read_confidence, refuse_label_interval
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_LABELS = 40
 
 
-def plot_release(release: Release, confidence: float = 0.95) -> Figure:
+def plot_release(release: Release, confidence: Number = 0.95) -> Figure:
     """Draw each cell's value with the interval of its noise; returns the figure.
 
     Raises:

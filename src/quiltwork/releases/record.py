@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import float_up
+from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
 from quiltwork.releases.error_bars import (
@@ -138,7 +138,7 @@ class Release:
             return expected_shortfall(self.noise_scale, len(self.cells))
         return float_up(Fraction(self.law.expected_absolute) * self.unit + self.rounding)
 
-    def interval(self, confidence: float = 0.95, simultaneous: bool = False) -> Interval:
+    def interval(self, confidence: Number = 0.95, simultaneous: bool = False) -> Interval:
         """Return an interval that covers the true answer with at least this probability.
 
         Per cell, or with `simultaneous` for all cells at once. Exact from the noise's
@@ -159,7 +159,7 @@ class Release:
             return Interval(low.reshape(self.value.shape), high.reshape(self.value.shape))
         return Interval(low[0].item(), high[0].item())
 
-    def shortfall(self, confidence: float = 0.95) -> int:
+    def shortfall(self, confidence: Number = 0.95) -> int:
         """Return how far the chosen state's count may lie below the largest, with confidence.
 
         Raises:
@@ -192,7 +192,7 @@ class Release:
 
         return release_from_json(text)
 
-    def plot(self, confidence: float = 0.95) -> Figure:
+    def plot(self, confidence: Number = 0.95) -> Figure:
         """Draw the value with error bars.
 
         Raises:

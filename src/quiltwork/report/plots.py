@@ -8,9 +8,11 @@ from __future__ import annotations
 import html
 from importlib.util import find_spec
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.errors import UnsupportedError
+from quiltwork import files
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.report.axes import axis_for, label
 from quiltwork.report.charts import BarChart, Chart, IntervalChart, LineChart, MatrixChart
 from quiltwork.report.elements import Html
@@ -35,6 +37,35 @@ def png(chart: Chart) -> bytes:
     buffer = BytesIO()
     chart_figure(chart).savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def check_figure_path(path: str) -> str:
+    """Return the format that a figure's file name asks for, if it can be drawn and written there.
+
+    For use before an answer is paid for.
+
+    Raises:
+        InvalidInputError: if the name has no ending, or that of no format.
+        StorageError: if nothing can be written there.
+        UnsupportedError: without the `plot` extra.
+    """
+    _require_matplotlib()
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    ending = Path(path).suffix.removeprefix(".").lower()
+    if ending not in FigureCanvasBase.filetypes:
+        raise InvalidInputError(
+            f"{path!r} does not end in the name of a format for figures; use .png, .svg or .pdf."
+        )
+    files.check_writable(path)
+    return ending
+
+
+def write_figure(figure: Figure, path: str) -> None:
+    """Write a figure in the format of the file name's ending; see `check_figure_path`."""
+    buffer = BytesIO()
+    figure.savefig(buffer, format=check_figure_path(path), dpi=150)
+    files.write(path, buffer.getvalue())
 
 
 def embedded(figure: Figure, alternative: str) -> Html:
@@ -62,10 +93,7 @@ def chart_figure(chart: Chart) -> Figure:
     Raises:
         UnsupportedError: without the `plot` extra.
     """
-    if not available():
-        raise UnsupportedError(
-            "PNG figures need matplotlib; install it with: pip install 'quiltwork[plot]'."
-        )
+    _require_matplotlib()
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
@@ -81,6 +109,13 @@ def chart_figure(chart: Chart) -> Figure:
     else:
         _matrix(axes, chart)
     return figure
+
+
+def _require_matplotlib() -> None:
+    if not available():
+        raise UnsupportedError(
+            "Figures need matplotlib; install it with: pip install 'quiltwork[plot]'."
+        )
 
 
 def _intervals(axes: Any, chart: IntervalChart) -> None:

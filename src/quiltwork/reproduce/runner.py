@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -50,10 +49,7 @@ def run(
     }
     path = _path(experiment, size, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A run that is interrupted here leaves the old file or the new one, never half of one.
-    unfinished = path.with_suffix(".unfinished")
-    unfinished.write_text(files.dump("reproduction", 1, body), encoding="utf-8")
-    os.replace(unfinished, path)
+    files.write(path, files.dump("reproduction", 1, body))
     return Outcome(experiment, size, result, seconds, kept=False)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
+from quiltwork import files
 from quiltwork.report import (
     Html,
     code,
@@ -69,7 +70,7 @@ def _images(outcome: Outcome, folder: Path) -> dict[Path, bytes]:
 def _written(pieces: dict[Path, bytes]) -> list[Path]:
     for path, content in pieces.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        files.write(path, content)
     return list(pieces)
 
 

@@ -44,11 +44,17 @@ def read_columns(source: Any, names: Sequence[str]) -> list[Column]:
 
 
 def read_csv(path: str, names: Sequence[str]) -> list[Column]:
-    """Read columns of a CSV file as text."""
+    """Read columns of a CSV file as text.
+
+    An empty line of a file with one column is a row whose value is missing; among several columns
+    it is no row.
+    """
 
     def read(reader: Iterator[list[str]]) -> list[Column]:
         header = next(reader, [])
         wanted = [column_position(header, name, path) for name in names]
+        if len(header) == 1:
+            return [[row[0] if row else "" for row in reader]]
         rows = filter(None, reader)
         if len(wanted) == 1:
             return [list(map(itemgetter(wanted[0]), rows))]
