@@ -66,15 +66,16 @@ def _other_bounds(plan: HoldoutPlan) -> list[str]:
     rate = concentration(plan.beliefs).rate
     lines = []
     if plan.beliefs is None:
-        by_paper = paper_quilt_rows(plan.overfits, plan.noise, part, share)
-        lines.append(f"  by the paper's constants, equation (8): {math.ceil(by_paper):,} rows")
+        by_paper = math.ceil(paper_quilt_rows(plan.overfits, plan.noise, part, share))
+        lines.append(f"  by the paper's constants, equations (7) and (8): {by_paper:,} rows")
     by_lemma = lemma_1_rows(rate, plan.overfits, plan.noise, part, share)
-    if plan.bayesian_epsilon == plan.epsilon or plan.beliefs is None or _only_clusters(plan):
+    if _only_clusters(plan):
         lines.append(f"  by Lemma 1 with its constant mended: {math.ceil(by_lemma):,} rows")
     return ["Other bounds:", *lines] if lines else []
 
 
 def _only_clusters(plan: HoldoutPlan) -> bool:
+    """Tell whether rows are independent, or come in clusters."""
     from quiltwork.beliefs import Clusters
 
     return all(isinstance(belief, Clusters) for belief in plan.beliefs or ())

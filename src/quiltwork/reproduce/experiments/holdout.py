@@ -108,8 +108,8 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
     truth = tuple((float(climb.questions), 0.0) for climb in found.climbs)
     chart = LineChart(
         "What a climber gains",
-        "Claimed accuracy of a vote of random classifiers, in points above 50 %, against the number "
-        "of questions; the truth is 0.",
+        "Claimed accuracy of a vote of random classifiers, in points above 50 %, against the "
+        "number of questions; the truth is 0.",
         "questions",
         "claimed accuracy above 50 %, in points",
         (*series, Series("truth", truth)),
