@@ -154,12 +154,15 @@ def anonymize_spark(
     try:
         router = Router(len(domains.providers) if alone else 1)
         measure = measurer(blocks, domains)
-        _check_roots(measure(router, list(range(router.roots))), domains, asked, coalition, alone)
+        roots = measure(router, list(range(router.roots)))
+        _check_roots(roots, domains, asked, coalition, alone)
         smallest = guard_for(_nothing(domains), asked, coalition).smallest
-        leaves = grow(router, measure, domains.places, asked, coalition, smallest, subtree_rows)
+        leaves = grow(
+            router, roots, measure, domains.places, asked, coalition, smallest, subtree_rows
+        )
         rules = Rules(method == "provider-aware", split, relaxed)
         plan = Plan(asked, coalition, method, rules)
-        parts = sent(blocks, domains, router)
+        parts = sent(blocks, domains, router).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, plan).persist(StorageLevel.DISK_ONLY)
         verdicts = part_verdicts(table, published, domains, asked, m)
     finally:

@@ -1,8 +1,8 @@
 """`Domains`: the distinct values of every column and how often they occur.
 
 This is all the driver learns of a table before it decides cuts. Values get the codes that a local
-table would give them, so that both backends cut alike. Cost: one distributed count per column; the
-distinct values come to the driver.
+table would give them, so that both backends cut alike. Cost: one distributed pass; the distinct
+values come to the driver.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ MOST_VALUES = 200_000
 MOST_CELLS = 4_000_000
 """Providers × sensitive values whose counts the driver takes for one node."""
 _COUNT = "quiltwork_count"
+_SET = "quiltwork_set"
 
 Counts = NDArray[np.int64]
 
@@ -91,16 +92,18 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
             "per node. Keep one record per person, or use backend='local'."
         )
     trees = {name: Hierarchy.read(source, name) for name, source in table.hierarchies.items()}
+    owner = [] if table.provider is None else [[table.provider]]
+    sets = [*([name] for name in table.quasi_identifiers), list(table.sensitive), *owner]
+    tables = _counted(frame, sets)
     quasi, counts = [], []
-    for name in table.quasi_identifiers:
-        found = _counted(frame, [name])
+    for name, found in zip(table.quasi_identifiers, tables, strict=False):
         column = encode_column(found, name, table.missing, table.ordinal.get(name), trees.get(name))
-        quasi.append(_without_rows(column))
+        quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
         counts.append(_by_code(column.codes, found, len(column.values)))
     rows = int(counts[0].sum())
     if rows == 0:
         raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
-    found = _counted(frame, list(table.sensitive))
+    found = tables[len(quasi)]
     secrets = tuple(
         encode_column(found, name, table.missing, table.ordinal.get(name))
         for name in table.sensitive
@@ -109,9 +112,8 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     types = {name: found.schema.field(name).type for name in table.sensitive}
     providers: tuple[Any, ...] = ("",)
     if table.provider is not None:
-        owners = _counted(frame, [table.provider])
-        providers = encode_column(owners, table.provider).values
-        types[table.provider] = owners.schema.field(table.provider).type
+        providers = encode_column(tables[-1], table.provider).values
+        types[table.provider] = tables[-1].schema.field(table.provider).type
     if len(providers) * len(values) > MOST_CELLS:
         raise UnsupportedError(
             f"{len(providers):,} providers and {len(values):,} sensitive values are too many "
@@ -144,19 +146,33 @@ def bound(constraint: Constraint, domains: Domains) -> Constraint:
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 
 
-def _counted(frame: DataFrame, names: Sequence[str]) -> Any:
-    """Bring the distinct values of some columns to the driver, with their numbers of rows."""
+def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
+    """Bring the distinct values of some sets of columns to the driver, with their rows.
+
+    One pass over the table; each set is counted by itself.
+    """
     from pyspark.sql import functions
 
-    columns = [frame[quoted(name)] for name in names]
-    counted = frame.groupBy(*columns).agg(functions.count("*").alias(_COUNT))
-    found = counted.limit(MOST_VALUES + 1).toArrow()
-    if found.num_rows > MOST_VALUES:
-        raise UnsupportedError(
-            f"Column {', '.join(names)!r} has more than {MOST_VALUES:,} distinct values; round it "
-            "first, or use backend='local'."
-        )
-    return found
+    names = [name for one in sets for name in one]
+    columns = {name: frame[quoted(name)] for name in names}
+    counted = frame.groupingSets([[columns[n] for n in one] for one in sets], *columns.values())
+    sums = counted.agg(
+        functions.grouping_id().alias(_SET), functions.count(functions.lit(1)).alias(_COUNT)
+    )
+    found = sums.limit(MOST_VALUES * len(sets) + 1).toArrow()
+    which = found.column(_SET).to_numpy()
+    tables = []
+    for one in sets:
+        absent = [name not in one for name in names]
+        number = sum(bit << place for place, bit in enumerate(reversed(absent)))
+        table = found.filter(which == number).select([*one, _COUNT])
+        if table.num_rows > MOST_VALUES:
+            raise UnsupportedError(
+                f"Column {', '.join(one)!r} has more than {MOST_VALUES:,} distinct values; round "
+                "it first, or use backend='local'."
+            )
+        tables.append(table)
+    return tables
 
 
 def quoted(name: str) -> str:
@@ -178,7 +194,3 @@ def _ranks(column: Column, counts: Counts) -> Counts:
     rank = np.empty(len(counts), dtype=np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return rank
-
-
-def _without_rows(column: Column) -> Column:
-    return replace(column, codes=np.zeros(0, dtype=np.int32))

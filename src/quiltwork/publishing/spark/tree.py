@@ -109,6 +109,7 @@ class _Pending:
 
 def grow(
     router: Router,
+    roots: dict[int, Measure],
     measure: Measurer,
     places: tuple[NDArray[np.float64], ...],
     constraint: Constraint,
@@ -118,9 +119,10 @@ def grow(
 ) -> dict[int, Measure]:
     """Cut every node with more than `most_rows` records where it can be; return the leaves.
 
-    `smallest` is a number of records below which no group is private.
+    `roots` are the roots as measured, all of them private; `smallest` is a number of records below
+    which no group is private.
     """
-    leaves = measure(router, list(range(router.roots)))
+    leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
     pending = [_Pending(node, leaves[node], _axes(leaves[node], places)) for node in large]
     while pending:
