@@ -20,7 +20,7 @@ def sample(network: Network, count: int, seed: int | None) -> NDArray[Any]:
     """Return `count` rows of labels, one column per node in order."""
     rows = integer(count, "count", 1)
     chosen = None if seed is None else integer(seed, "seed", 0)
-    uniform = np.random.default_rng(seed=chosen).random((rows, network.length))
+    uniform = np.random.default_rng(chosen).random((rows, network.length))
     draw = _directed if network.directed else _undirected
     codes = draw(network, uniform)
     union = label_array(network.states)
