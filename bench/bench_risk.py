@@ -71,7 +71,7 @@ def bench_query_error(original: pd.DataFrame, shown: pd.DataFrame) -> None:
     compare(
         "Query error of 2,500 queries on Adult",
         {"quiltwork": lambda: query_error(table, published)},
-        repeats=5,
+        repeats=3,
     )
 
 
