@@ -131,8 +131,12 @@ def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
     h = create(path, ledger=ledger, dataset="held")
     h.ask(same)
     old, old_secret = path.read_text(), secret_path(path).read_text()
+    h.close()
+    h = resume(path, ledger=ledger, dataset="held")  # as every command on the command line does
     h.ask(off)
     h.close()
+    with pytest.raises(qw.InvalidInputError, match="resume it with the ledger"):
+        resume(path)
     path.write_text(old)
     secret_path(path).write_text(old_secret)
     again = resume(path, ledger=ledger, dataset="held")

@@ -23,6 +23,7 @@ from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder_bound import best_steps, width_at
 from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.preparation import check_length
 
 _BITS = 20
 SCHEMA = "ladder"
@@ -84,11 +85,7 @@ class Ladder(OneOwner):
         if not 0 < self.confidence < 1:
             raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
         self._beliefs = None if beliefs is None else as_beliefs(beliefs)
-        for belief in self._beliefs or ():
-            if belief.length not in (None, self.rows):
-                raise InvalidInputError(
-                    f"The belief is about {belief.length} rows and the holdout has {self.rows}."
-                )
+        check_length(self._beliefs, self.rows)
         beta = 1 - self.confidence
         found = best_steps(self._beliefs, self.rows, self.submissions, beta)
         self.steps = found if steps is None else integer(steps, "steps", 1)

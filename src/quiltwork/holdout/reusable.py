@@ -17,23 +17,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.holdout import rows as _rows
-from quiltwork.holdout.algorithm import (
-    Outcome,
-    Question,
-    Settings,
-    answer,
-    mean_question,
-    number_question,
-)
+from quiltwork.holdout.algorithm import Outcome, Question, Settings, answer
 from quiltwork.holdout.guarantee import Guarantee, guarantee
 from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.preparation import (
+    check_ledger,
+    check_length,
+    commitment,
+    evaluate_questions,
+    named,
+    not_negative,
+    two_sets,
+    without_names,
+)
 from quiltwork.holdout.storage import (
     Files,
     Memory,
@@ -116,13 +117,13 @@ class ReusableHoldout(OneOwner):
         ledger: Any = None,
         dataset: str | None = None,
     ) -> None:
-        public, private = _two_sets(train, holdout)
+        public, private = two_sets(train, holdout)
         count = _rows.count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
-        _check_length(members, count)
+        check_length(members, count)
         settings = Settings.choose(
             count,
-            _not_negative(threshold),
+            not_negative(threshold),
             positive_fraction(noise, "noise"),
             integer(budget, "budget", 1),
         )
@@ -130,12 +131,13 @@ class ReusableHoldout(OneOwner):
         transcript = Transcript(
             settings,
             secrets.token_hex(16),
-            _commitment(secret.key, public, private),
-            None if members is None else beliefs_to_json(_without_names(members)),
+            commitment(secret.key, public, private),
+            None if members is None else beliefs_to_json(without_names(members)),
             None if queries is None else integer(queries, "queries", 1),
             _rows.count_rows(public),
+            dataset,
         )
-        _check_ledger(ledger, dataset)
+        check_ledger(ledger, dataset)
         storage = Memory() if path is None else Files.create(path, transcript, secret)
         self._begin(public, private, transcript, secret, storage, ledger, dataset)
 
@@ -175,14 +177,20 @@ class ReusableHoldout(OneOwner):
             StorageError: if the files are damaged, in use, or were written for other data.
             InvalidInputError: if there is no such file.
         """
-        public, private = _two_sets(train, holdout)
-        _check_ledger(ledger, dataset)
+        public, private = two_sets(train, holdout)
+        check_ledger(ledger, dataset)
         storage, transcript, secret = open_files(path)
-        if not hmac.compare_digest(transcript.commitment, _commitment(secret.key, public, private)):
+        if not hmac.compare_digest(transcript.commitment, commitment(secret.key, public, private)):
             storage.close()
             raise StorageError(
                 f"{str(path)!r} belongs to other data: give the training set and holdout it was "
                 "created with, row for row."
+            )
+        if transcript.dataset != dataset:
+            storage.close()
+            raise InvalidInputError(
+                f"This holdout debits {named(transcript.dataset)}, and {named(dataset)} is "
+                "given; resume it with the ledger it was created with."
             )
         made = cls.__new__(cls)
         made._begin(public, private, transcript, secret, storage, ledger, dataset)
@@ -206,11 +214,10 @@ class ReusableHoldout(OneOwner):
         self._secret = secret
         self._storage = storage
         self._ledger, self._dataset = ledger, dataset
-        self._receipt: Any = None
 
         # Only this function ever touches the holdout, so that no attribute shows it.
         def evaluate(statistic: _rows.Statistic, sensitivity: Fraction | None) -> list[Question]:
-            return _questions(settings, public, private, statistic, sensitivity)
+            return evaluate_questions(settings, public, private, statistic, sensitivity)
 
         self._evaluate: Callable[[_rows.Statistic, Fraction | None], list[Question]] = evaluate
 
@@ -354,9 +361,8 @@ class ReusableHoldout(OneOwner):
                 outcome = answer(settings, question, noise, self._secret.threshold)
                 fresh.append(self._entry(outcome, label))
                 self._entries.append(fresh[-1])
-                if outcome.overfit and self._receipt is not None:
-                    self._receipt.complete(str(fresh[-1].number))
-                    self._receipt = None
+                if outcome.overfit:
+                    self._close_round()
         except BudgetExceeded:
             if not fresh:
                 raise
@@ -377,7 +383,7 @@ class ReusableHoldout(OneOwner):
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        key = None
+        key = entry = None
         if self._ledger is not None:
             key = f"{self._transcript.identity} round {number + 1} {secrets.token_hex(8)}"
             record = {
@@ -385,10 +391,21 @@ class ReusableHoldout(OneOwner):
                 "dp_epsilon": str(self._transcript.settings.round_epsilon),
                 "label": f"holdout {self._transcript.identity[:8]}, round {number + 1}",
             }
-            self._receipt = self._ledger.debit(self._dataset, record, key)
+            entry = self._ledger.debit(self._dataset, record, key).number
         noise = self._transcript.settings.threshold_law.draw_one()
-        self._secret = replace(self._secret, round=number, threshold=noise, debit=key)
+        self._secret = replace(self._secret, round=number, threshold=noise, debit=key, entry=entry)
         self._storage.keep(self._secret)
+
+    def _close_round(self) -> None:
+        """Let the ledger know that the round is over, so that older files cannot go on with it."""
+        if self._ledger is None or self._secret.entry is None:
+            return
+        from quiltwork.accounting import Spending
+        from quiltwork.ledger.receipts import Receipt
+
+        spending = Spending.dp(self._transcript.settings.round_epsilon, 1, self.rows)
+        receipt = Receipt(str(self._dataset), self._secret.entry, spending)
+        self._ledger.complete(receipt, f"round {self.budget - self.remaining} is over")
 
     def _settle_interrupted_round(self) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""
@@ -405,88 +422,3 @@ class ReusableHoldout(OneOwner):
     def __repr__(self) -> str:
         """Give the numbers only."""
         return f"ReusableHoldout({self.rows} rows, {self.remaining} of {self.budget} rounds left)"
-
-
-def _questions(
-    settings: Settings,
-    public: _rows.Data,
-    private: _rows.Data,
-    statistic: _rows.Statistic,
-    sensitivity: Fraction | None,
-) -> list[Question]:
-    """Evaluate on the training rows first, where mistakes show, then on the holdout."""
-    if sensitivity is not None:
-        known = _rows.number_in_public(statistic, public)
-        hidden = _rows.number_in_private(statistic, private)
-        # A statistic that fails there breaks its promise; its training value says nothing more.
-        return [number_question(settings, known if hidden is None else hidden, known, sensitivity)]
-    if not callable(statistic):
-        raise InvalidInputError(
-            f"A statistic is a function from rows to values in [0, 1], not {statistic!r}."
-        )
-    sums, columns = _rows.sums_in_public(statistic, public, settings.bits)
-    hidden_sums = _rows.sums_in_private(statistic, private, settings.bits, columns)
-    count = _rows.count_rows(public)
-    return [
-        mean_question(settings, hidden, known, count)
-        for hidden, known in zip(hidden_sums, sums, strict=True)
-    ]
-
-
-def _two_sets(train: Any, holdout: Any) -> tuple[_rows.Data, _rows.Data]:
-    public, private = _rows.read_rows(train, "train"), _rows.read_rows(holdout, "holdout")
-    if isinstance(public, tuple) != isinstance(private, tuple):
-        raise InvalidInputError(
-            "train and holdout must be of the same kind: both arrays, or both tuples such as "
-            "(X, y)."
-        )
-    if _rows.same_rows(public, private):
-        raise InvalidInputError(
-            "train and holdout are the same rows; the holdout must be independent of the training "
-            "set."
-        )
-    return public, private
-
-
-def _check_length(members: tuple[Belief, ...] | None, count: int) -> None:
-    for belief in members or ():
-        if belief.length is not None and belief.length != count:
-            raise InvalidInputError(
-                f"The belief is about {belief.length:,} rows and the holdout has {count:,}; give "
-                "one label (or node) per row of the holdout."
-            )
-
-
-def _without_names(members: tuple[Belief, ...]) -> tuple[Belief, ...]:
-    """Number the clusters instead of naming them: their names may come from the holdout."""
-    return tuple(
-        Clusters(belief.codes.tolist()) if isinstance(belief, Clusters) else belief
-        for belief in members
-    )
-
-
-def _not_negative(threshold: object) -> Fraction:
-    value = to_fraction(threshold, "threshold")
-    if value < 0:
-        raise InvalidInputError(f"threshold must be at least 0, not {threshold!r}.")
-    return value
-
-
-def _check_ledger(ledger: Any, dataset: str | None) -> None:
-    if (ledger is None) != (dataset is None):
-        raise InvalidInputError(
-            "Give ledger= and dataset= together, so that it is known whose budget to debit."
-        )
-
-
-def _commitment(key: str, public: _rows.Data, private: _rows.Data) -> str:
-    """Return a keyed digest of both datasets."""
-    digest = hmac.new(bytes.fromhex(key), digestmod="sha256")
-    for data in (public, private):
-        for part in data if isinstance(data, tuple) else (data,):
-            digest.update(f"{part.dtype.str}{part.shape}".encode())
-            plain = part.dtype != object
-            digest.update(
-                np.ascontiguousarray(part).tobytes() if plain else repr(part.tolist()).encode()
-            )
-    return digest.hexdigest()

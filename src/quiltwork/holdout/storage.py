@@ -28,12 +28,14 @@ class Secret:
         round: which threshold the noise belongs to, from 0; None before the first is drawn.
         threshold: the noise of the current threshold, in steps.
         debit: the ledger's key of the current round, if it was debited.
+        entry: the number of that debit in the ledger.
     """
 
     key: str
     round: int | None = None
     threshold: int = 0
     debit: str | None = None
+    entry: int | None = None
 
     def __repr__(self) -> str:
         """Betray nothing."""

@@ -61,7 +61,8 @@ class Transcript:
         commitment: a keyed digest of both datasets, which betrays nothing without the key.
         beliefs: the beliefs' document, or None for independent rows.
         queries: how many questions may be asked, or None.
-        confidence: of the plan's promise, or None.
+        train_rows: of the training set.
+        dataset: the name under which a ledger is debited, or None.
         entries: in order.
     """
 
@@ -71,6 +72,7 @@ class Transcript:
     beliefs: str | None
     queries: int | None
     train_rows: int
+    dataset: str | None = None
     entries: tuple[Entry, ...] = ()
 
     @property
@@ -91,6 +93,7 @@ class Transcript:
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
             "queries": self.queries,
             "train_rows": self.train_rows,
+            "dataset": self.dataset,
         }
         return files.dump(SCHEMA, 1, body)
 
@@ -175,6 +178,7 @@ def _read_header(line: str) -> Transcript:
             None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False),
             document["queries"],
             document["train_rows"],
+            document["dataset"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(f"Line 1 of the transcript cannot be read: {error}.") from None
