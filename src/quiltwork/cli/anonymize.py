@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork import files as documents
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
@@ -18,6 +17,7 @@ from quiltwork.cli.tables import (
     split,
     table_options,
 )
+from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.publishing.metrics.loss import Loss
@@ -160,7 +160,7 @@ def _document(publication: Publication, loss: Loss, output: str) -> str:
         "loss": loss.as_dict(),
         "output": output,
     }
-    return documents.dump("anonymized", 1, body)
+    return dump("anonymized", 1, body)
 
 
 def _lines(publication: Publication, loss: Loss, output: str, report: str | None) -> Iterator[str]:
