@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quiltwork.errors import NotPrivateError, UnsupportedError
+from evidence.checks.spark_scale import measured
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.publishing.spark import anonymize_spark, verify_spark
@@ -180,3 +181,20 @@ def test_writing_makes_a_folder_of_files(baseline, tmp_path):
     read = pd.read_parquet(target)
     assert len(read) == 1600
     assert "hospital" not in read
+    with pytest.raises(InvalidInputError, match="exists already"):
+        baseline.write(target)
+
+
+def test_the_report_is_what_the_verification_counted(baseline, tmp_path):
+    found = baseline.report(tmp_path / "report.html")
+    sizes = collected(baseline.groups)["count"]
+    assert (found["k"], found["groups"], found["rows"]) == (sizes.min(), len(sizes), 1600)
+    assert found["distinct_l"] >= 3
+    assert "Published Spark table" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_generated_rows_as_in_the_full_count(spark):
+    found = measured(spark, 3000)
+    assert found["rows"] == 3000
+    assert found["smallest group"] >= 30
+    assert 0 < found["rows of results brought to the driver"] < 3000
