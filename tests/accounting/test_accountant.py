@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -373,3 +375,19 @@ def test_a_profile_refuses_points_that_are_not_there():
         profile.at(11)
     assert next(iter(profile)).first == 1
     assert np.isclose(profile.values().max(), account.epsilon())
+
+
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))],  # noqa: S301  (our own bytes)
+    ids=["copied", "pickled"],
+)
+def test_an_accountant_is_copied_with_all_it_has_spent_and_keeps_its_own_account(duplicate):
+    account = Accountant(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 50, budget=2)
+    account.spend(dp_epsilon=0.1, start=3, stop=9)
+    account.extend(60)
+    again = duplicate(account)
+    assert (again.spendings, again.length, again.budget) == (account.spendings, 60, 2)
+    assert again.exact_epsilon == account.exact_epsilon
+    again.spend(dp_epsilon=0.1)
+    assert len(account.spendings) == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts.filters import one_sided_moments, posteriors
+from quiltwork.counts.filters import decay_filter, one_sided_moments, posteriors
 from tests.counts.oracle import ALPHAS, priors
 
 
@@ -41,3 +41,15 @@ def test_cumulative_posteriors_follow_bayes_rule(prior, alpha, data):
 def test_a_level_near_one_keeps_its_digits():
     post = posteriors(np.full(3, 1 / 3), 1 - Fraction(1, 10**15), 0)
     assert post.rate == pytest.approx(1e-15, rel=1e-9)
+
+
+@pytest.mark.parametrize("decay", [2.0**-1000, 0.3, 0.999_999, 1.0])
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 1000, 1001])
+def test_the_filter_in_blocks_is_the_recursion(size, decay):
+    random = np.random.default_rng(size)
+    values = random.random(size) * (random.random(size) < 0.05)
+    expected, total = [], 0.0
+    for value in values.tolist():
+        total = decay * total + value
+        expected.append(total)
+    assert np.allclose(decay_filter(values, decay), expected, rtol=1e-12, atol=0)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism
 from quiltwork.counts.losses import (
     Binary,
     CallableLoss,
@@ -88,3 +89,47 @@ def test_powers_are_positive_numbers(exponent):
         power(exponent)
     with pytest.raises(InvalidInputError, match="under"):
         asymmetric(exponent, 1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda i, r: "text",
+        lambda i, r: 1 / 0,
+        lambda i: 1,
+        lambda i, r: None,
+        lambda i, r: [1.0],
+        lambda i, r: float("nan"),
+        lambda i, r: 10**400,
+        lambda i, r: -1,
+    ],
+)
+def test_a_function_that_fails_or_returns_no_loss_gets_a_sentence(function):
+    mechanism = GeometricMechanism(3, alpha=0.5)
+    with pytest.raises(InvalidInputError, match="count 0, answer 0"):
+        mechanism.remap(Consumer("uniform", function))
+    with pytest.raises(InvalidInputError, match="count 0, answer 0"):
+        optimal_mechanism(Consumer("uniform", function), 3, 0.5)
+
+
+def test_booleans_and_array_scalars_are_losses():
+    for right in (
+        lambda i, r: i != r,
+        lambda i, r: np.bool_(i != r),
+        lambda i, r: np.array(i != r),
+    ):
+        loss = read_loss(right)
+        assert loss.table(np.array([1, 2]), np.array([1, 1])).tolist() == [0, 1]
+        assert (loss.exact(1, 1), loss.exact(2, 1)) == (0, 1)
+
+
+def test_a_power_beyond_floats_is_refused_where_it_overflows():
+    steep = power(10**9)
+    assert steep.exact(1, 0) == 1
+    for use in (
+        lambda: steep.exact(2, 0),
+        lambda: steep.table(np.array([2]), np.array([0])),
+        lambda: GeometricMechanism(3, alpha=0.5).remap(Consumer("uniform", steep)),
+    ):
+        with pytest.raises(InvalidInputError, match="smaller exponent"):
+            use()

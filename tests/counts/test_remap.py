@@ -159,3 +159,18 @@ def test_long_priors_agree_with_the_matrix(n, alpha):
         chosen = costs[counts, remap.table]
         assert np.all(chosen <= costs.min(axis=1) * (1 + 1e-9) + 1e-15)
         assert remap.expected_loss == pytest.approx(costs.min(axis=1).sum(), rel=1e-10)
+
+
+def test_released_counts_beyond_64_bits_are_clipped_like_others():
+    remap = GeometricMechanism(5, alpha=0.5).remap(Consumer("uniform"))
+    assert remap(10**30) == remap(5)
+    assert remap([-(10**30), 10**30]).tolist() == [remap(0), remap(5)]
+    assert remap.interval(10**30) == remap.interval(5)
+    for bad in (2.5, "3", None):
+        with pytest.raises(InvalidInputError, match="integers"):
+            remap.interval(bad)
+
+
+def test_an_n_that_would_take_minutes_is_refused_with_its_cost():
+    with pytest.raises(UnsupportedError, match=r"2e\+03 s and 4e\+02 GB"):
+        GeometricMechanism(10**9, epsilon=0.5).remap(Consumer("uniform"))

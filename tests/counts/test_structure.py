@@ -149,3 +149,9 @@ def test_equations_without_one_solution_have_none():
     assert solve_exactly([[one, one], [one, one]], [one, one]) is None
     assert solve_exactly([[one, one]], [one, 2 * one]) is None
     assert solve_exactly([[one, one]], [2 * one, 2 * one]) == [2]
+
+
+@pytest.mark.parametrize("entry", [float("nan"), float("inf"), np.float64("nan"), "x", None])
+def test_an_entry_that_is_no_number_gets_a_sentence(entry):
+    with pytest.raises(InvalidInputError, match="An entry of the mechanism"):
+        constraint_matrix([[entry, 0], [0, 1]], 0.5)

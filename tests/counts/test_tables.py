@@ -70,7 +70,7 @@ def test_households_share_one_level():
         ({"alpha": 0.5}, "once"),
         ({"epsilon": {"a": 1}}, "'b' has no level"),
         ({"adjacency": "swap"}, "adjacency"),
-        ({"total": 7}, "not the sum"),
+        ({"total": -1}, "at least 0"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
         ({"beliefs": qw.Clusters([1, 1, 2])}, "total"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "epsilon": {"a": 1, "b": 1}}, "whole table"),
@@ -115,3 +115,18 @@ def test_unknown_cells_and_columns_are_named():
         table["c"]
     with pytest.raises(InvalidInputError, match="sex"):
         table.margin("sex")
+
+
+def test_a_declared_total_is_not_compared_with_the_counts():
+    for total in (0, 99, 100, 101):
+        table = release_table(COUNTS, epsilon=1, total=total)
+        assert sum(table.values) == table.total == total
+
+
+def test_a_url_is_no_ledger_and_says_what_is():
+    for mechanism in (
+        lambda **pay: release_table(COUNTS, epsilon=1, **pay),
+        lambda **pay: qw.GeometricMechanism(9, epsilon=1).release(3, **pay),
+    ):
+        with pytest.raises(InvalidInputError, match=r"not a URL; write .*Ledger\.open"):
+            mechanism(ledger="sqlite:///a.db", dataset="d")

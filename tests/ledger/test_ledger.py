@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from contextlib import suppress
 from fractions import Fraction
 
@@ -279,3 +280,15 @@ class TestShares:
                 break
             ledger.debit("d", asked, analyst="ana")  # never refused
             used = ledger.status("d").charged["ana"]
+
+
+def test_a_ledger_is_pickled_as_its_url_and_opens_the_same_budget(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    ledger.accountant("d").spend(dp_epsilon=0.25)
+    with pickle.loads(pickle.dumps(ledger)) as again:  # noqa: S301  (our own bytes)
+        assert len(again.history("d")) == 1
+
+
+def test_a_pickle_holds_no_password():
+    written = pickle.dumps(Ledger.open("postgresql://ana:secret@nowhere/db"))
+    assert b"secret" not in written

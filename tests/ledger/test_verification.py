@@ -201,3 +201,22 @@ def test_files_that_are_no_ledger_get_sentences(tmp_path):
     connection.close()
     with pytest.raises(StorageError, match="another program"):
         Ledger.open(f"sqlite:///{foreign}").datasets()
+
+
+def test_a_damaged_name_in_the_schema_is_damage_and_no_traceback(sqlite_url, independent, tmp_path):
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", independent, 4, 1)
+    path = tmp_path / "budget.db"
+    intact = path.read_bytes()
+    schema = intact.index(b"CREATE TABLE")
+    found = 0
+    for place in range(schema - 100, 4096, 3):
+        path.write_bytes(intact[:place] + b"\xff" + intact[place + 1 :])
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        with Ledger.open(sqlite_url) as ledger:
+            try:
+                ledger.verify()
+            except StorageError as error:
+                found += "damaged" in str(error)
+    assert found > 10

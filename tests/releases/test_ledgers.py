@@ -81,3 +81,43 @@ def test_a_function_that_fails_on_the_data_has_been_paid_for():
     with pytest.raises(InvalidInputError, match="stays spent"), pytest.warns(RuntimeWarning):
         qw.release(DATA, query, CHAIN, ledger=ledger, dataset="d")
     assert ledger.events == ["debit"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ((0, 1e308), "beyond"),
+        ((-1e307, 1e307), "beyond"),
+        ((0, 10**400), "beyond"),
+        ((-(10**400), 0), "beyond"),
+        ((0, 1e-320), "apart"),
+    ],
+)
+@pytest.mark.parametrize("query", [queries.sum, queries.mean])
+def test_bounds_that_floats_cannot_follow_are_no_bounds(query, bounds, words):
+    with pytest.raises(InvalidInputError, match=words):
+        query(*bounds, clip=True)
+
+
+def test_an_answer_that_may_not_fit_a_float_is_refused_before_the_debit():
+    ledger, steep = MemoryLedger(), queries.custom(lambda x: 1e300, lipschitz=1e295)
+    with pytest.raises(InvalidInputError, match="too large for a float"):
+        qw.release(DATA, steep, CHAIN, ledger=ledger, dataset="d")
+    assert ledger.events == []
+
+
+@pytest.mark.parametrize("unit", [1e150, 1e-150])
+@pytest.mark.parametrize("query", [queries.sum, queries.mean])
+def test_extreme_bounds_are_answered(query, unit):
+    for _ in range(5):
+        answer = qw.release(DATA, query(0, unit, clip=True), CHAIN, epsilon=0.01)
+        assert abs(answer.value) < 1e5 * unit
+        low, high = answer.interval(0.999999)
+        assert low < answer.value < high
+        assert answer.scale > unit
+
+
+@pytest.mark.parametrize(("ledger", "words"), [("sqlite:///a.db", "a URL"), (7, "a int")])
+def test_what_is_no_ledger_is_refused_with_the_way_to_open_one(ledger, words):
+    with pytest.raises(InvalidInputError, match=rf"not {words}; write ledger=qw.Ledger.open"):
+        qw.release(DATA, queries.histogram(), CHAIN, ledger=ledger, dataset="d")

@@ -224,3 +224,22 @@ def test_real_activity_has_five_people_of_a_week(shared_file):
     )
     assert series.states == (0, 1, 2, 3)
     assert series.lengths == (10_080,) * 5
+
+
+def test_a_blank_line_of_a_single_column_is_a_missing_value(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("s\n0\n1\n\n1\n")
+    for read in (lambda: read_series(path, "s"), lambda: read_states(path)):
+        with pytest.raises(InvalidInputError, match="Time point 3 is missing"):
+            read()
+    series = read_series(path, "s", missing="state")
+    assert [str(state) for state in series.data[None]] == ["0", "1", "missing", "1"]
+    assert (series.points, series.missing) == (4, 1)
+    pieces = read_series(path, "s", missing="split").data
+    assert [piece.tolist() for piece in pieces.values()] == [[0, 1], [1]]
+
+
+def test_a_blank_line_among_several_columns_is_no_row(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("t,s\n1,0\n\n2,1\n\n")
+    assert read_series(path, "s").data[None].tolist() == [0, 1]
