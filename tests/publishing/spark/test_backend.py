@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.publishing.spark import anonymize_spark, verify_spark
+from quiltwork.publishing.mondrian import Rules
+from quiltwork.publishing.spark import (
+    anonymize_spark,
+    blocks,
+    domains,
+    finish,
+    passes,
+    verification,
+    verify_spark,
+)
+from quiltwork.publishing.spark.tree import Router
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import verify_m_privacy
 
@@ -198,3 +212,34 @@ def test_generated_rows_as_in_the_full_count(spark):
     assert found["rows"] == 3000
     assert found["smallest group"] >= 30
     assert 0 < found["rows of results brought to the driver"] < 3000
+
+
+def test_what_workers_run_gives_the_same_in_this_process(source):
+    """The functions that Spark ships to workers, one after the other on Arrow batches."""
+    table = roles(source[1])
+    known = domains.read_domains(table, source[1])
+    asked = domains.bound(LIMITS, known)
+    columns = [*KNOWN, "hospital", "ill"]
+    batches = pa.Table.from_pandas(source[0][columns], preserve_index=False).to_batches(500)
+    packed = list(blocks._encoder(known, True)(iter(batches)))
+    router = Router(1)
+    router.cut(0, axis=0, last=30)
+    counted = pa.Table.from_batches(passes._counter(known, router, [1, 2])(iter(packed)))
+    ages = counted.filter(pc.equal(counted["array"], 0))
+    by_age = np.unique(source[0]["age"], return_counts=True)[1]
+    assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
+    sent = pa.Table.from_batches(passes._sender(known, router)(iter(packed)))
+    assert set(sent["subtree"].to_pylist()) == {1, 2}
+    plan = finish.Plan(asked, 1, "provider-aware", Rules(provider_splits=True))
+    finisher = finish._finisher(table, known, plan)
+    parts = [
+        finisher(sent.filter(pc.equal(sent["subtree"], node))).drop_columns(finish.WIDTH)
+        for node in (1, 2)
+    ]
+    published = pa.concat_tables(parts).select(columns)
+    verifier = verification._verifier(table, known, asked, 1)
+    (found,) = verifier(iter(published.to_batches()))
+    verdict = pickle.loads(found["verdict"][0].as_py())  # noqa: S301
+    assert verdict.verdict.private
+    assert verdict.rows == 1600
+    assert verdict.smallest == published.to_pandas().groupby(KNOWN).size().min()
