@@ -19,6 +19,8 @@ Number: TypeAlias = int | float | Fraction | Decimal
 
 _LARGEST_EXPONENT = 10_000
 """Of a Decimal: as a fraction it takes as many digits."""
+_LARGEST = Fraction(10**300)
+_SHOWN = 40
 
 
 def to_fraction(value: object, name: str) -> Fraction:
@@ -44,7 +46,7 @@ def to_fraction(value: object, name: str) -> Fraction:
 
 
 def positive_fraction(value: object, name: str) -> Fraction:
-    """Read a number > 0 exactly, as `to_fraction` does.
+    """Read a number > 0 exactly, as `to_fraction` does; 1e-300 to 1e300, which floats can follow.
 
     >>> positive_fraction(-1, "epsilon")
     Traceback (most recent call last):
@@ -54,7 +56,21 @@ def positive_fraction(value: object, name: str) -> Fraction:
     fraction = to_fraction(value, name)
     if fraction <= 0:
         raise InvalidInputError(f"{name} must be greater than 0, not {value!r}.")
+    if not 1 / _LARGEST <= fraction <= _LARGEST:
+        raise InvalidInputError(
+            f"{name} is {shortened(value)}, far outside the range of any computation; give a "
+            "number between 1e-300 and 1e300."
+        )
     return fraction
+
+
+def shortened(value: object) -> str:
+    """Show a number in a sentence, however many digits it has."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to write out very long integers
+        return "a number of thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
 def float_up(value: Fraction) -> float:

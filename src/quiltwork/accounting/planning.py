@@ -208,9 +208,11 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
             central.get(shape, one.query), one.query, key=lambda q: _off_centre(q, account.length)
         )
     scales = {
-        shape: calibrate(
-            account.beliefs, account.length, share, method=account.method, query=query
-        ).scale
+        shape: float_up(
+            calibrate(
+                account.beliefs, account.length, share, method=account.method, query=query
+            ).integer_scale
+        )
         for shape, query in central.items()
     }
     return [scales[_shape(one.query, account.length)] for one in planned]

@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.audit.laws import (
     Weights,
     advance,
+    check_size,
     convolve,
     first_prefix,
     retreat,
@@ -91,6 +92,7 @@ def strongest_adversary(
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
+    check_size(chains[0], points, statistic)
     best = Adversary(0.0, None, None, None, 1)
     for belief, chain in enumerate(chains, start=1):
         for (left, node, right), level in _levels(chain, points, statistic, nodes, known):

@@ -22,16 +22,21 @@ from quiltwork.audit.levels import Block, Laws, Levels, block_levels
 from quiltwork.audit.smoothing import Rate
 from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down
 
 _HALVINGS = 40
+_DOUBLINGS = 8
 _SMALLEST = 2.0**-12
 _SLACK = 1 + 2.0**-20
 
 
 @dataclass(frozen=True)
 class LeastScale:
-    """The least scale, rounded up, and the node, belief and statistic that need it."""
+    """The least scale, rounded up, and the node, belief and statistic that need it.
+
+    The scale is in units of the statistics' totals.
+    """
 
     scale: Fraction
     node: int | None
@@ -42,18 +47,21 @@ class LeastScale:
 def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale:
     """Return the least common scale with which every statistic leaks at most ε under each belief.
 
-    `laws[b][s]` are those of statistic s under belief b. The scale is that of the noise on the
-    statistics' integers; it is within a relative 2^-39 of the least one.
+    `laws[b][s]` are those of statistic s under belief b; all parts of a statistic have one unit.
+    The scale is that of the noise on their totals, within a relative 2^-39 of the least one.
+
+    Raises:
+        UnsupportedError: if ε is so small that rounding errors hide it.
 
     Theorem: exact-calibration
     """
     best = LeastScale(Fraction(0), None, 1, 0)
     for belief, per_statistic in enumerate(laws, start=1):
         for index, one in enumerate(per_statistic):
-            search = Search(one, float_down(epsilon))
-            found = search.least(float(best.scale))
+            search, unit = Search(one, float_down(epsilon)), one.statistic.parts[0].unit
+            found = Fraction(search.least(float(best.scale / unit))) * unit
             if found > best.scale:
-                best = LeastScale(Fraction(found), search.node, belief, index)
+                best = LeastScale(found, search.node, belief, index)
     return best
 
 
@@ -126,6 +134,15 @@ class Bracket(Search):
     def least(self, low: float, high: float | None = None) -> float:
         """Return the safe end of a bracket around the least scale above `low`; `high` is safe."""
         safe = surely_enough(self.laws.statistic, self.epsilon) if high is None else high
+        for _ in range(_DOUBLINGS):
+            if self._fits(safe):
+                break
+            safe *= 2
+        else:
+            raise UnsupportedError(
+                f"epsilon is {self.epsilon:g}, too small to tell the exact leakage from rounding "
+                "errors; use method='exact'."
+            )
         while safe / 2 > max(low, _SMALLEST) and self._fits(safe / 2):
             safe /= 2
         if safe / 2 <= _SMALLEST and low == 0 and self._fits(0.0):
@@ -142,19 +159,20 @@ class Bracket(Search):
 
 def surely_enough(statistic: Joint, epsilon: float) -> float:
     """A scale at which not even the whole range of the statistics tells more than ε."""
-    whole = sum((part.size - 1) * part.unit for part in statistic.parts)
+    whole = sum(part.size - 1 for part in statistic.parts)
     return max(whole / epsilon, 2.0**-10) * _SLACK
 
 
 def _rates(statistic: Joint, scale: float | FloatArray) -> tuple[Rate, ...]:
     with np.errstate(divide="ignore"):
-        return tuple(np.divide(part.unit, scale) for part in statistic.parts)
+        return (np.divide(1.0, scale),) * len(statistic.parts)
 
 
 def scales_per_node(laws: Laws, epsilon: Fraction, logs: bool = False) -> FloatArray:
     """Return the scale that each node needs on its own, rounded up; 0 for nodes without doubt.
 
-    Bisects all nodes side by side, each with a noise of its own.
+    In units of what the steps of the statistic add up to, as the searches above. Bisects all
+    nodes side by side, each with a noise of its own.
     """
     needed = np.zeros(len(laws.nodes))
     for block in laws.blocks(logs=logs or not laws.in_floats):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.audit.laws import check_size
 from quiltwork.audit.levels import Laws, Levels, levels
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
@@ -39,7 +40,7 @@ class Leakage:
         at_least: ε*, rounded down.
         node: the time point about which most is learnt; None if nothing is unknown.
         states: the state that the output makes likelier, and the one it makes less likely.
-        output: the noisy integers that do so, one per cell.
+        output: the noisy answer that does so, one number per cell.
         belief: the belief that decides, counted from 1.
         nodes: the protected time points.
         per_node: what each of them leaks at most, under the worst belief; rounded up.
@@ -49,7 +50,7 @@ class Leakage:
     at_least: float
     node: int | None
     states: tuple[Label, Label] | None
-    output: tuple[int, ...]
+    output: tuple[int | float, ...]
     belief: int
     nodes: range = field(repr=False)
     per_node: FloatArray = field(repr=False, compare=False)
@@ -88,9 +89,10 @@ def leakage(
     Args:
         beliefs: one chain or several, each with a known start; the worst counts.
         length: the number of time points.
-        releases: pairs (query, scale); the scale is that of the noise added to the query's
-            integers. Noise is independent for every integer.
-        noise: "laplace" or "geometric" (ratio e^(−1/scale)); on integers both leak the same.
+        releases: pairs (query, scale): the scale of the noise actually added to every number of
+            the answer, in units of the answer, such as `release.scale`. A sum or mean is taken
+            exactly, or with `release.query` on the grid that the release used.
+        noise: "laplace" or "geometric" (on the grid of the answer); both leak the same.
         secrets: (start, stop), the protected time points; all by default.
 
     Raises:
@@ -131,6 +133,7 @@ def worst_case(
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
+    check_size(chains[0], points, statistic)
     per_belief = [Laws(chain, points, statistic, nodes) for chain in chains]
     return worst_of([levels(laws) for laws in per_belief], chains[0], statistic, nodes)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.audit.laws import marginals
+from quiltwork.audit.laws import check_size, marginals
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.logarithms import logarithm
@@ -17,7 +18,7 @@ from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer
+from quiltwork.exact import Number, integer, to_fraction
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Odds:
 
 
 def odds(
-    belief: Belief, length: int, releases: Sequence[tuple[Query, Any]], output: Sequence[int]
+    belief: Belief, length: int, releases: Sequence[tuple[Query, Any]], output: Sequence[Number]
 ) -> Odds:
     """Return what an adversary with this belief knew before, and knows after seeing `output`.
 
@@ -58,7 +59,7 @@ def odds(
         belief: one chain with a known start.
         length: the number of time points.
         releases: pairs (query, scale) as for `leakage`; the scales must be positive.
-        output: the noisy integers, one per cell of each release, in order.
+        output: the noisy answers, one number per cell of each release, in order.
 
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
@@ -69,6 +70,7 @@ def odds(
     (chain,) = single_chains(belief)
     points = integer(length, "length", 1)
     statistic = joint(releases, chain.states, points)
+    check_size(chain, points, statistic)
     kernel = _log_kernel(statistic, output)
     laws = Laws(chain, points, statistic, range(1, points + 1))
     before, moved, nodes, after = np.array(marginals(chain, points)), [], [], []
@@ -89,18 +91,19 @@ def odds(
     )
 
 
-def _log_kernel(statistic: Joint, output: Sequence[int]) -> FloatArray:
+def _log_kernel(statistic: Joint, output: Sequence[Number]) -> FloatArray:
     """Log of the noise's density at the output, for every code."""
     if len(output) != len(statistic.parts):
         raise InvalidInputError(
-            f"The output has {len(output)} integers; these releases give {len(statistic.parts)}."
+            f"The output has {len(output)} numbers; these releases give {len(statistic.parts)}."
         )
     if not all(statistic.scales):
         raise UnsupportedError("Odds need noise on every integer; a scale here is 0.")
     total = np.zeros(statistic.sizes)
     for axis, (part, scale) in enumerate(zip(statistic.parts, statistic.scales, strict=True)):
-        seen = (integer(output[axis], "An output", -(1 << 62)) - part.offset) / part.unit
-        line = -rate(scale) * np.abs(np.arange(part.size) - np.clip(seen, 0, part.size - 1))
+        answer = to_fraction(output[axis], "An output") * part.divisor
+        seen = max(Fraction(0), min((answer - part.offset) / part.unit, Fraction(part.size - 1)))
+        line = -rate(scale) * np.abs(np.arange(part.size) - float(seen))
         shape = [-1 if j == axis else 1 for j in range(len(statistic.sizes))]
         total = total + line.reshape(shape)
     return total.ravel()

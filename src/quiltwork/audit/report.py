@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork import files
-from quiltwork.audit.laws import MOST_NUMBERS
+from quiltwork.audit.laws import MOST_NUMBERS, check_size
 from quiltwork.audit.leakage import Leakage, single_chains, worst_case, worst_of
 from quiltwork.audit.levels import Laws, levels
 from quiltwork.audit.statistics import Joint, joint
@@ -22,7 +22,7 @@ from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query
 
 
@@ -104,7 +104,7 @@ def report(
     Args:
         beliefs: one chain or several with known starts.
         length: the number of time points.
-        releases: pairs (query, scale), the scale of the noise added to the integers.
+        releases: pairs (query, scale) as for `leakage`.
         claimed: the level that was promised for all of them; None for plain differential privacy,
             which promises nothing about dependent time points.
         secrets: (start, stop), the protected time points; all by default.
@@ -122,6 +122,9 @@ def report(
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
+    singles = _single_cells(statistic)
+    for one in singles:
+        check_size(chains[0], points, one)
     plain = _dp_level(statistic, releases, points)
     if statistic.cells * chains[0].size * points <= MOST_NUMBERS:
         found = worst_case(beliefs, points, releases, secrets=secrets)
@@ -129,7 +132,7 @@ def report(
     nodes = read_secrets(secrets, points)
     cells = [
         worst_of([levels(Laws(c, points, one, nodes)) for c in chains], chains[0], one, nodes)
-        for one in _single_cells(statistic)
+        for one in singles
     ]
     largest = max(cells, key=lambda cell: cell.at_least)
     return Report(promise, largest.at_least, promise, False, largest, plain)
@@ -170,7 +173,10 @@ def _dp_level(statistic: Joint, releases: Sequence[tuple[Query, Any]], length: i
     nodes = np.arange(1, length + 1)
     total = np.zeros(length)
     for query, scale in releases:
-        total = total + query.change(nodes, nodes, length) / float(scale)
+        start, stop = query.window(length)
+        unit = query.grid(stop - start + 1)[1]
+        rate = float_up(unit / to_fraction(scale, "The noise scale"))
+        total = total + query.change(nodes, nodes, length) * rate
     return float(total.max())
 
 

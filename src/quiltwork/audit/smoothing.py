@@ -16,13 +16,16 @@ import numpy as np
 from quiltwork.beliefs.matrices import FloatArray
 
 NO_RATE = math.inf
+_FASTEST = 10**300
 Rate: TypeAlias = float | FloatArray
 """How fast noise falls, 1/scale: one number, or one per node in a shape that broadcasts."""
 
 
 def rate(scale: Fraction) -> float:
-    """Return 1/scale to the nearest float; infinite without noise."""
-    return float(1 / scale) if scale else NO_RATE
+    """Return 1/scale to the nearest float; infinite without noise, or almost."""
+    if not scale or 1 / scale > _FASTEST:
+        return NO_RATE
+    return float(1 / scale)
 
 
 def smoothed(law: FloatArray, sizes: tuple[int, ...], rates: tuple[Rate, ...]) -> FloatArray:

@@ -1,9 +1,9 @@
 """Queries as additive statistics: integers that every step of a chain adds to a running value.
 
-F = start[X_1] + Σ gain[X_{t−1}, X_t] over the steps t = first..last. A count, a bounded integer
-sum and one cell of a histogram or of transition counts are of this form, which is what makes
-their laws a dynamic program over (state, running value). Several statistics are followed at once
-by writing their values as the digits of one integer code.
+F = start[X_1] + Σ gain[X_{t−1}, X_t] over the steps t = first..last. A count, a sum of numbers
+(in units of their greatest common divisor) and one cell of a histogram or of transition counts
+are of this form, which is what makes their laws a dynamic program over (state, running value).
+Several statistics are followed at once by writing their values as the digits of one integer code.
 """
 
 from __future__ import annotations
@@ -18,32 +18,34 @@ import numpy as np
 
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import to_fraction
+from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
 from quiltwork.queries.base import States
+
+_LARGEST = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """One integer statistic; its true value is offset + unit·(what the steps add up to).
+    """One cell of an answer: (offset + unit·(what the steps add up to))/divisor.
 
     Attributes:
         start: what X_1 adds, per state.
         gain: what a step from x to y adds.
         first: the first step that adds (arriving at this time point) …
         last: … and the last one.
-        unit: the greatest common divisor that was taken out.
-        offset: the smallest value, taken out.
-        cell: how the query names this integer.
+        unit: the greatest common divisor that was taken out …
+        offset: … and the smallest total.
+        divisor: the number of points, for a mean or a share; else 1.
     """
 
     start: IntArray
     gain: IntArray
     first: int
     last: int
-    unit: int
-    offset: int
-    cell: object
+    unit: Fraction
+    offset: Fraction
+    divisor: int
 
     @property
     def steps(self) -> int:
@@ -60,8 +62,8 @@ class Additive:
 class Joint:
     """Several statistics with their noise scales, as one integer code per combination of values.
 
-    `scales` are in units of the statistics. The code of values (v_1, …, v_d) is their position in
-    an array of shape `sizes`; codes add up as values do.
+    `scales` are in units of what the steps add up to. The code of values (v_1, …, v_d) is their
+    position in an array of shape `sizes`; codes add up as values do.
     """
 
     parts: tuple[Additive, ...]
@@ -96,21 +98,23 @@ class Joint:
                 total += stride * part.gain
         return total
 
-    def with_scale(self, scale: Fraction) -> Joint:
-        """The same statistics with noise of one scale on all of their integers."""
-        return Joint(self.parts, tuple(scale / part.unit for part in self.parts))
-
-    def output(self, code: int) -> tuple[int, ...]:
-        """The integers that a code stands for, as the queries give them."""
+    def output(self, code: int) -> tuple[int | float, ...]:
+        """The numbers that a code stands for, as the queries give them."""
         digits = np.unravel_index(code, self.sizes)
         return tuple(
-            part.offset + part.unit * int(digit)
+            _plain((part.offset + part.unit * int(digit)) / part.divisor)
             for part, digit in zip(self.parts, digits, strict=True)
         )
 
 
+def _plain(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
 def additive_parts(query: Query, states: States, length: int) -> tuple[Additive, ...]:
-    """Return the integers of a query as additive statistics, in the order of its cells.
+    """Return the answer of a query as additive statistics, in the order of its cells.
+
+    A sum or mean is taken on its grid if it has one (the query of a release), else exactly.
 
     Raises:
         UnsupportedError: for queries that are no sums over time points or pairs.
@@ -122,17 +126,15 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
         )
     query.check(states)
     window = query.window(length)
-    size = len(states)
+    size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):
-        return (_per_point(np.arange(size) == states.index(query.state), window, query.state),)
+        return (_per_point(_indicator(states.index(query.state), size), window, divisor),)
     if isinstance(query, Histogram):
-        return tuple(_per_point(np.arange(size) == s, window, states[s]) for s in range(size))
+        return tuple(_per_point(_indicator(s, size), window, divisor) for s in range(size))
     if isinstance(query, Sum):
-        return (_per_point(np.array(query.steps(states)), window, query.kind),)
+        return (_per_point(query.values(states), window, divisor),)
     if isinstance(query, Transitions):
-        return tuple(
-            _per_pair(pair, size, window, cell) for pair, cell in enumerate(query.cells(states))
-        )
+        return tuple(_per_pair(pair, size, window) for pair in range(size * size))
     raise UnsupportedError(
         f"The exact leakage of {query.kind!r} is not available: it is known for counts, "
         "histograms, sums, means and transition counts with additive noise."
@@ -140,7 +142,7 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
 
 
 def joint(releases: Sequence[tuple[Query, object]], states: States, length: int) -> Joint:
-    """Read (query, scale) pairs as one joint statistic; scales are those added to the integers.
+    """Read (query, scale) pairs as one joint statistic; scales are in units of the answers.
 
     Raises:
         InvalidInputError: for no releases, a pair that is none, or a bad scale.
@@ -148,13 +150,18 @@ def joint(releases: Sequence[tuple[Query, object]], states: States, length: int)
     parts: list[Additive] = []
     scales: list[Fraction] = []
     for query, scale in _pairs(releases):
-        sigma = to_fraction(scale, "The noise scale")
-        if sigma < 0:
-            raise InvalidInputError(f"A noise scale must not be negative, not {scale!r}.")
+        sigma = _read_scale(scale)
         found = additive_parts(query, states, length)
         parts += found
-        scales += [sigma / part.unit for part in found]
+        scales += [sigma * part.divisor / part.unit for part in found]
     return Joint(tuple(parts), tuple(scales))
+
+
+def _read_scale(scale: object) -> Fraction:
+    sigma = to_fraction(scale, "The noise scale")
+    if sigma < 0:
+        raise InvalidInputError(f"A noise scale must not be negative, not {scale!r}.")
+    return positive_fraction(scale, "The noise scale") if sigma else sigma
 
 
 def _pairs(releases: object) -> list[tuple[Query, object]]:
@@ -171,20 +178,30 @@ def _pairs(releases: object) -> list[tuple[Query, object]]:
     return [(pair[0], pair[1]) for pair in releases]
 
 
-def _per_point(values: IntArray, window: tuple[int, int], cell: object) -> Additive:
+def _indicator(state: int, size: int) -> list[Fraction]:
+    return [Fraction(s == state) for s in range(size)]
+
+
+def _per_point(values: list[Fraction], window: tuple[int, int], divisor: int) -> Additive:
     start, stop = window
-    points = stop - start + 1
-    whole = values.astype(np.int64)
-    lowest = int(whole.min())
-    rest = whole - lowest
-    unit = max(1, int(np.gcd.reduce(rest)))
-    rest //= unit
-    first = rest if start == 1 else np.zeros_like(rest)
-    gain = np.broadcast_to(rest, (len(rest), len(rest))).copy()
-    return Additive(first, gain, max(start, 2), stop, unit, lowest * points, cell)
+    points, lowest = stop - start + 1, min(values)
+    denominator = math.lcm(*(value.denominator for value in values))
+    rest = [int((value - lowest) * denominator) for value in values]
+    common = max(1, math.gcd(*rest))
+    if max(rest) // common * points > _LARGEST:
+        raise UnsupportedError(
+            f"The values of the states are multiples of {common / denominator:.6g}, too fine a "
+            "grid for an exact audit; ask about values on a coarser one."
+        )
+    steps = np.array([value // common for value in rest], dtype=np.int64)
+    first = steps if start == 1 else np.zeros_like(steps)
+    gain = np.broadcast_to(steps, (len(steps), len(steps))).copy()
+    unit = Fraction(common, denominator)
+    return Additive(first, gain, max(start, 2), stop, unit, lowest * points, divisor)
 
 
-def _per_pair(pair: int, size: int, window: tuple[int, int], cell: object) -> Additive:
+def _per_pair(pair: int, size: int, window: tuple[int, int]) -> Additive:
     gain = np.zeros((size, size), dtype=np.int64)
     gain[divmod(pair, size)] = 1
-    return Additive(np.zeros(size, dtype=np.int64), gain, window[0] + 1, window[1], 1, 0, cell)
+    nothing = np.zeros(size, dtype=np.int64)
+    return Additive(nothing, gain, window[0] + 1, window[1], Fraction(1), Fraction(0), 1)

@@ -30,6 +30,10 @@ class Belief(ABC):
             InvalidInputError: naming the position.
         """
 
+    def allows(self, codes: Any) -> bool:
+        """Return whether encoded data can occur at all, by supports; True where unknown."""
+        return True
+
     def fitted_on(self, data: Any) -> bool:
         """Return whether one of the sequences in `data` is one this belief was fitted on.
 

@@ -166,6 +166,10 @@ class ChainBox(Belief):
         """Return the sequence as state indices 0..k−1, as `MarkovChain.encode` does."""
         return encode(sequence, self.states)
 
+    def allows(self, codes: IntArray) -> bool:
+        """Return whether no step of a path of state indices is ruled out. O(length)."""
+        return bool((self.upper[codes[:-1], codes[1:]] > 0).all())
+
     def to_json(self) -> str:
         """Write the box as a document of schema `quiltwork/belief/chain-box`."""
         body = {

@@ -199,6 +199,10 @@ class MarkovChain(LongRun, Belief):
         """
         return encode(sequence, self.states)
 
+    def allows(self, codes: IntArray) -> bool:
+        """Return whether a path of state indices has positive probability. O(length)."""
+        return bool(self.support(1)[codes[0]] and self.possible[codes[:-1], codes[1:]].all())
+
     def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
         """Simulate `length` steps and return their labels; for simulation, never for noise.
 

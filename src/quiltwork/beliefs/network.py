@@ -249,6 +249,13 @@ class Network(Belief):
                     f"is not a state of that node; its states are {show_labels(self.domains[i])}."
                 )
 
+    def allows(self, codes: IntArray) -> bool:
+        """Return whether an observation has positive probability. O(number of tables)."""
+        own = [self.domains[i].index(self.states[code]) for i, code in enumerate(codes.tolist())]
+        return all(
+            bool(one.support()[tuple(own[node] for node in one.scope)]) for one in self.tables
+        )
+
     def to_json(self) -> str:
         """Write the network as a document of schema `quiltwork/belief/network`."""
         body = {

@@ -51,7 +51,7 @@ class Subject:
     "--scale",
     type=exact_number,
     metavar="NUMBER",
-    help="With --query: the scale of the noise that was added to the answer.",
+    help="With --query: the scale of the noise that was added to the answer, in its units.",
 )
 @click.option("--secrets", metavar="START:STOP", help="Audit only these time points; default: all.")
 def audit(
@@ -129,13 +129,16 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
             "the longest, audited alone. Pooling can only lower it; a shorter subject may have "
             "another level."
         )
-    pairs = [(released.query, released.noise_scale)]
+    _check_cells(released.query, released.cells, members)
+    pairs = [_pair(released.query, released.length, released.noise_scale)]
     claimed, secrets = released.exact_epsilon, released.secrets
     return Subject(members, released.length, pairs, claimed, secrets, tuple(notes))
 
 
 def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Subject:
+    from quiltwork.beliefs.documents import labels_from_json
     from quiltwork.ledger import Ledger
+    from quiltwork.queries import from_document
 
     with Ledger.open(url) as ledger:
         name = dataset or _only_dataset(status.dataset for status in ledger.datasets())
@@ -153,17 +156,37 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
             "query; what they leak is not in this audit, but in the promise."
         )
     length = status.length or max(int(request["length"]) for request in described)
-    pairs = [_pair(request) for request in described]
+    audited = members or status.beliefs
+    pairs = []
+    for request in described:
+        query = from_document(request["query"])
+        if "cells" in request:
+            _check_cells(query, tuple(labels_from_json(request["cells"])), audited)
+        pairs.append(_pair(query, int(request["length"]), Fraction(request["noise_scale"])))
     claimed = status.exact_total
-    return Subject(members or status.beliefs, length, pairs, claimed, None, tuple(notes))
+    return Subject(audited, length, pairs, claimed, None, tuple(notes))
 
 
-def _pair(request: Any) -> tuple[Query, Fraction]:
-    from quiltwork.queries import from_document
+def _pair(query: Query, length: int, noise_scale: Fraction) -> tuple[Query, Fraction]:
+    """The query on its own window with the noise of one subject's answer, in its units."""
+    start, stop = query.window(length)
+    unit = query.grid(stop - start + 1)[1]
+    return query.on(start, stop), noise_scale * unit
 
-    query = from_document(request["query"])
-    start, stop = query.window(int(request["length"]))
-    return query.on(start, stop), Fraction(request["noise_scale"])
+
+def _check_cells(query: Query, cells: tuple[Any, ...], members: tuple[Belief, ...]) -> None:
+    """Refuse beliefs about other states than those that were released."""
+    from quiltwork.beliefs.states import show_labels
+
+    for belief in members:
+        if belief.states is None:
+            continue
+        query.check(belief.states)
+        if tuple(query.cells(belief.states)) != tuple(cells):
+            raise InvalidInputError(
+                f"The release has the cells {show_labels(cells)}, but the belief has the states "
+                f"{show_labels(belief.states)}; audit it under a belief about the same states."
+            )
 
 
 def _only_dataset(names: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import partial, singledispatch
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer
+from quiltwork.exact import integer, shortened
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.intervals import Cost
 from quiltwork.influence.protocol import InfluenceMethod, IntArray
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from quiltwork.queries.base import Query
 
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
+LONGEST = 10**13
+"""Changes of queries and sums of lengths stay within 64-bit integers."""
 
 
 def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[Outlook, ...]:
@@ -40,8 +43,17 @@ def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[Outlook, ...]:
 def read_length(members: Sequence[Belief], length: Any) -> int:
     """Return the number of nodes: given, or that of beliefs about fixed rows.
 
-    Of several independent subjects the longest decides: cutting a series shortens nearby sets and
-    removes nodes (`docs/theory/influence-curve.md`).
+    Of several independent subjects the longest decides what quilts need: cutting a series shortens
+    nearby sets and removes nodes (`docs/theory/influence-curve.md`).
+    """
+    return max(read_lengths(members, length))
+
+
+def read_lengths(members: Sequence[Belief], length: Any) -> list[int]:
+    """Return the length of every subject.
+
+    Raises:
+        InvalidInputError: for missing or bad lengths.
     """
     own = next((belief.length for belief in members if belief.length is not None), None)
     if length is None:
@@ -49,17 +61,21 @@ def read_length(members: Sequence[Belief], length: Any) -> int:
             raise InvalidInputError(
                 "length is missing; give the number of time points (a chain fits any length)."
             )
-        return own
+        return [own]
     several = isinstance(length, (list, tuple, set, frozenset, np.ndarray))
     lengths = list(length) if several else [length]
     if not lengths:
         raise InvalidInputError("The list of lengths is empty; give at least one.")
-    longest = max(integer(n, "length", 1) for n in lengths)
+    read = [integer(n, "length", 1) for n in lengths]
+    longest = max(read)
+    if longest > LONGEST:
+        shown = shortened(longest)
+        raise InvalidInputError(f"length must be at most {LONGEST:,} time points, not {shown}.")
     if own is not None and longest != own:
         raise InvalidInputError(
             f"length is {longest}, but the belief is about {own} rows; leave length out (None)."
         )
-    return longest
+    return read
 
 
 def read_method(method: Any) -> InfluenceMethod | None:
@@ -72,6 +88,27 @@ def read_method(method: Any) -> InfluenceMethod | None:
             "with; use method='exact' here."
         )
     raise InvalidInputError(f"method is {method!r}; choose one of {', '.join(METHODS)}, or None.")
+
+
+def check_states(query: Query | None, members: Sequence[Belief]) -> None:
+    """Refuse a query that cannot be asked about the states of a belief.
+
+    Raises:
+        InvalidInputError: naming the state.
+    """
+    if query is None or not hasattr(query, "check") or query.kind == "custom":
+        return
+    for belief in members:
+        if belief.states is not None:
+            query.check(belief.states)
+
+
+def answer_unit(query: Query | None, lengths: Sequence[int]) -> Fraction:
+    """Return what one integer of the query is worth in the answer, pooled over all subjects."""
+    if query is None:
+        return Fraction(1)
+    windows = [query.window(length) for length in lengths]
+    return query.grid(sum(stop - start + 1 for start, stop in windows))[1]
 
 
 @singledispatch

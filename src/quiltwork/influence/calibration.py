@@ -16,10 +16,17 @@ from typing import TYPE_CHECKING
 from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import read_secrets
-from quiltwork.errors import QuiltworkWarning
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction
 from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import cost_of, outlooks
+from quiltwork.influence.arguments import (
+    METHODS,
+    answer_unit,
+    check_states,
+    cost_of,
+    outlooks,
+    read_lengths,
+)
 from quiltwork.influence.intervals import Cost
 from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.profile import Profile, profile
@@ -45,18 +52,19 @@ class Calibration:
     """The noise scale and why it is needed.
 
     Attributes:
-        scale: per unit of Lipschitz constant, or with a query the noise to add to its integers;
-            rounded up.
+        scale: per unit of Lipschitz constant, or with a query the noise to add to its answer, in
+            units of the answer; rounded up.
         exact_scale: the same as a fraction at or above the least sufficient scale.
         epsilon: as it was given.
         node: a node that needs the most noise (1-based).
         quilt: its best quilt; () is the empty one.
         influence: the max-influence of that quilt, rounded up.
         nearby: how many nodes the quilt leaves nearby.
-        change: how far they can move the query.
+        change: how far they can move the query, in integers of the query as it was given.
         method: how influence was computed for the belief that decided.
         belief: which belief decided, counted from 1.
         length: of the series (the longest one).
+        unit: what one integer of the query is worth in the answer; 1 without a query.
     """
 
     scale: float
@@ -71,12 +79,19 @@ class Calibration:
     belief: int
     length: int
     question: Question = field(repr=False, compare=False)
+    unit: Fraction = Fraction(1)
+
+    @property
+    def integer_scale(self) -> Fraction:
+        """The scale of the noise on the query's integers, before its grid is refined."""
+        return self.exact_scale / self.unit
 
     def per_node(self) -> Profile:
         """Return the scale that each node needs, as runs of nodes with the same scale."""
         level = positive_fraction(self.epsilon, "epsilon")
         asked = self.question
-        return profile(asked.outlooks, asked.cost, ScaleFor(level), asked.nodes)
+        needed = profile(asked.outlooks, asked.cost, ScaleFor(level), asked.nodes)
+        return needed.times(self.unit)
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""
@@ -127,15 +142,17 @@ def calibrate(
 
     Args:
         beliefs: one belief or a list; the scale holds under each of them.
-        length: the number of time points; a list for independent subjects (the longest decides);
-            None for beliefs about fixed rows.
+        length: the number of time points; a list for independent subjects that are pooled (the
+            longest decides, for "optimal-scale" any of them may); None for beliefs about fixed
+            rows.
         epsilon: what may be learnt about a node, > 0.
         method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
             or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
             not protect correlated data). None: exact where the belief allows, else approx.
             "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
             the chains given alone, and covers the query, or without one the count of each state.
-        query: what will be asked; without one, any query that moves by at most 1 per node.
+        query: what will be asked; the scale is then that of the answer. Without one, any query
+            that moves by at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.
 
     Raises:
@@ -153,16 +170,22 @@ def calibrate(
 
         return optimal_calibration(beliefs, length, epsilon, query, secrets)
     level = positive_fraction(epsilon, "epsilon")
+    if method not in (None, *METHODS):
+        known = ", ".join((*METHODS, "optimal-scale"))
+        raise InvalidInputError(f"method is {method!r}; choose one of {known}, or None.")
     seen = outlooks(beliefs, length, method)
     points = seen[0].length
+    members = [one.belief for one in seen]
+    check_states(query, members)
     question = Question(seen, cost_of(query, points), read_secrets(secrets, points))
     price = ScaleFor(level)
     answers = [one.worst(question.cost, price, question.nodes)[0] for one in seen]
     scales = [price.rounded_up(found) for found in answers]
     index = max(range(len(scales)), key=scales.__getitem__)
-    found, scale = answers[index], scales[index]
+    found, unit = answers[index], answer_unit(query, read_lengths(members, length))
+    scale = scales[index] * unit
     if method == "entry":
-        _warn_of_entry(seen, question, scale)
+        _warn_of_entry(seen, question, scales[index], unit)
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
@@ -176,18 +199,21 @@ def calibrate(
         belief=index + 1,
         length=points,
         question=question,
+        unit=unit,
     )
 
 
-def _warn_of_entry(seen: tuple[Outlook, ...], question: Question, scale: Fraction) -> None:
+def _warn_of_entry(
+    seen: tuple[Outlook, ...], question: Question, scale: Fraction, unit: Fraction
+) -> None:
     honest = outlooks([one.belief for one in seen], seen[0].length, None)
     price = LeakAt(1 / scale if scale else Fraction(0))
     worst = [one.worst(question.cost, price, question.nodes)[0] for one in honest]
     leak = max(price.rounded_up(found) for found in worst)
     warnings.warn(
         f"method='entry' protects one time point as if it said nothing about the others. Under "
-        f"the belief given, noise of scale {float(scale):.6g} may leak up to {leak:.6g} about a "
-        f"time point.",
+        f"the belief given, noise of scale {float(scale * unit):.6g} may leak up to {leak:.6g} "
+        f"about a time point.",
         QuiltworkWarning,
         stacklevel=3,
     )

@@ -26,7 +26,13 @@ from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction
-from quiltwork.influence.arguments import cost_of, outlooks, read_length
+from quiltwork.influence.arguments import (
+    answer_unit,
+    check_states,
+    cost_of,
+    outlooks,
+    read_lengths,
+)
 from quiltwork.influence.calibration import Calibration, Question
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.protocol import InfluenceMethod
@@ -43,12 +49,17 @@ class OptimalCalibration(Calibration):
     """The least scale whose exact leakage is at most epsilon; `quilt` is empty, none is used."""
 
     laws: tuple[tuple[Laws, ...], ...] = field(default=(), repr=False, compare=False)
+    divisor: int = 1
 
     def per_node(self) -> Profile:
         """Return the scale that each node needs on its own; about forty audits of the query."""
         level = positive_fraction(self.epsilon, "epsilon")
-        tables = [scales_per_node(one, level) for row in self.laws for one in row]
-        needed = np.max(tables, axis=0)
+        needed = np.zeros(len(self.question.nodes))
+        for one in (one for row in self.laws for one in row):
+            unit = one.statistic.parts[0].unit / self.divisor
+            here = slice(0, len(one.nodes))
+            scales = [float_up(Fraction(s) * unit) for s in scales_per_node(one, level).tolist()]
+            needed[here] = np.maximum(needed[here], scales)
         nodes = zip(self.question.nodes, needed.tolist(), strict=True)
         runs = []
         for scale, group in groupby(nodes, key=lambda pair: pair[1]):
@@ -81,6 +92,8 @@ def optimal_calibration(
 ) -> OptimalCalibration:
     """Return the least noise with exact leakage ≤ epsilon; without a query, for every count.
 
+    A shorter series may leak more than a longer one, so every length is calibrated for.
+
     Raises:
         UnsupportedError: for beliefs other than chains with a known start, and for queries whose
             joint law is too large.
@@ -89,15 +102,26 @@ def optimal_calibration(
     """
     level = positive_fraction(epsilon, "epsilon")
     chains = single_chains(beliefs)
-    points = read_length(chains, length)
+    lengths = read_lengths(chains, length)
+    points = max(lengths)
     nodes = read_secrets(secrets, points)
-    statistics = _statistics(chains[0], query, points)
-    laws = tuple(tuple(Laws(c, points, one, nodes) for one in statistics) for c in chains)
-    found = least_scale(laws, level)
     cost = cost_of(query, points)
+    check_states(query, chains)
+    laws = tuple(
+        tuple(
+            Laws(chain, n, one, range(nodes.start, min(nodes.stop, n + 1)))
+            for n in sorted(set(lengths))
+            if n >= nodes.start
+            for one in _statistics(chain, query, n)
+        )
+        for chain in chains
+    )
+    found = least_scale(laws, level)
+    divisor = _divisor(query, lengths)
+    scale = found.scale / divisor
     return OptimalCalibration(
-        scale=float_up(found.scale),
-        exact_scale=found.scale,
+        scale=float_up(scale),
+        exact_scale=scale,
         epsilon=epsilon,
         node=nodes.start if found.node is None else found.node,
         quilt=(),
@@ -108,8 +132,17 @@ def optimal_calibration(
         belief=found.belief,
         length=points,
         question=Question(outlooks(chains, points, None), cost, nodes),
+        unit=answer_unit(query, lengths),
         laws=laws,
+        divisor=divisor,
     )
+
+
+def _divisor(query: Query | None, lengths: list[int]) -> int:
+    if query is None:
+        return 1
+    windows = [query.window(n) for n in lengths]
+    return query.divisor(sum(stop - start + 1 for start, stop in windows))
 
 
 def _statistics(chain: MarkovChain, query: Query | None, points: int) -> list[Joint]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
+from quiltwork.exact import float_up
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.families import IntervalFamily
 from quiltwork.influence.intervals import Cost, Price, one_sided
@@ -57,6 +59,19 @@ class Profile:
         if index < 0 or node > self.runs[index].last:
             raise KeyError(node)
         return self.runs[index].scale
+
+    def times(self, unit: Fraction) -> Profile:
+        """Return the same in another unit, rounded up."""
+        if unit == 1:
+            return self
+        return Profile(
+            tuple(
+                replace(run, scale=float_up(Fraction(run.scale) * unit))
+                if np.isfinite(run.scale)
+                else run
+                for run in self.runs
+            )
+        )
 
     def arrays(self) -> tuple[IntArray, FloatArray]:
         """Return all nodes and their scales, one entry per node; O(nodes) memory."""

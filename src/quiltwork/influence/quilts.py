@@ -52,6 +52,8 @@ def max_influence(
     members = as_beliefs(beliefs)
     points = read_length(members, length)
     place = _read_node(node, "node", points)
+    if not isinstance(quilt, Iterable) or isinstance(quilt, (str, bytes)):
+        raise InvalidInputError(f"quilt must be a tuple of nodes such as (1, 13), not {quilt!r}.")
     others = sorted({_read_node(one, "A quilt node", points) for one in quilt})
     if place in others:
         raise InvalidInputError(

@@ -17,7 +17,7 @@ def explain(found: Calibration) -> str:
         f"(method {found.method}, {found.length} time points).",
         f"Node {found.node} needs the most.",
         _quilt(found),
-        f"Scale: {found.change} / ({float(found.epsilon):g} − {found.influence:.6g}).",
+        f"Scale: {_in_units(found)} / ({float(found.epsilon):g} − {found.influence:.6g}).",
     ]
     if len(found.question.outlooks) > 1:
         lines.append(f"Belief {found.belief} of {len(found.question.outlooks)} decides.")
@@ -25,15 +25,23 @@ def explain(found: Calibration) -> str:
 
 
 def _quilt(found: Calibration) -> str:
-    points = "time point" if found.nearby == 1 else "time points"
-    moves = f"they move the answer by up to {found.change}"
+    one = found.nearby == 1
+    points, are = ("time point", "is") if one else ("time points", "are")
+    counts, they = ("counts", "moves") if one else ("count", "they move")
+    moves = f"{they} the answer by up to {_in_units(found)}"
     if not found.quilt:
         return (
-            f"Its best quilt is empty: {found.nearby} {points} count as nearby and {moves}; "
+            f"Its best quilt is empty: {found.nearby} {points} {counts} as nearby and {moves}; "
             "the rest says nothing."
         )
     names = ", ".join(f"X_{node}" for node in found.quilt)
     return (
-        f"Its best quilt is {{{names}}}: {found.nearby} {points} are nearby and {moves}; "
+        f"Its best quilt is {{{names}}}: {found.nearby} {points} {are} nearby and {moves}; "
         f"the rest betrays at most {found.influence:.6g}."
     )
+
+
+def _in_units(found: Calibration) -> str:
+    """How far the answer moves, in its own units."""
+    moved = found.change * found.unit
+    return str(moved) if moved.denominator == 1 else f"{float(moved):.6g}"

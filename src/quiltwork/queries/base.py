@@ -119,6 +119,10 @@ class Query(ABC):
         """Return (offset, unit): integer m reads as offset + unit·m, for `points` time points."""
         return Fraction(0), Fraction(1)
 
+    def divisor(self, points: int) -> int:
+        """By what a total over `points` time points is divided to give the answer."""
+        return 1
+
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
         """Bound, in units of the value, what putting the answer on its grid may have cost.
 

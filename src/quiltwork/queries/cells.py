@@ -128,6 +128,10 @@ class Frequencies(Histogram):
         """Multiples of 1/points."""
         return Fraction(0), Fraction(1, points)
 
+    def divisor(self, points: int) -> int:
+        """Counts are divided by the number of points."""
+        return points
+
     def present(self, noisy: Integers, states: States, points: int) -> Any:
         """One share per state."""
         return np.array([float(Fraction(int(m), points)) for m in noisy])

@@ -26,6 +26,7 @@ from quiltwork.queries.base import IntArray, Integers, Query, States
 _FINENESS_BITS = 10
 _NOISELESS_BITS = 40
 _SAFE_BITS = 62
+_LARGEST_BOUND = Fraction(10) ** 150
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,8 @@ class Sum(Query):
     """The sum of the values of the states, each between lo and hi.
 
     A state's value is its label, which must be a number. One outside lo..hi is refused, or moved
-    to the nearer end with `clip`. `bits` is set by `refined`; a query as the user writes it has
-    bits 0, so that its `change` and scale count whole ranges hi − lo.
+    to the nearer end with `clip`. `bits` is set by `refined`, to 1 or more; a query as the user
+    writes it has bits 0: no grid yet, and its `change` counts whole ranges hi − lo.
     """
 
     kind: ClassVar[str] = "sum"
@@ -51,10 +52,20 @@ class Sum(Query):
         integer(self.bits, "bits", 0)
         if not isinstance(self.clip, bool):
             raise InvalidInputError(f"clip must be True or False, not {self.clip!r}.")
+        if max(abs(self.lo), abs(self.hi)) > _LARGEST_BOUND:
+            raise InvalidInputError(
+                f"The bounds of a {self.kind} lie beyond ±1e150, where answers and noise would "
+                "leave the range of floats; give values in a larger unit."
+            )
         if self.lo >= self.hi:
             raise InvalidInputError(
                 f"lo must be below hi, not {float(self.lo)!r} and {float(self.hi)!r}; give the "
                 "smallest and the largest value that a time point may have."
+            )
+        if self.hi - self.lo < 1 / _LARGEST_BOUND:
+            raise InvalidInputError(
+                f"The bounds of a {self.kind} are less than 1e-150 apart, where noise would vanish "
+                "in rounding; give values in a smaller unit."
             )
 
     @property
@@ -77,11 +88,11 @@ class Sum(Query):
         it by about σ. The integer noise then has a scale of at most points·2^11 steps. Sums and
         changes stay below 2^62 steps.
         """
-        safe = max(0, _SAFE_BITS - points.bit_length())
+        safe = max(1, _SAFE_BITS - points.bit_length())
         if scale == 0:
             return replace(self, bits=min(_NOISELESS_BITS, safe))
         wanted = math.ceil(points * (1 << _FINENESS_BITS) / scale)
-        return replace(self, bits=min((wanted - 1).bit_length(), safe))
+        return replace(self, bits=min(max(1, (wanted - 1).bit_length()), safe))
 
     def check(self, states: States) -> None:
         """Refuse labels that are no numbers, or lie outside lo..hi without `clip`."""
@@ -110,6 +121,12 @@ class Sum(Query):
         """The value of each state in steps above lo, 0..2^bits, rounded half up."""
         half = Fraction(1, 2)
         return [math.floor((self._value(s) - self.lo) / self.step + half) for s in states]
+
+    def values(self, states: States) -> list[Fraction]:
+        """What a time point in each state adds: on the grid if there is one, else exactly."""
+        if self.bits == 0:
+            return [self._value(s) for s in states]
+        return [self.lo + self.step * m for m in self.steps(states)]
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Add up steps exactly, in integers: a count per state times its steps."""
@@ -153,3 +170,7 @@ class Mean(Sum):
     def grid(self, points: int) -> tuple[Fraction, Fraction]:
         """Means lie on lo + step/points·m."""
         return self.lo, self.step / points
+
+    def divisor(self, points: int) -> int:
+        """The sum is divided by the number of points."""
+        return points

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import QuiltworkWarning
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Integers, Query
 from quiltwork.queries.custom import Custom

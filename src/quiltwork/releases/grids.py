@@ -42,7 +42,7 @@ def on_grid(
     """
     found = calibrated(epsilon)
     fine = query.refined(_ranges(query, found), points)
-    if found.method != "optimal-scale" or _moved(fine, states, longest) == 0:
+    if str(found.method) != "optimal-scale" or _moved(fine, states, longest) == 0:
         return fine, found
     found = calibrated(epsilon * (1 - _SHARE))
     fine = query.refined(_ranges(query, found) * min(Fraction(1), epsilon), points)
