@@ -32,7 +32,7 @@ def statistics() -> list[Callable[[np.ndarray], np.ndarray]]:
 def main() -> None:
     rng = np.random.default_rng(0)
     train, held = (rng.integers(0, 2, (ROWS, COLUMNS), dtype=np.uint8).astype(bool) for _ in "12")
-    holdout = ReusableHoldout(train, held, threshold=0.1, noise=0.01, budget=50)
+    holdout = ReusableHoldout(train, held, threshold=0.1, noise=0.001, budget=50)
 
     def ours() -> None:
         found = holdout.ask_many(statistics())
