@@ -83,7 +83,9 @@ def plan(
     if cluster_size is not None:
         found = replace(found, available=samples)  # the belief stands for any number of rows
     if plot:
-        found.plot().savefig(plot, dpi=150)
+        from quiltwork.report.plots import write_figure
+
+        write_figure(found.plot(), plot)
     emit(files.dump("holdout-plan", 1, _plan_document(found)), found.explain().splitlines())
     if not found.feasible:
         click.get_current_context().exit(1)

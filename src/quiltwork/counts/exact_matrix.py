@@ -31,9 +31,10 @@ def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
 
 
 def _read_entry(entry: Any, name: str) -> Fraction:
-    if isinstance(entry, (float, np.floating)) and math.isfinite(entry):
-        return Fraction(float(entry))
-    return to_fraction(entry, f"An entry of {name}")
+    number = entry.item() if isinstance(entry, np.generic) else entry
+    if isinstance(number, float) and math.isfinite(number):
+        return Fraction(number)
+    return to_fraction(number, f"An entry of {name}")
 
 
 def _is_nested(matrix: Any) -> bool:
