@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork import files as documents
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.tables import read_table, split, table_options
+from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.publishing.risk import Assessment, Intersection
@@ -73,7 +73,7 @@ def risk(
         written = risk_report(found, ", ".join(Path(file).name for file in files)).write(target)
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
-    emit(documents.dump("risk", 1, body), lines)
+    emit(dump("risk", 1, body), lines)
 
 
 def _compared(

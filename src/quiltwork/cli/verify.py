@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork import files as documents
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import constraint_options, read_constraint, read_table, table_options
+from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.publishing.constraints import Constraint
@@ -111,7 +111,7 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
         "left_size": None if breach is None else breach.left_size,
         "mending_k": found.mending_k,
     }
-    emit(documents.dump("max-m", 1, body), [found.explain()])
+    emit(dump("max-m", 1, body), [found.explain()])
     return found >= 0
 
 
@@ -132,7 +132,7 @@ def _own(
         "disclosed": [_group(group) for group in view.disclosed],
         "broken": [_group(group) for group in view.broken],
     }
-    emit(documents.dump("own-view", 1, body), [view.explain()])
+    emit(dump("own-view", 1, body), [view.explain()])
     return not view.broken
 
 
