@@ -79,8 +79,8 @@ class TwoSidedGeometric:
             raise InvalidInputError(f"alpha must be at least 0 and below 1, not {alpha!r}.")
         if value > 1 - Fraction(1, 1 << MAX_SCALE_BITS):
             raise InvalidInputError(
-                f"alpha lies within 2^-{MAX_SCALE_BITS} of 1: noise so large would leave nothing "
-                "of the answer. Choose a smaller alpha, that is a larger epsilon."
+                f"alpha must not lie within 2^-{MAX_SCALE_BITS} of 1: noise so large would leave "
+                "nothing of the answer. Choose a smaller alpha, that is a larger epsilon."
             )
         return cls(ratio=value)
 
