@@ -40,7 +40,12 @@ def holdout() -> None:
 )
 @click.option("--samples", type=int, help="Rows of the holdout, if they are given.")
 @click.option(
-    "--confidence", type=exact_number, metavar="NUMBER", default="0.95", show_default=True
+    "--confidence",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.95",
+    show_default=True,
+    help="The probability with which the promise holds.",
 )
 @click.option(
     "--overfit-at",
@@ -138,8 +143,16 @@ def _plan_document(found: HoldoutPlan) -> dict[str, Any]:
 @click.option("--id", "identity", required=True, metavar="COLUMN", help="Names a row; public.")
 @click.option("--target", metavar="COLUMN", help="What is predicted.")
 @click.option("--group", "group_", metavar="COLUMN", help="Rows of a group depend on each other.")
-@click.option("--threshold", type=exact_number, metavar="NUMBER", required=True)
-@click.option("--noise", type=exact_number, metavar="NUMBER", required=True)
+@click.option(
+    "--threshold",
+    type=exact_number,
+    metavar="NUMBER",
+    required=True,
+    help="How far training rows and holdout may differ before the holdout answers.",
+)
+@click.option(
+    "--noise", type=exact_number, metavar="NUMBER", required=True, help="The scale of the noise."
+)
 @click.option("--budget", type=int, required=True, help="Answers that may come from the holdout.")
 @click.option("--queries", type=int, help="Refuse after so many questions.")
 @click.option("--ledger", metavar="URL", help="Debit this ledger, one round at a time.")
@@ -209,7 +222,7 @@ def create(
 )
 @click.argument("folder")
 @click.option("--predictions", metavar="FILE", help="CSV with the id column and `prediction`.")
-@click.option("--metric", default="accuracy", show_default=True)
+@click.option("--metric", default="accuracy", show_default=True, help="How predictions are scored.")
 @click.option("--limits", metavar="LOW:HIGH", help="Public ends of the target, for errors.")
 @click.option(
     "--share",
@@ -376,9 +389,23 @@ def transcript(folder: str, checkpoint: str | None) -> None:
 @command(example="quiltwork holdout attack --rows 2000 --questions 1000")
 @click.option("--rows", type=int, default=2000, show_default=True, help="Of the holdout.")
 @click.option("--questions", type=int, default=1000, show_default=True, help="Of the climber.")
-@click.option("--threshold", type=exact_number, metavar="NUMBER", default="0.05", show_default=True)
-@click.option("--noise", type=exact_number, metavar="NUMBER", default="0.005", show_default=True)
-@click.option("--budget", type=int, default=100, show_default=True)
+@click.option(
+    "--threshold",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.05",
+    show_default=True,
+    help="Of the reusable holdout.",
+)
+@click.option(
+    "--noise",
+    type=exact_number,
+    metavar="NUMBER",
+    default="0.005",
+    show_default=True,
+    help="Of the reusable holdout.",
+)
+@click.option("--budget", type=int, default=100, show_default=True, help="Of the reusable holdout.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated rows.")
 def attack(
     rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
