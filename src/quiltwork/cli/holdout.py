@@ -11,6 +11,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
+from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import emit, text_table
 
 if TYPE_CHECKING:
@@ -384,67 +385,6 @@ def transcript(folder: str, checkpoint: str | None) -> None:
         f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
     ]
     emit(files.dump("holdout-answers", 1, body), lines)
-
-
-@command(example="quiltwork holdout attack --rows 2000 --questions 1000")
-@click.option("--rows", type=int, default=2000, show_default=True, help="Of the holdout.")
-@click.option("--questions", type=int, default=1000, show_default=True, help="Of the climber.")
-@click.option(
-    "--threshold",
-    type=exact_number,
-    metavar="NUMBER",
-    default="0.05",
-    show_default=True,
-    help="Of the reusable holdout.",
-)
-@click.option(
-    "--noise",
-    type=exact_number,
-    metavar="NUMBER",
-    default="0.005",
-    show_default=True,
-    help="Of the reusable holdout.",
-)
-@click.option("--budget", type=int, default=100, show_default=True, help="Of the reusable holdout.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the simulated rows.")
-def attack(
-    rows: int, questions: int, threshold: Fraction, noise: Fraction, budget: int, seed: int
-) -> None:
-    """Show what a greedy climber gains on a plain leaderboard, and on ours.
-
-    Labels are fair coins, so every classifier is right half of the time. The climber asks about
-    random classifiers, keeps what the board calls good, and submits their majority vote.
-    """
-    from quiltwork.holdout.attack import simulate_attack
-
-    found = simulate_attack(rows, questions, threshold, noise, budget, seed)
-    body = {
-        "rows": found.rows,
-        "truth": found.truth,
-        "ladder_width": found.ladder_width,
-        "climbs": [vars(climb) for climb in found.climbs],
-    }
-    table = [
-        [
-            climb.questions,
-            f"{100 * climb.plain:.1f} %",
-            "budget spent" if climb.reusable is None else f"{100 * climb.reusable:.1f} %",
-            f"{100 * climb.ladder:.1f} %",
-            f"{100 * found.truth:.1f} %",
-        ]
-        for climb in found.climbs
-    ]
-    header = ["questions", "plain board", "reusable holdout", "Ladder", "truth"]
-    last = found.climbs[-1]
-    lines = [
-        f"A climber on {rows:,} rows with labels that nothing predicts:",
-        "",
-        *text_table(header, table),
-        "",
-        f"The reusable holdout spent {last.rounds} of {budget} rounds; the Ladder's best is within "
-        f"{found.ladder_width:.3g} of the truth at 95 %.",
-    ]
-    emit(files.dump("holdout-attack", 1, body), lines)
 
 
 for _each in (plan, create, ask, status, transcript, attack):
