@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +29,26 @@ def all_paths(chain: MarkovChain, length: int) -> Paths:
     return rows[weight > 0], weight[weight > 0]
 
 
-def answers(query, states, rows) -> NDArray[np.int64]:
-    """The query's integers on every path, from what its name says."""
+def answers(query, states, rows) -> NDArray[Any]:
+    """The query's answer on every path, from what its name says: what noise is added to."""
     start, stop = query.window(rows.shape[1])
     part = rows[:, start - 1 : stop]
     k = len(states)
     if query.kind == "count":
         return (part == states.index(query.state)).sum(axis=1)[:, None]
     if query.kind in ("histogram", "frequencies", "most_common"):
-        return np.stack([(part == s).sum(axis=1) for s in range(k)], axis=1)
+        counts = np.stack([(part == s).sum(axis=1) for s in range(k)], axis=1)
+        return counts / part.shape[1] if query.kind == "frequencies" else counts
     if query.kind in ("sum", "mean"):
-        step = (query.hi - query.lo) / 2**query.bits
-        grid = [math.floor((states[s] - query.lo) / step + 1 / 2) for s in range(k)]
-        return np.array(grid)[part].sum(axis=1)[:, None]
+        values = [Fraction(str(state)) for state in states]
+        if query.bits:
+            step = (query.hi - query.lo) / 2**query.bits
+            values = [
+                query.lo + step * math.floor((v - query.lo) / step + Fraction(1, 2)) for v in values
+            ]
+        below = math.lcm(*(v.denominator for v in values))
+        totals = np.array([int(v * below) for v in values])[part].sum(axis=1)[:, None]
+        return totals / (below * (part.shape[1] if query.kind == "mean" else 1))
     pairs = itertools.product(range(k), repeat=2)
     both = [(part[:, :-1] == a) & (part[:, 1:] == b) for a, b in pairs]
     return np.stack([found.sum(axis=1) for found in both], axis=1)
@@ -56,7 +65,7 @@ def laws_at(node: int, rows, weight, answer) -> dict[int, tuple[NDArray, NDArray
     return found
 
 
-def product_grid(answer: NDArray[np.int64]) -> NDArray[np.int64]:
+def product_grid(answer: NDArray[Any]) -> NDArray[Any]:
     """Every combination of the values that the coordinates take."""
     columns = [np.unique(answer[:, j]) for j in range(answer.shape[1])]
     return np.array(list(itertools.product(*columns)))

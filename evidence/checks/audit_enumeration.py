@@ -1,8 +1,8 @@
 """The exact audit against enumeration of all paths, and every mechanism against its promise.
 
 Chains have 2 to 4 states and 1 to 8 time points, with zero entries, deterministic rows, periodic
-and absorbing states; queries are counts, windows, histograms, sums, transition counts and pairs of
-releases; noise runs from a fiftieth of a unit to twenty units.
+and absorbing states; queries are counts, windows, histograms, shares, sums, means, transition
+counts and pairs of releases; noise runs from a fiftieth of a unit to twenty units of the answer.
 """
 
 from __future__ import annotations
@@ -69,8 +69,12 @@ def random_query(draw: np.random.Generator, k: int, length: int) -> Query:
         qw.queries.transitions(),
     ]
     query = kinds[draw.choice(len(kinds), p=[0.5, 0.2, 0.15, 0.15])]
+    shared = draw.random() < 0.3
     if query.kind == "sum":
-        query = type(query)(lo=0, hi=k - 1, bits=int(draw.integers(3)))
+        build = qw.queries.Mean if shared else qw.queries.Sum
+        query = build(lo=0, hi=k - 1, bits=int(draw.integers(3)))
+    elif query.kind == "histogram" and shared:
+        query = qw.queries.frequencies()
     if draw.random() < 0.4:
         start = int(draw.integers(1, length + 1))
         query = query.on(start, int(draw.integers(start, length + 1)))
@@ -99,7 +103,7 @@ def _outputs(case: Case) -> float:
         start, stop = query.window(case.length)
         points = stop - start + 1
         cells = len(query.cells(case.chain.states))
-        size *= (points * getattr(query, "subdivision", 1) + 1) ** cells
+        size *= (points * max(query.subdivision, case.chain.size) + 1) ** cells
     return size
 
 

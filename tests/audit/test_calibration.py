@@ -104,3 +104,20 @@ def test_releases_can_use_it_and_are_priced_by_their_noise():
     assert released.method == "optimal-scale"
     assert released.scale == pytest.approx(3.33, abs=0.01)
     assert released.dp_epsilon == pytest.approx(1 / released.scale)
+
+
+def test_every_length_counts_since_a_short_series_may_leak_more():
+    chain = qw.MarkovChain([[0.05, 0.95], [0.95, 0.05]], initial=[0.5, 0.5])
+    for query in (queries.count(1), None):
+        alone = [qw.calibrate(chain, n, 1, "optimal-scale", query).scale for n in (1, 2)]
+        both = qw.calibrate(chain, [2, 1], 1, "optimal-scale", query)
+        assert both.scale == max(alone) == alone[0] > alone[1]
+        assert max(run.scale for run in both.per_node()) == pytest.approx(both.scale, rel=1e-6)
+    pooled = qw.release([[0, 1], [1]], queries.count(1), chain, epsilon=1, method="optimal-scale")
+    assert pooled.scale == pytest.approx(1)
+    assert qw.calibrate(chain, [3, 1], 1, "optimal-scale", secrets=(2, 3)).scale > 0
+
+
+def test_a_level_below_rounding_errors_is_refused():
+    with pytest.raises(qw.UnsupportedError, match="too small to tell"):
+        qw.calibrate(CHAIN, 20, 1e-15, "optimal-scale", queries.count(1))

@@ -42,7 +42,7 @@ def test_figures_are_drawn():
 
 
 def test_an_output_that_does_not_fit_is_refused():
-    with pytest.raises(qw.InvalidInputError, match="integers"):
+    with pytest.raises(qw.InvalidInputError, match="numbers"):
         audit.odds(CHAIN, 7, [(queries.count(1), 1.5)], [1, 2])
     with pytest.raises(qw.UnsupportedError, match="scale here is 0"):
         audit.odds(CHAIN, 7, [(queries.count(1), 0)], [1])

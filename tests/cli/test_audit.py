@@ -95,3 +95,58 @@ def test_a_ledger_without_queries_has_nothing_to_audit(cli, folder):
     ran = cli("audit", url)
     assert ran.code == 2
     assert "no noise to" in ran.err
+
+
+def test_a_sum_is_audited_in_its_own_units(cli, folder):
+    numbers = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=[0, 100])
+    (folder / "numbers.json").write_text(numbers.to_json())
+    asked = ("--belief", "numbers.json", "--length", "6", "--query", "sum:0:100", "--scale", "600")
+    ran = cli("audit", *asked)
+    assert "True level: 0.451666" in ran.out
+    assert "sees 600 " in ran.out
+    assert "calls this noise 0.166667 per" in ran.out
+    released = qw.release([0, 100] * 3, qw.queries.sum(0, 100), numbers, epsilon=1)
+    (folder / "sum.json").write_text(released.to_json())
+    ran = cli("audit", "sum.json", "--belief", "numbers.json", "--json")
+    known = qw.audit.leakage(numbers, 6, [(qw.queries.sum(0, 100), released.scale)])
+    assert ran.document["upper"] == pytest.approx(known, abs=1e-9)
+    assert ran.document["output"] == [600]
+
+
+def test_a_pooled_mean_is_audited_with_the_noise_of_one_subject(cli, folder):
+    numbers = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=[0, 1])
+    (folder / "numbers.json").write_text(numbers.to_json())
+    pooled = qw.release([[0, 1] * 3] * 5, qw.queries.mean(0, 1), numbers, epsilon=1)
+    (folder / "mean.json").write_text(pooled.to_json())
+    ran = cli("audit", "mean.json", "--belief", "numbers.json", "--json")
+    known = qw.audit.leakage(numbers, 6, [(qw.queries.sum(0, 1), 30 * pooled.scale)])
+    assert ran.document["upper"] == pytest.approx(known, abs=1e-9)
+
+
+def test_a_belief_about_other_states_is_refused(cli, folder):
+    three = qw.MarkovChain([[0.5, 0.3, 0.2]] * 3, states=["<0.5", "0.5..2", ">2"])
+    released = qw.release(["<0.5", ">2"] * 5, qw.queries.histogram(), three, epsilon=1)
+    (folder / "three.json").write_text(released.to_json())
+    ran = cli("audit", "three.json", "--belief", "belief.json")
+    assert ran.code == 2
+    assert "about the same states" in ran.err
+    assert "True level" not in ran.out
+
+
+@pytest.mark.parametrize("scale", ["1e-320", "1e999", "1e999999999"])
+def test_a_scale_beyond_all_floats_gets_one_sentence(cli, folder, scale):
+    asked = ("--belief", "belief.json", "--length", "9", "--query", "count:walk")
+    ran = cli("audit", *asked, "--scale", scale)
+    assert ran.code == 2
+    assert "far outside the range" in ran.err
+    for epsilon in ("1e999", "1e-320"):
+        ran = cli("calibrate", "belief.json", "--length", "9", "--epsilon", epsilon)
+        assert ran.code == 2
+        assert "far outside the range" in ran.err
+
+
+def test_an_edge_beyond_all_floats_gets_one_sentence(cli, folder):
+    (folder / "data.csv").write_text("x\n1\n2\n3\n")
+    ran = cli("fit", "data.csv", "--value", "x", "--edges", "1e999")
+    assert ran.code == 2
+    assert "larger than any float" in ran.err

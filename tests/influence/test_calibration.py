@@ -15,12 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import quiltwork as qw
 from evidence import enumeration
 from evidence.checks import influence_bounds, method_order
 from evidence.paper_loops import mqm_exact
 from quiltwork import queries
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
+from quiltwork.exact import positive_fraction
 from quiltwork.influence import calibrate, influence_curve
 from tests.strategies import chains
 
@@ -289,3 +291,78 @@ def test_the_exact_path_loads_no_scipy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert not {"scipy", "networkx", "pandas", "matplotlib"} & set(loaded.stdout.split())
+
+
+def test_lengths_beyond_64_bits_are_refused():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    for length in (10**13 + 1, 10**30, 10**5000):
+        for ask in (
+            lambda n: qw.calibrate(chain, n, 1),
+            lambda n: qw.influence_curve(chain, n),
+            lambda n: qw.Accountant(chain, n),
+            lambda n: qw.max_influence(chain, 5, (3,), n),
+        ):
+            with pytest.raises(qw.InvalidInputError, match="at most 10,000,000,000,000"):
+                ask(length)
+    assert qw.calibrate(chain, 10**13, 1).scale > 0
+
+
+@pytest.mark.parametrize("epsilon", [1e-320, 10**400, Fraction(1, 10**400), 10**4000])
+def test_levels_beyond_all_floats_are_refused(epsilon):
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    for ask in (
+        lambda: qw.calibrate(chain, 100, epsilon),
+        lambda: qw.calibrate(chain, 100, epsilon, "optimal-scale"),
+        lambda: qw.release([0, 1], queries.count(1), chain, epsilon=epsilon),
+        lambda: qw.influence_curve(chain, 100).dp_epsilon(epsilon),
+        lambda: qw.Accountant(chain, 100, budget=epsilon),
+    ):
+        with pytest.raises(qw.InvalidInputError, match="between 1e-300 and 1e300"):
+            ask()
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e6])
+def test_extreme_levels_still_work(epsilon):
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    found = qw.calibrate(chain, 100, epsilon)
+    assert found.exact_scale * positive_fraction(epsilon, "epsilon") >= 1
+    released = qw.release([0, 1] * 50, queries.mean(0, 1), chain, epsilon=epsilon)
+    assert released.epsilon == epsilon
+
+
+def test_an_unknown_method_hears_of_all_methods():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    with pytest.raises(qw.InvalidInputError, match="group, entry, optimal-scale, or None"):
+        qw.calibrate(chain, 10, 1, "best")
+
+
+def test_a_query_that_does_not_fit_the_states_is_refused():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    with pytest.raises(qw.InvalidInputError, match="no numeric value"):
+        qw.calibrate(chain, 10, 1, query=queries.mean(0, 1))
+    with pytest.raises(qw.InvalidInputError, match="none of the belief's"):
+        qw.calibrate(chain, 10, 1, "optimal-scale", query=queries.count("run"))
+
+
+def test_one_time_point_is_nearby():
+    people = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    words = qw.calibrate(people, 5, 1).explain()
+    assert "1 time point " in words
+    assert "they" not in words
+    assert " are nearby" not in words
+
+
+def test_the_words_are_in_units_of_the_answer():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=[0, 50])
+    found = qw.calibrate(chain, 100, 1, query=queries.sum(0, 50))
+    assert found.scale == pytest.approx(50 * qw.calibrate(chain, 100, 1).scale, rel=1e-9)
+    assert found.scale == pytest.approx(
+        float(found.change * found.unit) / (1 - found.influence), rel=1e-9
+    )
+    assert f"up to {50 * found.change};" in found.explain()
+
+
+def test_a_quilt_that_is_one_number_is_refused():
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    with pytest.raises(qw.InvalidInputError, match="tuple of nodes"):
+        qw.max_influence(chain, 5, 3, 10)

@@ -49,7 +49,8 @@ def test_the_chosen_grid_is_far_finer_than_the_noise_and_fits_the_sampler(scale,
     query = queries.sum(0, 1).refined(scale, points)
     if query.bits < 62 - points.bit_length():
         assert points * query.step / 2 <= scale / 2**11
-    assert scale * query.subdivision <= max(scale, points * 2**11) <= 2**48
+    assert scale * query.subdivision <= max(2 * scale, points * 2**11) <= 2**48
+    assert query.bits >= 1
     assert points * query.subdivision < 2**62
     assert query.step == Fraction(1, 2**query.bits)
 

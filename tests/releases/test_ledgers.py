@@ -121,3 +121,33 @@ def test_extreme_bounds_are_answered(query, unit):
 def test_what_is_no_ledger_is_refused_with_the_way_to_open_one(ledger, words):
     with pytest.raises(InvalidInputError, match=rf"not {words}; write ledger=qw.Ledger.open"):
         qw.release(DATA, queries.histogram(), CHAIN, ledger=ledger, dataset="d")
+
+
+@pytest.mark.parametrize("epsilon", [1e-320, 1e-100, 10**400])
+def test_a_level_that_no_noise_can_follow_is_refused_before_the_debit(epsilon):
+    ledger = MemoryLedger()
+    for query in (queries.count(1), queries.mean(0, 1), queries.most_common()):
+        with pytest.raises(InvalidInputError):
+            qw.release(DATA, query, CHAIN, epsilon=epsilon, ledger=ledger, dataset="d")
+    assert ledger.events == []
+
+
+def test_data_that_contradict_beliefs_without_noise_are_refused_before_the_debit():
+    ledger = MemoryLedger()
+    turns = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
+    others = MarkovChain([[0, 1], [1, 0]], initial=[0, 1])
+    with pytest.raises(InvalidInputError, match="contradict every belief") as refused:
+        qw.release([0, 0, 1, 1], queries.histogram(), turns, ledger=ledger, dataset="d")
+    with pytest.raises(InvalidInputError, match="contradict every belief") as another:
+        qw.release([[0, 1], [1, 0]], queries.count(1), [turns, others], ledger=ledger, dataset="d")
+    assert str(refused.value) == str(another.value)
+    assert ledger.events == []
+    exact = qw.release([1, 0, 1, 0], queries.histogram(), [turns, others])
+    assert exact.value.tolist() == [2, 2]
+    assert exact.scale == 0
+
+
+def test_data_that_contradict_a_belief_with_noise_are_released_with_it():
+    """Noise protects whatever is there, and a refusal would tell more than the answer."""
+    never = MarkovChain([[0.5, 0.5, 0], [0.5, 0.5, 0], [0.5, 0.5, 0]], initial=[0.5, 0.5, 0])
+    assert qw.release([0, 2, 2, 1], queries.count(1), never).scale > 0

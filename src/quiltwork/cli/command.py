@@ -14,6 +14,7 @@ None; to end with exit code 1 after a result, it calls `click.get_current_contex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from inspect import cleandoc
@@ -59,6 +60,10 @@ class HelpGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+_ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
+"""An exponent of five digits or more: as an exact number it would fill the memory."""
+
+
 class TypedNumber(Fraction):
     """An exact number that messages show as it was typed: `0.1`, not `Fraction(1, 10)`."""
 
@@ -92,6 +97,8 @@ def exact_number(text: str) -> Fraction:
 
     Whether the number is in range is for the room it goes to.
     """
+    if _ENDLESS.search(text):
+        raise click.BadParameter(f"{text!r} is far outside the range of any computation")
     try:
         return TypedNumber(text)
     except (ValueError, ZeroDivisionError):
