@@ -132,19 +132,26 @@ def test_a_level_that_no_noise_can_follow_is_refused_before_the_debit(epsilon):
     assert ledger.events == []
 
 
-def test_data_that_contradict_beliefs_without_noise_are_refused_before_the_debit():
-    ledger = MemoryLedger()
+def test_data_that_contradict_beliefs_without_noise_are_refused():
     turns = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
     others = MarkovChain([[0, 1], [1, 0]], initial=[0, 1])
     with pytest.raises(InvalidInputError, match="contradict every belief") as refused:
-        qw.release([0, 0, 1, 1], queries.histogram(), turns, ledger=ledger, dataset="d")
+        qw.release([0, 0, 1, 1], queries.histogram(), turns)
     with pytest.raises(InvalidInputError, match="contradict every belief") as another:
-        qw.release([[0, 1], [1, 0]], queries.count(1), [turns, others], ledger=ledger, dataset="d")
+        qw.release([[0, 1], [1, 0]], queries.count(1), [turns, others])
     assert str(refused.value) == str(another.value)
-    assert ledger.events == []
     exact = qw.release([1, 0, 1, 0], queries.histogram(), [turns, others])
     assert exact.value.tolist() == [2, 2]
     assert exact.scale == 0
+
+
+@pytest.mark.parametrize("data", [[0, 1, 0, 1], [0, 0, 1, 1]])
+def test_with_a_ledger_no_noise_is_refused_before_the_debit_whatever_the_data(data):
+    ledger = MemoryLedger()
+    turns = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
+    with pytest.raises(qw.UnsupportedError, match="adds no noise"):
+        qw.release(data, queries.histogram(), turns, ledger=ledger, dataset="d")
+    assert ledger.events == []
 
 
 def test_data_that_contradict_a_belief_with_noise_are_released_with_it():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import Integers, Query
 from quiltwork.queries.custom import Custom
@@ -57,6 +57,7 @@ def release(
         InvalidInputError: for empty data, missing values, states the belief does not know, data
             that no belief allows where no noise is needed, and bad arguments; always before
             anything is spent.
+        UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
     Theorem: query-sensitivity
@@ -77,7 +78,7 @@ def release(
     if isinstance(query, Custom) and series.states:
         query.rehearse(plan.length, series.states)
     if plan.noise_scale == 0:
-        _refuse_impossible(members, series)
+        _check_without_noise(members, series, ledger)
     _warn_if_fitted(members, series)
     unanswered = _record(plan, members, series, exact_epsilon, secrets, dataset)
     if ledger is None or dataset is None:
@@ -90,15 +91,23 @@ def release(
     return answer
 
 
-def _refuse_impossible(members: tuple[Belief, ...], series: Encoded) -> None:
-    """Refuse to publish exact answers about data that contradict every belief.
+def _check_without_noise(
+    members: tuple[Belief, ...], series: Encoded, ledger: BudgetLedger | None
+) -> None:
+    """Refuse exact answers that a ledger cannot price, or about data that contradict every belief.
 
-    Scale 0 is right because an adversary with one of the beliefs knows already what is protected.
-    For the same adversary this refusal has probability 0, so it tells nothing that the guarantee
-    speaks about; it names no value and no position.
+    The first refusal does not depend on the data. As for the second: scale 0 is right because an
+    adversary with one of the beliefs learns no more than ε from the exact answer. For the same
+    adversary this refusal has probability 0, so it tells nothing that the guarantee speaks about;
+    it names no value and no position.
 
     Theorem: query-sensitivity
     """
+    if ledger is not None:
+        raise UnsupportedError(
+            "This release adds no noise, since its beliefs leave nothing to protect; it has no "
+            "level that a ledger could account for. Release it with beliefs that do."
+        )
     if any(all(belief.allows(codes) for codes in series.codes) for belief in members):
         return
     raise InvalidInputError(
