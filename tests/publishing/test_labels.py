@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
@@ -23,6 +23,8 @@ def test_single_values_come_back(value):
 
 
 @given(words, words, st.booleans())
+@example("0.", "0", False)
+@example("0", ".0", False)
 def test_ranges_of_any_texts_come_back(low, high, missing):
     found = parse_label(range_text(low, high, missing))
     assert found == Label("range", (low, high), missing)

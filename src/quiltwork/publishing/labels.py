@@ -18,7 +18,7 @@ from quiltwork.errors import InvalidInputError
 
 MISSING = "missing"
 RANGE = ".."
-_SPECIAL = re.compile(r'^\s|\s$|[{},"]|\.\.|^missing$|^$')
+_SPECIAL = re.compile(r'^[\s.]|[\s.]$|[{},"]|\.\.|^missing$|^$')
 
 
 @dataclass(frozen=True)
