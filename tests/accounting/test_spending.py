@@ -26,7 +26,7 @@ def test_a_level_that_is_no_positive_number_is_refused(value):
 
 
 @pytest.mark.parametrize(
-    "value", [1, 0.1, 5e-324, Fraction(1, 3), Decimal("0.25"), np.float64(0.5), 10**30]
+    "value", [1, 0.1, 1e-300, Fraction(1, 3), Decimal("0.25"), np.float64(0.5), 10**30]
 )
 def test_a_level_is_read_exactly(value):
     expected = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
