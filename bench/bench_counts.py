@@ -83,9 +83,10 @@ def bench_large() -> None:
         prior = stats.binom(n, 0.02)
         contestants = {
             loss: partial(mechanism.remap, Consumer(prior, loss))
-            for loss in ("absolute", "squared", "binary", "power:3", "power:4")
+            for loss in ("absolute", "squared", "binary", "power:3", "power:4", "power:3/2")
         }
         compare(f"Remap table, {n:,} people, by loss", contestants, repeats=3)
+    bench_fractional_powers()
     remap = GeometricMechanism(PEOPLE, epsilon=EPSILON).remap(next(iter(CONSUMERS.values())))
     released = np.random.default_rng(0).integers(-50, 1100, 1_000_000)
     compare(
@@ -93,6 +94,19 @@ def bench_large() -> None:
         {"quiltwork": lambda: remap(released), "numpy clip": lambda: np.clip(released, 0, PEOPLE)},
         repeats=9,
     )
+
+
+def bench_fractional_powers() -> None:
+    """Powers that are no integers, under little and much noise."""
+    for n, repeats in ((PEOPLE, 9), (1_000_000, 1)):
+        contestants = {
+            f"power:{power}, alpha = {alpha}": partial(
+                GeometricMechanism(n, alpha=alpha).remap, Consumer("uniform", f"power:{power}")
+            )
+            for power in ("3/2", "5/2")
+            for alpha in (0.5, 0.999)
+        }
+        compare(f"Remap table, {n:,} people, fractional powers", contestants, repeats=repeats)
 
 
 def face_value_tools() -> dict[str, Callable[[int], int]]:

@@ -10,71 +10,107 @@ Theorem: geometric-mechanism, *Powers that are no integers*.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from quiltwork.counts.exponentials import PowerSum
-from quiltwork.counts.farfield import SideCosts
+from quiltwork.counts.exponentials import PowerSum, power_sum
+from quiltwork.counts.farfield import Layout, SideCosts
 from quiltwork.counts.filters import Posteriors
 from quiltwork.counts.losses import FloatArray, IntArray
 
-_SIZE = 64
+_SIZE = 60  # 60·62·60 multiplications: the largest product that BLAS leaves to one thread
+_KERNELS = 64
+_LARGEST_DIGITS = 250
 _TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Centres:
-    """For each answer the least best candidate, its cost and the cost at face value."""
+    """For each answer the least best candidate, its cost and the cost at face value.
+
+    Attributes:
+        excess: proven bound on how much more than the best answers these cost, as a part of it.
+    """
 
     answers: IntArray
     cost: FloatArray
     face_cost: FloatArray
+    excess: float
 
 
-def power_centres(post: Posteriors, exponent: float, terms: PowerSum) -> Centres:
+def covers(exponent: Fraction, n: int) -> bool:
+    """Whether `power_centres` finds this loss's best answers: convex, and moments within floats."""
+    return exponent >= 1 and math.ceil(exponent) * math.log10(n + 2 * _SIZE) < _LARGEST_DIGITS
+
+
+def power_centres(post: Posteriors, exponent: Fraction) -> Centres:
     """Return the least best candidates for |i−r|^exponent, exponent ≥ 1.
 
     Candidates within a relative 1e-12 of the best count as tied.
     """
     blocks = -(-(post.n + 1) // _SIZE)
-    costs = _Costs(post, exponent, terms, blocks)
+    terms = power_sum(exponent, (blocks + 1) * _SIZE)
+    costs = _Costs(post, float(exponent), terms, blocks)
     answers = np.empty((blocks, _SIZE), dtype=np.int64)
     cost, face = np.empty((blocks, _SIZE)), np.empty((blocks, _SIZE))
     first, last = int(post.support[0]) // _SIZE, int(post.support[-1]) // _SIZE
     for b in range(blocks):
-        rows = costs.posterior(b)
-        answers[b], cost[b] = _settle(costs, rows, b, first, last)
-        face[b] = np.diagonal(costs.table(rows, b, b))
+        rows, losses = costs.posterior(b), costs.losses(b)
+        answers[b], cost[b] = _settle(rows, losses, first, last)
+        face[b] = np.einsum("ij,ji->i", rows, losses(b))
         first = int(answers[b, -1]) // _SIZE
     kept = slice(0, post.n + 1)
-    return Centres(answers.ravel()[kept], cost.ravel()[kept], face.ravel()[kept])
+    excess = (1 + _TIE) / (1 - _TIE) * (1 + terms.error) / (1 - terms.error) ** 2 - 1
+    return Centres(answers.ravel()[kept], cost.ravel()[kept], face.ravel()[kept], excess)
 
 
 def _settle(
-    costs: _Costs, rows: FloatArray, b: int, first: int, last: int
+    rows: FloatArray, losses: Callable[[int], FloatArray], first: int, last: int
 ) -> tuple[IntArray, FloatArray]:
-    """Try candidates block by block, until the last answer's cost has risen at a block's end."""
+    """Try the candidate blocks from that of the first answer's best to that of the last's.
+
+    Costs are convex: where the first answer's falls from a block to the next, so do those of
+    all; where the last answer's rises, so do those of all.
+    """
+    while first < last and _change(rows[0], losses, first) < -_TIE:
+        first += 1
     every = np.arange(_SIZE)
-    answers, best = np.zeros(_SIZE, dtype=np.int64), np.full(_SIZE, np.inf)
+    answers, cost = np.zeros(_SIZE, dtype=np.int64), np.zeros(_SIZE)
+    best = np.full(_SIZE, np.inf)
     for c in range(first, last + 1):
-        table = costs.table(rows, b, c)
-        at = np.argmax(table <= table.min(axis=1, keepdims=True) * (1 + _TIE), axis=1)
-        found = table[every, at]
-        better = found < best * (1 - _TIE)
+        table = rows @ losses(c)
+        least = table.min(axis=1)
+        at = np.argmax(table <= (least * (1 + _TIE))[:, None], axis=1)
+        better = least < best * (1 - _TIE)
         answers = np.where(better, c * _SIZE + at, answers)
-        best = np.where(better, found, best)
-        if table[-1, -1] > best[-1] * (1 + _TIE):
+        cost = np.where(better, table[every, at], cost)
+        best = np.where(better, least, best)
+        if c == last or _change(rows[-1], losses, c) > _TIE:
             break
-    return answers, best
+    return answers, cost
+
+
+def _change(row: FloatArray, losses: Callable[[int], FloatArray], c: int) -> float:
+    """Return by what part an answer's cost grows from block c's last candidate to the next."""
+    end, start = float(row @ losses(c)[:, -1]), float(row @ losses(c + 1)[:, 0])
+    return (start - end) / end if end > 0 else math.inf if start > 0 else 0.0
 
 
 class _Costs:
-    """The costs of blocks of answers and candidates."""
+    """Costs of blocks of candidates to blocks of answers, as products of two matrices.
+
+    Rows hold an answer's probabilities: of all counts before its block, of the block's counts, of
+    all counts after it. Columns hold the mean losses of one candidate to each of these.
+    """
 
     def __init__(self, post: Posteriors, exponent: float, terms: PowerSum, blocks: int) -> None:
-        self._exponent, self._rate, self._blocks = exponent, post.rate, blocks
+        self._exponent, self._blocks = exponent, blocks
         missing = blocks * _SIZE - (post.n + 1)
         with np.errstate(divide="ignore"):
             log_prior = np.log(np.pad(post.prior, (0, missing)))
@@ -83,33 +119,49 @@ class _Costs:
         right = np.pad(post.right.log_mass, (0, missing))
         self._log_before = _at_boundaries(log_prior, left, post.rate)
         self._log_after = _at_boundaries(log_prior[::-1], right[::-1], post.rate)[::-1]
-        kernel = self._kernel(0)
+        self._kernels: dict[int, FloatArray] = {}
+        layout = Layout(terms, _SIZE, self._kernel(0))
         mirrored = self._log_prior[::-1, ::-1]
-        self._left = SideCosts(terms, post.rate, self._log_prior, self._log_before, kernel)
-        self._right = SideCosts(terms, post.rate, mirrored, self._log_after[::-1], kernel)
+        self._left = SideCosts(layout, post.rate, self._log_prior, self._log_before)
+        self._right = SideCosts(layout, post.rate, mirrored, self._log_after[::-1])
         offsets = np.arange(_SIZE)
         self._fading = post.rate * offsets
         self._decay = post.rate * np.abs(offsets[:, None] - offsets)
 
     def posterior(self, b: int) -> FloatArray:
-        """Return per answer the probabilities: all counts before the block, its own, all after."""
+        """Return the rows of block b's answers."""
         logs = np.empty((_SIZE, _SIZE + 2))
         logs[:, 0] = self._log_before[b] - self._fading
         logs[:, 1:-1] = self._log_prior[b] - self._decay
         logs[:, -1] = self._log_after[b] - self._fading[::-1]
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        logs -= logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs, out=logs)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return weights
 
-    def table(self, rows: FloatArray, b: int, c: int) -> FloatArray:
-        """Return the costs of block c's candidates to block b's answers."""
+    def losses(self, b: int) -> Callable[[int], FloatArray]:
+        """Return what gives the columns of any block's candidates, for answers of block b."""
         mirror = self._blocks - 1
-        sides = np.stack([self._left.at(b, c), self._right.at(mirror - b, mirror - c)[::-1]])
-        return np.asarray(rows[:, 1:-1] @ self._kernel(b - c) + rows[:, [0, -1]] @ sides)
+
+        @cache
+        def columns(c: int) -> FloatArray:
+            table = np.empty((_SIZE + 2, _SIZE))
+            table[0] = self._left.at(b, c)
+            table[1:-1] = self._kernel(b - c)
+            table[-1] = self._right.at(mirror - b, mirror - c)[::-1]
+            return table
+
+        return columns
 
     def _kernel(self, apart: int) -> FloatArray:
         """Return the losses of every count of a block to every candidate `apart` blocks before."""
-        errors = np.arange(1 - _SIZE, _SIZE, dtype=np.float64) + apart * _SIZE
-        return sliding_window_view(np.abs(errors) ** self._exponent, _SIZE)[:, ::-1]
+        if apart not in self._kernels:
+            errors = np.arange(1 - _SIZE, _SIZE, dtype=np.float64) + apart * _SIZE
+            losses = sliding_window_view(np.abs(errors) ** self._exponent, _SIZE)
+            if len(self._kernels) >= _KERNELS:
+                self._kernels.clear()
+            self._kernels[apart] = np.ascontiguousarray(losses[:, ::-1])
+        return self._kernels[apart]
 
 
 def _at_boundaries(log_prior: FloatArray, log_mass: FloatArray, rate: float) -> FloatArray:

@@ -11,6 +11,7 @@ Theorem: geometric-mechanism, *Powers that are no integers*.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
@@ -52,19 +53,22 @@ class PowerSum:
         terms = self.weights[:, None] * np.exp(-self.rates[:, None] * y) * binomials
         return np.asarray((terms * y ** (self.degree - d)).reshape(len(distance), -1))
 
-    def shift(self, moments: FloatArray, gap: int) -> FloatArray:
-        """Return the mean sources at distances larger by `gap`, from those at the distances."""
-        if gap == 0:
-            return moments
-        spread = moments.reshape(-1, self.degree + 1) @ self._pascal(gap)
-        return np.asarray((np.exp(-self.rates * gap)[:, None] * spread).ravel())
+    def shifter(self, gap: int) -> Callable[[FloatArray], FloatArray]:
+        """Return what turns mean sources into those at distances larger by `gap`.
 
-    def _pascal(self, gap: int) -> FloatArray:
+        (x + gap)^d·e^(−t·(x+gap)) is a sum of x^e·e^(−t·x) with positive coefficients.
+        """
         size = self.degree + 1
-        return np.array(
-            [[comb(d, e) * float(gap) ** (d - e) if e <= d else 0.0 for d in range(size)]
-             for e in range(size)]
-        )
+        steps = float(gap) ** np.arange(size)
+        pascal = np.zeros((size, size))
+        for d in range(size):
+            pascal[: d + 1, d] = [comb(d, e) * steps[d - e] for e in range(d + 1)]
+        decay = np.exp(-self.rates * gap)[:, None]
+
+        def shift(moments: FloatArray) -> FloatArray:
+            return np.asarray((decay * (moments.reshape(-1, size) @ pascal)).ravel())
+
+        return shift
 
 
 def power_sum(exponent: Fraction, largest: int) -> PowerSum:
@@ -84,7 +88,7 @@ def power_sum(exponent: Fraction, largest: int) -> PowerSum:
         degree,
         np.concatenate([[lumped], scale * np.exp(s * nodes)]),
         np.concatenate([[0.0], np.exp(nodes)]),
-        _LUMPED + _beyond(s, scale, float(nodes[-1])) + _aliasing(s),
+        _LUMPED + _beyond(s, scale, float(nodes[-1])) + _aliasing(s) + _rounding(low),
     )
 
 
@@ -92,7 +96,12 @@ def _beyond(s: float, scale: float, last: float) -> float:
     """Bound the terms after the last node, relative to x^(−s), for every x ≥ 1."""
     rate = math.exp(last + _STEP)
     ratio = math.exp(s * _STEP - rate * math.expm1(_STEP))
-    return scale * rate**s * math.exp(-rate) / (1 - ratio)
+    return scale * math.exp(s * (last + _STEP) - rate) / (1 - ratio)
+
+
+def _rounding(low: float) -> float:
+    """Bound what rounding nodes and weights to floats does: nodes reach down to `low`."""
+    return 2.0**-52 * (10 - low)
 
 
 def _aliasing(s: float) -> float:
@@ -103,6 +112,5 @@ def _aliasing(s: float) -> float:
     """
     y = 2 * math.pi / _STEP
     size = math.hypot(s, y)
-    first = math.sqrt(2 * math.pi) * size ** (s - 0.5)
-    first *= math.exp(1 / (6 * size) - math.pi * y / 2)
-    return 4 * first / math.gamma(s)
+    exponent = (s - 0.5) * math.log(size) + 1 / (6 * size) - math.pi * y / 2
+    return 4 * math.sqrt(2 * math.pi) * math.exp(exponent) / math.gamma(s)

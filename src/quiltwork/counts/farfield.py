@@ -14,6 +14,8 @@ Theorem: geometric-mechanism, *Powers that are no integers*.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,49 +32,70 @@ class Stretch(NamedTuple):
     moments: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What all blocks of `size` counts share: the power's terms and the losses inside a block."""
+
+    terms: PowerSum
+    size: int
+    kernel: FloatArray
+
+    @cached_property
+    def sources(self) -> FloatArray:
+        """Sources at the distances 0..size."""
+        return self.terms.sources(np.arange(self.size + 1))
+
+    @cached_property
+    def targets(self) -> FloatArray:
+        """Targets at the distances 0..size, as columns."""
+        return np.ascontiguousarray(self.terms.targets(np.arange(self.size + 1)).T)
+
+
 class SideCosts:
     """L(b, c) for one prior in blocks; the mirror image of the prior gives the other side.
 
     Args:
+        layout: what all blocks share.
+        rate: −ln α.
         log_prior: logarithms of the prior, one row per block.
         log_before: log of Σ_{i < bB} p[i]·α^(bB−i) for each b.
     """
 
     def __init__(
-        self, terms: PowerSum, rate: float, log_prior: FloatArray, log_before: FloatArray,
-        kernel: FloatArray,
+        self, layout: Layout, rate: float, log_prior: FloatArray, log_before: FloatArray
     ) -> None:
-        self._terms, self._rate, self._size = terms, rate, log_prior.shape[1]
+        self._size, self._rate = layout.size, rate
+        self._shifter = lru_cache(maxsize=64)(layout.terms.shifter)
         self._log_before = log_before
-        offsets = np.arange(self._size)
-        growing = log_prior + rate * offsets
-        self._log_block = np.logaddexp.reduce(growing, axis=1)
-        finite = np.where(np.isfinite(self._log_block), self._log_block, 0.0)
-        self._law = np.exp(growing - finite[:, None])
-        self._law /= np.maximum(self._law.sum(axis=1, keepdims=True), 1e-300)
-        self._sources = terms.sources(offsets)
-        self._ahead = terms.targets(offsets).T
-        self._behind = terms.targets(self._size - offsets).T
-        self._before = self._moments_before()
+        growing = log_prior + rate * np.arange(self._size)
+        top = growing.max(axis=1, keepdims=True)
+        masses = np.exp(growing - np.where(np.isfinite(top), top, 0.0))
+        total = masses.sum(axis=1, keepdims=True)
+        self._law = masses / np.where(total > 0, total, 1.0)
+        with np.errstate(divide="ignore"):
+            self._log_block = top[:, 0] + np.log(total[:, 0])
+        self._sources = layout.sources[:-1]
+        self._ahead = np.ascontiguousarray(layout.targets[:, :-1])
+        self._behind = np.ascontiguousarray(layout.targets[:, :0:-1])
+        self._before = self._moments_before(layout.sources[:0:-1])
         self._after_boundary = self._before @ self._ahead
-        self._inside = self._law @ kernel
+        self._inside = self._law @ layout.kernel
         self._nothing = Stretch(0, -math.inf, np.zeros(len(self._ahead)))
         self._pivot, self._front, self._back = 0, [self._nothing], [self._nothing]
 
-    def _moments_before(self) -> FloatArray:
-        blocks = len(self._law)
+    def _moments_before(self, sources: FloatArray) -> FloatArray:
+        """Return the mean sources of all counts before each block, by recursion."""
         both = np.logaddexp(self._log_before, self._log_block)
         total = np.where(np.isfinite(both), both, 0.0)
         kept = np.exp(self._log_before - total).tolist()
         entering = np.exp(self._log_block - total)[:, None] * self._law
-        sources = self._terms.sources(self._size - np.arange(self._size))
-        decay = np.exp(-self._terms.rates * self._size)[:, None]
-        pascal = self._terms._pascal(self._size)
-        moments = np.zeros((blocks, len(decay), len(pascal)))
-        for b in range(blocks - 1):
-            new = (entering[b] @ sources).reshape(moments.shape[1:])
-            moments[b + 1] = kept[b] * (decay * (moments[b] @ pascal)) + new
-        return moments.reshape(blocks, -1)
+        moments = np.zeros((len(kept), sources.shape[1]))
+        np.matmul(entering[:-1], sources, out=moments[1:])
+        move = self._shifter(self._size)
+        for b in range(len(kept) - 1):
+            if kept[b]:
+                moments[b + 1] += kept[b] * move(moments[b])
+        return moments
 
     def at(self, b: int, c: int) -> FloatArray:
         """Return L(b, c): the mean loss to each candidate of block c."""
@@ -80,7 +103,7 @@ class SideCosts:
             return np.asarray(self._after_boundary[b])
         if c > b:
             gap = (c - b) * self._size
-            return np.asarray(self._terms.shift(self._before[b], gap) @ self._ahead)
+            return _times(self._shifter(gap)(self._before[b]), self._ahead)
         between = self._between(c + 1, b)
         logs = (
             float(self._log_before[c]),
@@ -89,7 +112,9 @@ class SideCosts:
         )
         left, inside, right = _shares(*logs)
         cost = left * self._after_boundary[c] + inside * self._inside[c]
-        return cost + right * (between.moments @ self._behind) if right else cost
+        if right:
+            cost += right * _times(between.moments, self._behind)
+        return np.asarray(cost)
 
     def _between(self, first: int, end: int) -> Stretch:
         """Join blocks first..end−1 from two stacks that meet at a pivot."""
@@ -105,19 +130,24 @@ class SideCosts:
         return self._join(self._front[self._pivot - first], self._back[end - self._pivot])
 
     def _block(self, b: int) -> Stretch:
-        return Stretch(self._size, float(self._log_block[b]), self._law[b] @ self._sources)
+        return Stretch(self._size, float(self._log_block[b]), _times(self._law[b], self._sources))
 
     def _join(self, left: Stretch, right: Stretch) -> Stretch:
         length = left.length + right.length
         log_right = right.log_mass + self._rate * left.length
-        if log_right == -math.inf or left.log_mass == -math.inf:
-            moved = self._terms.shift(right.moments, left.length)
-            kept = (left.log_mass, left.moments) if log_right == -math.inf else (log_right, moved)
-            return Stretch(length, *kept)
+        if log_right == -math.inf:
+            return Stretch(length, left.log_mass, left.moments)
+        moved = self._shifter(left.length)(right.moments)
+        if left.log_mass == -math.inf:
+            return Stretch(length, log_right, moved)
         share_left, share_right = _shares(left.log_mass, log_right)
         total = max(left.log_mass, log_right) - math.log(max(share_left, share_right))
-        moved = self._terms.shift(right.moments, left.length)
         return Stretch(length, total, share_left * left.moments + share_right * moved)
+
+
+def _times(row: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return row·matrix in this thread: products this small lose more by waking others."""
+    return np.asarray(np.einsum("i,ij->j", row, matrix))
 
 
 def _shares(*logs: float) -> list[float]:

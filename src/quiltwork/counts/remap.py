@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork import files
-from quiltwork.counts import centres, confined, windows
+from quiltwork.counts import blocks, centres, confined, windows
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
@@ -50,6 +50,7 @@ class Chosen:
     cost: FloatArray
     face_cost: FloatArray
     truncation: float = 0.0
+    excess: float = 0.0  # what approximate costs may have added, as a part of the loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,8 @@ class Remap:
         table: the remapped answer of each answer 0..n.
         expected_loss: what the consumer loses after the remap, over its prior and the noise.
         face_value_loss: what it would lose by taking answers in 0..n as they are.
-        truncation_cost: proven bound on what cutting posteriors added; 0 where none were cut.
+        truncation_cost: proven bound on what cutting posteriors, or writing powers as sums of
+            exponentials, added; 0 where neither was done.
         universality: whether no α-private mechanism at all does better.
     """
 
@@ -132,9 +134,9 @@ class Remap:
 def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     """Return the consumer's optimal remap.
 
-    O(n) for absolute, asymmetric, squared and binary losses and integer powers up to 8,
-    O(n·window) for other convex functions of the error, O(n·window·log n) for those that only
-    rise on both sides, O(n²·window) for matrices and callables.
+    O(n) for absolute, asymmetric, squared and binary losses and powers from 1 on, O(n·window) for
+    other convex functions of the error, O(n·window·log n) for those that only rise on both sides,
+    such as powers below 1, O(n²·window) for matrices and callables.
 
     Raises:
         UnsupportedError: for callables above n = 10,000, with an estimate of their cost.
@@ -148,11 +150,12 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     prior = consumer.probabilities(mechanism.n)
     post, chosen = choose(consumer.loss, prior, mechanism.alpha)
     weight = mechanism.column_weights() * np.exp(post.log_evidence)
+    expected = float(weight @ chosen.cost)
     return Remap(
         table=chosen.answers,
-        expected_loss=float(weight @ chosen.cost),
+        expected_loss=expected,
         face_value_loss=float(weight @ chosen.face_cost),
-        truncation_cost=chosen.truncation,
+        truncation_cost=chosen.truncation + chosen.excess * expected,
         universality=consumer.universality(mechanism.n),
         alpha=mechanism.alpha,
         loss_name=consumer.loss.name,
@@ -185,10 +188,7 @@ def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Po
 @choose.register
 def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     if loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
-        n = len(prior) - 1
-        loss.refuse_beyond_floats(n)
-        by_error = np.abs(np.arange(-n, n + 1, dtype=np.float64)) ** float(loss.exponent)
-        return _windowed(by_error, prior, alpha)
+        return _choose_any_power(loss, prior, alpha)
     exponent = int(loss.exponent)
     post = posteriors(prior, alpha, exponent)
 
@@ -201,6 +201,17 @@ def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Post
         answers = confined.convex_centres(answers, *bounds, confined.falling(cost))
     everything = post.answers
     return post, Chosen(answers, cost(everything, answers), cost(everything, everything))
+
+
+def _choose_any_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
+    n = len(prior) - 1
+    loss.refuse_beyond_floats(n)
+    if not blocks.covers(loss.exponent, n):
+        by_error = np.abs(np.arange(-n, n + 1, dtype=np.float64)) ** float(loss.exponent)
+        return _windowed(by_error, prior, alpha)
+    post = posteriors(prior, alpha, 0)
+    found = blocks.power_centres(post, loss.exponent)
+    return post, Chosen(found.answers, found.cost, found.face_cost, excess=found.excess)
 
 
 @choose.register
@@ -233,7 +244,7 @@ def _windowed(
     if work > _LARGEST_WORK:
         raise UnsupportedError(
             f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
-            f"about {work / 3e8:.0f} s; use an integer power, a smaller n or a smaller alpha."
+            f"about {work / 3e8:.0f} s; use a power of at least 1, a smaller n or a smaller alpha."
         )
     post = posteriors(prior, alpha, 1)
     window = windows.Window(post, reach)

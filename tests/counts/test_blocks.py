@@ -1,0 +1,112 @@
+"""Powers in blocks, against Bayes' rule over whole posteriors."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork.counts import Consumer, GeometricMechanism, blocks
+from quiltwork.counts.filters import posteriors
+from quiltwork.counts.losses import power
+from tests.counts.oracle import ALPHAS, bayes, geometric, priors
+
+EXPONENTS = st.sampled_from(
+    [Fraction(11, 10), Fraction(3, 2), Fraction(199, 100), Fraction(5, 2), Fraction(77, 10), 9, 12]
+).map(Fraction)
+
+
+@st.composite
+def small_cases(draw):
+    n = draw(st.integers(1, 22))
+    return draw(priors(n)), draw(ALPHAS), draw(EXPONENTS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_cases(), st.sampled_from([2, 3, 8]))
+def test_many_small_blocks_are_bayes_rule_in_fractions(case, size):
+    prior, alpha, exponent = case
+    n, loss = len(prior) - 1, power(exponent)
+    with patch.object(blocks, "_SIZE", size):
+        remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
+    assert remap.mapping == mapping
+    assert remap.expected_loss == pytest.approx(float(after), rel=1e-12)
+    assert remap.face_value_loss == pytest.approx(float(face), rel=1e-12)
+    assert remap.truncation_cost == pytest.approx(2e-12 * float(after), rel=0.05, abs=1e-300)
+
+
+def whole_posteriors(post, exponent):
+    """Every cost of every answer, from all counts, in logarithms: no cut, no block."""
+    counts = np.arange(post.n + 1)
+    apart = np.abs(counts[:, None] - counts).astype(float)
+    with np.errstate(divide="ignore"):
+        logs = np.log(post.prior) - post.rate * apart
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True) @ apart ** float(exponent)
+
+
+SHAPES = {
+    "uniform": lambda rng, x: np.ones(len(x)),
+    "rough": lambda rng, x: rng.dirichlet(np.full(len(x), 0.05)),
+    "narrow": lambda rng, x: np.exp(-0.5 * ((x - 0.3 * len(x)) / 4) ** 2),
+    "falling": lambda rng, x: np.exp(-0.4 * x),
+    "few": lambda rng, x: np.where(rng.random(len(x)) < 4 / len(x), 1.0, 0.0) + (x == 5),
+    "two lumps": lambda rng, x: np.where(x < 9, 1.0, 0.0) + 1e-3 * (x > len(x) - 5),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(20, 700),
+    st.sampled_from([Fraction(1, 10**12), *map(Fraction, ("0.1", "0.7", "0.97", "0.999", "1"))]),
+    EXPONENTS,
+)
+def test_chosen_answers_cost_no_more_than_the_proven_excess(shape, n, alpha, exponent):
+    x = np.arange(n + 1)
+    prior = SHAPES[shape](np.random.default_rng(n), x)
+    post = posteriors(prior / prior.sum(), alpha, 0)
+    found = blocks.power_centres(post, exponent)
+    costs = whole_posteriors(post, exponent)
+    least = costs.min(axis=1)
+    rounding = 1e-11  # of the logarithms that both computations take
+    assert 2e-12 < found.excess < 3e-12
+    assert (costs[x, found.answers] <= least * (1 + found.excess + rounding) + 1e-280).all()
+    assert found.cost == pytest.approx(costs[x, found.answers], rel=rounding, abs=1e-280)
+    assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
+    alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
+    assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()
+    assert (np.diff(found.answers) >= 0).all()
+
+
+def test_a_hundred_thousand_counts_under_much_noise():
+    """Far from the ends a uniform prior is translation invariant, so is the remap."""
+    n = 100_000
+    start = time.process_time()
+    remap = GeometricMechanism(n, alpha=0.999).remap(Consumer("uniform", "power:3/2"))
+    assert time.process_time() - start < 20
+    inside = slice(30_000, -30_000)
+    assert (remap.table[inside] == np.arange(n + 1)[inside]).all()
+    assert remap.table[0] > 0
+    assert remap.truncation_cost <= 1e-11 * remap.expected_loss
+    assert remap.face_value_loss == pytest.approx(face_value_loss(n, 0.999, 1.5), rel=1e-9)
+
+
+def face_value_loss(n, alpha, exponent):
+    """From the noise alone: at distance d there are 2(n + 1 − d) pairs, those at the ends apart."""
+    d = np.arange(1, n + 1)
+    at_ends = 2 * alpha**d / (1 + alpha)
+    inside = 2 * (n - d) * alpha**d * (1 - alpha) / (1 + alpha)
+    return float(((at_ends + inside) * d.astype(float) ** exponent).sum() / (n + 1))
+
+
+def test_powers_beyond_floats_are_left_to_windows():
+    assert not blocks.covers(Fraction(60), 10**6)
+    assert blocks.covers(Fraction(60), 100)
+    assert not blocks.covers(Fraction(1, 2), 100)
