@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -75,3 +76,15 @@ def test_masses_far_below_the_least_float_still_count():
         assert costs.at(b, c) == pytest.approx(
             directly(prior, 5.0, Fraction(3, 2), b, c), rel=1e-11
         )
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+def test_boundaries_that_move_one_way_with_short_returns_take_linear_work(direction):
+    """Stretches of 150 blocks over 300 of them, each queried with two steps back and forth."""
+    blocks = 450
+    costs = side_costs(np.ones(blocks * SIZE), 0.01, Fraction(3, 2))
+    with patch.object(costs, "_join", wraps=costs._join) as join:
+        for first in range(2, 300, 1)[::direction]:
+            for probe in (first, first + 2, first - 2, first):
+                costs.at(first + 148, probe)
+    assert join.call_count <= 12 * 300

@@ -117,9 +117,12 @@ class SideCosts:
         return np.asarray(cost)
 
     def _between(self, first: int, end: int) -> Stretch:
-        """Join blocks first..end−1 from two stacks that meet at a pivot."""
+        """Join blocks first..end−1 from two stacks that meet at a pivot.
+
+        A new pivot lies in the middle, so that it stays inside while an end moves half the way.
+        """
         if not first <= self._pivot <= end:
-            self._pivot = end if first > self._pivot else first
+            self._pivot = (first + end) // 2
             self._front, self._back = [self._nothing], [self._nothing]
         while self._pivot - len(self._front) >= first:
             block = self._block(self._pivot - len(self._front))
