@@ -12,6 +12,7 @@ import pytest
 from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import Network, as_beliefs, belief_from_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.influence import max_influence
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -55,6 +56,34 @@ def test_a_support_survives_underflow():
     assert net.joint([0, 1, 2]).values[0, 0, 0] == 0
     assert not net.joint([0, 1, 2]).support()[1, 1, 1]
     assert Network(graph, {(0, 1): table}).joint([0]).support().all()
+
+
+@pytest.mark.parametrize("scale", [1e-307, 1e-200, 1.0, 1e200, 1e307])
+def test_a_factor_of_a_clique_changes_nothing(scale):
+    """Tables of cliques are known up to a factor, whatever its size."""
+    shape = np.array([[1.0, 0.1], [0.1, 0.7]])
+    plain, scaled = (
+        Network(nx.path_graph(6), {(i, i + 1): by * shape for i in range(5)}) for by in (1.0, scale)
+    )
+    assert scaled.marginal(0) == pytest.approx(plain.marginal(0), rel=1e-12)
+    expected = max_influence(plain, 2, (1, 3))
+    assert max_influence(scaled, 2, (1, 3)) == pytest.approx(expected, rel=1e-12)
+    assert 0 < expected < 10
+
+
+def test_many_large_tables_on_one_node_do_not_burst():
+    graph = nx.Graph([(0, i) for i in range(1, 9)])
+    table = np.array([[1.0, 2.0], [2.0, 1.0]])
+    net = Network(graph, {(0, i): 1e100 * table for i in range(1, 9)})
+    assert net.marginal(0) == pytest.approx([0.5, 0.5])
+
+
+def test_a_distribution_that_vanishes_is_refused():
+    tables = {(0, 1): [[1.0, 1e-300], [0.0, 0.0]], 0: [1.0, 1.0], 1: [1e-300, 1e-300]}
+    assert Network(nx.Graph([(0, 1)]), tables).marginal(1)[0] == pytest.approx(1.0)
+    tables = {(0, 1): [[1.0, 1e-300, 0.0]], 1: [0.0, 1e-300, 1.0]}
+    with pytest.raises(UnsupportedError, match="smaller range"):
+        Network(nx.Graph([(0, 1)]), tables).marginal(0)
 
 
 def test_marginals_agree_with_pyagrum_on_alarm(shared_file):

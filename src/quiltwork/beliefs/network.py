@@ -24,7 +24,7 @@ from quiltwork.beliefs.graphs import Plain, plain_graph
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.states import Label, show_labels
 from quiltwork.beliefs.tables import Table, eliminate, sum_to, table
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -212,10 +212,18 @@ class Network(Belief):
         """Return the distribution of one node, in the order of its states.
 
         Raises:
-            UnsupportedError: if a table of more than 2^22 entries would be needed.
+            UnsupportedError: if a table of more than 2^22 entries would be needed, or every
+                probability is too small beside its table's largest entry for floating point.
         """
         values = self.joint([self.node(name) - 1]).values
-        return frozen(values / values.sum())
+        total = values.sum()
+        if not total > 0:
+            raise UnsupportedError(
+                f"Every configuration is so unlikely beside the largest entries of the tables that "
+                f"the distribution of {name!r} vanishes in floating point; give tables with a "
+                "smaller range."
+            )
+        return frozen(values / total)
 
     def row(self, values: Mapping[Any, Any]) -> tuple[Any, ...]:
         """Return one observation, given by node, as a row in the order of the nodes.

@@ -52,9 +52,9 @@ class Table:
 
 
 def table(scope: Sequence[int], values: FloatArray) -> Table:
-    """Return a table of given numbers."""
+    """Return a table of given numbers, scaled so that products of many neither vanish nor burst."""
     possible = values > 0
-    return Table(tuple(scope), values, None if possible.all() else possible)
+    return Table(tuple(scope), _scaled(values), None if possible.all() else possible)
 
 
 def multiply(tables: Sequence[Table], scope: tuple[int, ...]) -> Table:
@@ -66,12 +66,12 @@ def multiply(tables: Sequence[Table], scope: tuple[int, ...]) -> Table:
     values = np.ones(shape)
     possible: BoolArray | None = None
     for one in tables:
-        values = values * _aligned(one, scope, one.values)
+        values = _scaled(values * _aligned(one, scope, one.values))
         if one.possible is not None:
             known = _aligned(one, scope, one.possible)
             possible = np.broadcast_to(known, shape) if possible is None else possible & known
     roundings = sum(one.roundings for one in tables) + len(tables)
-    return Table(scope, _scaled(values), possible, roundings)
+    return Table(scope, values, possible, roundings)
 
 
 def sum_out(one: Table, node: int) -> Table:
