@@ -210,7 +210,7 @@ def _dots(places: list[tuple[float, float]], series: int) -> str:
 
 
 def _colour(series: int) -> str:
-    return f"var(--c{1 + series % 5})"
+    return f"var(--c{1 + series % 6})"
 
 
 def _diamond(x: float, y: float) -> str:

@@ -20,7 +20,7 @@ from quiltwork.report.elements import Html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLOURS = ("#23667a", "#b0692a", "#5b7a3a", "#8a4f7d", "#7a7466")
+COLOURS = ("#23667a", "#b0692a", "#5b7a3a", "#8a4f7d", "#7a7466", "#a8323e")
 
 
 def available() -> bool:
@@ -143,9 +143,9 @@ def _bars(axes: Any, chart: BarChart) -> None:
 def _lines(axes: Any, chart: LineChart) -> None:
     for i, one in enumerate(chart.series):
         xs, ys = zip(*one.points, strict=True)
-        axes.plot(xs, ys, "o" if one.marks else "-", color=COLOURS[i % 5], label=one.name)
+        axes.plot(xs, ys, "o" if one.marks else "-", color=COLOURS[i % len(COLOURS)], label=one.name)
         for (x, _), ends in zip(one.points, one.spread, strict=False):
-            axes.plot([x, x], ends, color=COLOURS[i % 5], linewidth=1.2)
+            axes.plot([x, x], ends, color=COLOURS[i % len(COLOURS)], linewidth=1.2)
     points = [point for one in chart.series for point in one.points]
     for side, logarithmic, values in (
         ("x", chart.log_x, [x for x, _ in points]),

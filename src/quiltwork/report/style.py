@@ -2,11 +2,11 @@
 
 LIGHT = (
     "--paper:#fbfaf7;--panel:#f3f1eb;--ink:#22302f;--muted:#5d6b6a;--rule:#dcdad1;"
-    "--c1:#23667a;--c2:#b0692a;--c3:#5b7a3a;--c4:#8a4f7d;--c5:#7a7466"
+    "--c1:#23667a;--c2:#b0692a;--c3:#5b7a3a;--c4:#8a4f7d;--c5:#7a7466;--c6:#a8323e"
 )
 DARK = (
     "--paper:#151a1c;--panel:#1e2527;--ink:#e3e8e5;--muted:#9dabaa;--rule:#323c3e;"
-    "--c1:#74b8c9;--c2:#dda15e;--c3:#9dbf78;--c4:#c995bd;--c5:#b3ac9b"
+    "--c1:#74b8c9;--c2:#dda15e;--c3:#9dbf78;--c4:#c995bd;--c5:#b3ac9b;--c6:#e58a8f"
 )
 
 FIGURES = """
