@@ -53,6 +53,20 @@ def test_a_holdout_goes_on_where_it_stopped(tmp_path):
     assert again.transcript.entries[0].question == "first"
 
 
+@pytest.mark.parametrize(
+    "label", ["a\u0085b", "a\u2028b\u2029", "a\x0b\x0c\x1c\x1d\x1eb", "a\r\nb\n"]
+)
+def test_labels_may_hold_every_character_that_ends_a_line(tmp_path, label):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    h.ask(same, label=label)
+    h.close()
+    again = resume(path)
+    again.ask(same)
+    again.close()
+    assert [e.question for e in load_transcript(path).entries] == [label, ""]
+
+
 def test_beliefs_and_settings_come_back_without_the_names_of_clusters(tmp_path):
     path = tmp_path / "study.jsonl"
     names = [f"family {i // 3}" for i in range(300)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.holdout.transcript import Entry, Transcript, chained, read_transcript
+from quiltwork.holdout.transcript import Entry, Transcript, chained, read_transcript, split_lines
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def open_files(path: str | Path) -> tuple[Files, Transcript, Secret]:
         handle.seek(len((whole + "\n").encode()))
         handle.truncate()
     handle.seek(0, os.SEEK_END)
-    files = Files(target, handle, whole.splitlines()[-1])
+    files = Files(target, handle, split_lines(whole)[-1])
     if torn and transcript.remaining:
         transcript = give_up_round(files, transcript)
     return files, transcript, secret

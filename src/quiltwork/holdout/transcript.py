@@ -120,6 +120,11 @@ def chained(entry: Entry, previous: str) -> str:
     return json.dumps(body, sort_keys=True, ensure_ascii=False)
 
 
+def split_lines(text: str) -> list[str]:
+    """Split at line feeds only: labels may hold the other characters that end lines in Unicode."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def line_hash(line: str) -> str:
     """Return the SHA-256 of a line."""
     return hashlib.sha256(line.encode()).hexdigest()
@@ -136,7 +141,7 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
         StorageError: naming the line at which it does not verify.
         InvalidInputError: if it is no transcript.
     """
-    lines = text.splitlines()
+    lines = split_lines(text)
     if not lines:
         raise InvalidInputError("The transcript is empty.")
     transcript = _read_header(lines[0])
