@@ -21,9 +21,10 @@ from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
 from quiltwork.publishing.nodes import Counts
+from quiltwork.publishing.ordering import by_content
 from quiltwork.publishing.provider_aware import provider_aware
 from quiltwork.publishing.publication import Publication
-from quiltwork.publishing.records import Records, records_of
+from quiltwork.publishing.records import Records, Rows, records_of
 from quiltwork.publishing.repair import repair
 from quiltwork.publishing.separate import UNPUBLISHED, separate
 from quiltwork.publishing.sparse import count_groups
@@ -97,15 +98,19 @@ def anonymize(
         return _on_spark(table, asked, coalition, method, split, relaxed, quality or share > 0)
     encoded = table.encoded
     records = records_of(encoded)
+    order = by_content(records, encoded.subject) if relaxed or quality else None
+    if order is not None:
+        records = records.take(order)
     bound = asked.bind(encoded)
     best = "loss" if quality and split == "range" else split
     rules = Rules(method == "provider-aware", best, relaxed)
     most = int(share * encoded.rows)
     labels = _partition(encoded, records, bound, coalition, method, rules, progress)
+    if quality and method != "separate":
+        labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
+    labels = labels if order is None else _as_given(labels, order)
     if method == "separate":
         _check_lost(encoded, labels, bound, most)
-    elif quality:
-        labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
     labels = _suppressed(encoded, labels, most)
     publication = assemble(table, labels, str(asked), coalition, method)
     verify_publication(publication, asked)
@@ -170,6 +175,13 @@ def _check_whole(
             f"Even one group of all {encoded.rows:,} rows does not withstand {m} colluding "
             f"providers under {bound}; ask for less (a smaller m, k or l) or add records."
         )
+
+
+def _as_given(labels: Counts, order: Rows) -> Counts:
+    """Put the labels of rows that were taken in another order back in the table's."""
+    result = np.empty_like(labels)
+    result[order] = labels
+    return result
 
 
 def _check_lost(encoded: Encoded, labels: Counts, bound: Constraint, most: int) -> None:
