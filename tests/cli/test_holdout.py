@@ -57,6 +57,13 @@ def test_a_study_from_start_to_end(cli, folder):
     assert (status["asked"], status["remaining"], status["questions"]) == (3, 0, 50)
     verified = cli("holdout", "transcript", "study", "--checkpoint", status["checkpoint"])
     assert verified.code == 0
+    path = folder / "study" / "transcript.jsonl"
+    header = path.read_text().split("\n")[0]
+    path.write_text(header.replace('"budget": 2', '"budget": 20') + "\n")
+    for command in (["ask", "study", "--share", "id=1"], ["status", "study"]):
+        refused = cli("holdout", *command)
+        assert refused.code == 3
+        assert "cut, edited or replaced" in refused.err
 
 
 def test_conditions_and_errors_can_be_asked(cli, folder):

@@ -15,7 +15,7 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.storage import secret_path
-from quiltwork.holdout.transcript import load_transcript, read_transcript
+from quiltwork.holdout.transcript import line_hash, load_transcript, read_transcript
 
 TRAIN = np.random.default_rng(1).random((300, 2))
 HELD = np.random.default_rng(2).random((300, 2))
@@ -122,10 +122,41 @@ def test_a_line_that_was_cut_off_costs_a_round(tmp_path):
     h.close()
     text = path.read_text()
     path.write_text(text[:-20])
+    with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
+        resume(path)  # it was whole once, so no crash did this
+    hidden = json.loads(secret_path(path).read_text())
+    sealed = line_hash(text.split("\n")[1])
+    secret_path(path).write_text(json.dumps({**hidden, "lines": 2, "last": sealed}))
     again = resume(path)
     assert again.remaining == 2  # one answer is known, the cut one is charged
     assert again.transcript.entries[-1].value is None
     assert read_transcript(path.read_text()).remaining == 2
+
+
+def test_no_change_to_the_transcript_alone_regains_a_round(tmp_path):
+    path = tmp_path / "study.jsonl"
+    h = create(path, budget=3)
+    states = [path.read_text()]
+    for _ in range(3):
+        h.ask(off)
+        states.append(path.read_text())
+    h.close()
+    bigger = states[0].replace('"budget": 3', '"budget": 30')
+    assert bigger != states[0]
+    for text in (*states[:-1], bigger, states[-1][:-5]):
+        path.write_text(text)
+        with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
+            resume(path)
+    path.write_text(states[-1])
+    assert resume(path).remaining == 0
+
+
+def test_a_changed_header_is_refused_before_the_first_question(tmp_path):
+    path = tmp_path / "study.jsonl"
+    create(path, budget=3).close()
+    path.write_text(path.read_text().replace('"budget": 3', '"budget": 30'))
+    with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
+        resume(path)
 
 
 def test_a_lost_threshold_costs_a_round_if_it_was_used(tmp_path):

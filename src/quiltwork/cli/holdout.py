@@ -321,10 +321,9 @@ def _show_status(folder: str, queries: int | None) -> None:
     from quiltwork.beliefs import beliefs_from_json
     from quiltwork.cli import holdout_folder as store
     from quiltwork.holdout.guarantee import guarantee
-    from quiltwork.holdout.transcript import load_transcript
 
     store.load(folder)
-    found = load_transcript(store.transcript_path(folder))
+    found = store.read_transcript_of(folder)
     settings = found.settings
     questions = queries or found.queries or max(settings.budget, len(found.entries), 1)
     promise = guarantee(
@@ -371,10 +370,10 @@ def _show_status(folder: str, queries: int | None) -> None:
 def transcript(folder: str, checkpoint: str | None) -> None:
     """Verify the transcript and show every answer."""
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.transcript import as_rows, load_transcript
+    from quiltwork.holdout.transcript import as_rows
 
     store.load(folder)
-    found = load_transcript(store.transcript_path(folder), checkpoint)
+    found = store.read_transcript_of(folder, checkpoint)
     body = {
         "transcript": [json.loads(line) for line in found.lines()],
         "checkpoint": found.checkpoint,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from quiltwork.beliefs import Belief
     from quiltwork.holdout import ReusableHoldout
+    from quiltwork.holdout.transcript import Transcript
 
 SCHEMA = "holdout"
 _CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
@@ -94,6 +95,26 @@ def columns_of(configuration: Configuration) -> list[str]:
 def transcript_path(folder: str) -> Path:
     """Return where the transcript is."""
     return Path(folder) / _TRANSCRIPT
+
+
+def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript:
+    """Read and verify the transcript, against its secret too where that may be read.
+
+    Raises:
+        StorageError: if it does not verify.
+    """
+    import os
+
+    from quiltwork.holdout.storage import check_seal, read_secret, secret_path
+    from quiltwork.holdout.transcript import load_transcript
+
+    path = transcript_path(folder)
+    # The secret first: another process may be adding lines, which are there before their seal.
+    secret = read_secret(path) if os.access(secret_path(path), os.R_OK) else None
+    found = load_transcript(path, checkpoint)
+    if secret is not None:
+        check_seal(found.lines(), secret)
+    return found
 
 
 def save(folder: str, configuration: Configuration) -> None:

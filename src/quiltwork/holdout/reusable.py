@@ -138,7 +138,9 @@ class ReusableHoldout(OneOwner):
             dataset,
         )
         check_ledger(ledger, dataset)
-        storage = Memory() if path is None else Files.create(path, transcript, secret)
+        storage: Storage = Memory()
+        if path is not None:
+            storage, secret = Files.create(path, transcript, secret)
         self._begin(public, private, transcript, secret, storage, ledger, dataset)
 
     @classmethod
@@ -171,10 +173,14 @@ class ReusableHoldout(OneOwner):
         ledger: Any = None,
         dataset: str | None = None,
     ) -> ReusableHoldout:
-        """Go on with a holdout whose transcript is in a file; nothing is regained.
+        """Go on with a holdout whose transcript is in a file.
+
+        Nothing is regained by interrupting, nor by cutting, editing or replacing the transcript:
+        its secret seals it. Older copies of both files are not recognised without a ledger, or a
+        checkpoint kept elsewhere.
 
         Raises:
-            StorageError: if the files are damaged, in use, or were written for other data.
+            StorageError: if the files are damaged, cut, in use, or were written for other data.
             InvalidInputError: if there is no such file.
         """
         public, private = two_sets(train, holdout)
@@ -366,7 +372,7 @@ class ReusableHoldout(OneOwner):
         except BudgetExceeded:
             if not fresh:
                 raise
-        self._storage.append(self._transcript, fresh)
+        self._secret = self._storage.append(fresh, self._secret)
         return [
             Answer(
                 float(entry.value or 0), entry.overfit, entry.remaining, entry.value or Fraction()
@@ -409,6 +415,9 @@ class ReusableHoldout(OneOwner):
 
     def _settle_interrupted_round(self) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""
+        drawn = -1 if self._secret.round is None else self._secret.round
+        while self.remaining and self.budget - self.remaining < drawn:
+            self._give_up_round()  # rounds of a batch whose answers were never shown
         number = self.budget - self.remaining
         answers = [e for e in self._entries if not e.overfit and e.value is not None]
         in_round = bool(answers) and self._entries[-1] is answers[-1]
@@ -417,7 +426,11 @@ class ReusableHoldout(OneOwner):
         over = bool(key) and self._ledger is not None
         over = over and self._ledger.answer(self._dataset, key) is not None
         if (lost or over) and self.remaining:
-            self._entries.append(give_up_round(self._storage, self.transcript).entries[-1])
+            self._give_up_round()
+
+    def _give_up_round(self) -> None:
+        found, self._secret = give_up_round(self._storage, self.transcript, self._secret)
+        self._entries.append(found.entries[-1])
 
     def __repr__(self) -> str:
         """Give the numbers only."""
