@@ -80,6 +80,29 @@ def test_concat_makes_one_provider_of_each_frame(tmp_path):
     assert table.encoded.quasi[0].values == (1.0, 2.0, 2.5)
 
 
+def test_concat_drops_no_provider_whose_name_reads_like_another():
+    part = pd.DataFrame({"age": [31], "ill": ["flu"]})
+    with pytest.raises(InvalidInputError, match="Two providers are called '1'"):
+        Table.concat({1: part, "1": part}, ["age"], "ill")
+    with pytest.raises(InvalidInputError, match="takes a dict"):
+        Table.concat([part, part], ["age"], "ill")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"quasi_identifiers": None}, "quasi_identifiers must be names of columns, not None"),
+        ({"sensitive": None}, "sensitive must be names of columns, not None"),
+        ({"ordinal": 5}, "ordinal must be a dict"),
+        ({"hierarchies": ["age"]}, "hierarchies must be a dict"),
+    ],
+)
+def test_declarations_of_a_wrong_type_are_refused(change, message):
+    frame = pd.DataFrame({"age": [31], "ill": ["flu"]})
+    with pytest.raises(InvalidInputError, match=message):
+        Table(frame, None, **{"quasi_identifiers": ["age"], "sensitive": "ill", **change})
+
+
 def test_several_sensitive_columns_are_their_combinations():
     frame = pd.DataFrame({"p": [1, 1, 2], "q": [0, 0, 0], "s": ["b", "a", "b"], "u": [1, 1, 1]})
     encoded = Table(frame, "p", ["q"], ["s", "u"]).encoded

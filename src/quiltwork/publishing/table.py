@@ -5,7 +5,7 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -68,8 +68,8 @@ class Table:
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
         put(self, "subject", subject)
-        put(self, "ordinal", dict(ordinal or {}))
-        put(self, "hierarchies", dict(hierarchies or {}))
+        put(self, "ordinal", _declared(ordinal, "ordinal"))
+        put(self, "hierarchies", _declared(hierarchies, "hierarchies"))
         put(self, "missing", missing)
         _check(self, column_names(self.frame))
 
@@ -85,16 +85,15 @@ class Table:
         """Make one table of several frames or paths, one per provider; see `Table` for the rest.
 
         Raises:
-            InvalidInputError: if there is no frame, or their columns do not match.
+            InvalidInputError: if there is no frame, two providers have one name as text, or the
+                columns do not match.
 
         >>> import pandas
         >>> part = pandas.DataFrame({"age": [31], "ill": ["flu"]})
         >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
         Table(2 rows, 1 group, 2 providers)
         """
-        if not frames:
-            raise InvalidInputError("There is no frame to concatenate; give one per provider.")
-        parts = {str(name): opened(frame) for name, frame in frames.items()}
+        parts = _parts(frames)
         needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
         if declarations.get("subject") is not None:
             needed.append(declarations["subject"])
@@ -165,11 +164,41 @@ class Table:
         return f"Table({', '.join(words)})"
 
 
+def _parts(frames: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the frame of each provider, by its name as text."""
+    if not isinstance(frames, Mapping):
+        raise InvalidInputError(
+            f"concat takes a dict from each provider's name to its frame, not a "
+            f"{type(frames).__name__}."
+        )
+    if not frames:
+        raise InvalidInputError("There is no frame to concatenate; give one per provider.")
+    names = [str(name) for name in frames]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(
+            f"Two providers are called {twice!r} once their names are text; rename one of them."
+        )
+    return {name: opened(frame) for name, frame in zip(names, frames.values(), strict=True)}
+
+
 def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    listed = (names,) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, Iterable):
+        raise InvalidInputError(f"{what} must be names of columns, not {names!r}.")
+    listed = tuple(names)
     if not listed:
         raise InvalidInputError(f"{what} is empty; name at least one column.")
     return listed
+
+
+def _declared(value: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{what} must be a dict with columns as keys, not {value!r}.")
+    return dict(value)
 
 
 def _column(name: object, known: Sequence[str], where: str) -> None:
