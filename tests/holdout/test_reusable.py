@@ -290,3 +290,17 @@ def test_a_ledger_is_debited_round_by_round_and_before_the_answer(tmp_path):
     assert h.asked == 4
     assert ledger.accountant("held").epsilon() == pytest.approx(2 * level)
     ledger.verify()
+
+
+def test_a_statistic_that_asks_its_own_holdout_is_refused():
+    rows = np.random.default_rng(5).random((200, 1))
+    h = ReusableHoldout(rows[:100], rows[100:], threshold=0.5, noise=0.01, budget=2)
+
+    def nested(data):
+        h.ask(lambda inner: inner[:, 0])
+        return data[:, 0]
+
+    with pytest.raises(qw.InvalidInputError, match="asked the holdout that was evaluating it"):
+        h.ask(nested)
+    assert h.asked == 0
+    assert 0 < h.ask(lambda data: data[:, 0]).value < 1

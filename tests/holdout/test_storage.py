@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -157,6 +158,92 @@ def test_a_changed_header_is_refused_before_the_first_question(tmp_path):
     path.write_text(path.read_text().replace('"budget": 3', '"budget": 30'))
     with pytest.raises(qw.StorageError, match="cut, edited or replaced"):
         resume(path)
+
+
+@pytest.mark.parametrize("moment", ["write", "part", "fsync", "secret"])
+@pytest.mark.parametrize("statistic", [off, same])
+def test_a_failed_write_closes_the_holdout_and_leaves_files_that_go_on(
+    tmp_path, monkeypatch, moment, statistic
+):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    h.ask(same)
+    real = h._storage._handle
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Full:
+        """The file on a disk that is full, at once or after ten bytes."""
+
+        written = 0
+
+        def write(self, data):
+            if moment == "write" or self.written:
+                fail()
+            self.written = real.write(data[:10])
+            return self.written
+
+        def fileno(self):
+            return real.fileno()
+
+        def close(self):
+            real.close()
+
+    with monkeypatch.context() as patched:
+        if moment in ("write", "part"):
+            patched.setattr(h._storage, "_handle", Full())
+        else:
+            patched.setattr(os, "fsync" if moment == "fsync" else "replace", fail)
+        with pytest.raises(qw.StorageError, match="No space left"):
+            h.ask(statistic)
+        assert h.asked == 1  # no answer that was withheld shows in the transcript
+        with pytest.raises(qw.InvalidInputError, match="closed"):
+            h.ask(same)
+    again = resume(path)
+    left = again.remaining
+    assert left == {"part": 3}.get(moment, 3 if statistic is off and moment != "write" else 4)
+    again.ask(off)
+    again.close()
+    assert resume(path).remaining == left - 1
+
+
+@pytest.mark.parametrize("label", [object(), None, 5, "\ud800", b"x"])
+def test_labels_that_cannot_be_written_cost_nothing(tmp_path, label):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    for ask in (h.ask, h.ask_many):
+        with pytest.raises(qw.InvalidInputError, match="label"):
+            ask(off, label=label)
+    assert (h.asked, h.remaining) == (0, 4)
+    h.ask(off)
+    h.close()
+    assert resume(path).asked == 1
+
+
+def test_a_closed_holdout_takes_no_question(tmp_path):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+    h.close()
+    for ask in (h.ask, h.ask_many):
+        with pytest.raises(qw.InvalidInputError, match="closed"):
+            ask(off)
+    assert (h.asked, h.remaining) == (0, 4)
+    assert resume(path).remaining == 4
+
+
+def test_a_killed_batch_loses_the_rounds_it_had_begun(tmp_path, monkeypatch):
+    path = tmp_path / "study.jsonl"
+    h = create(path)
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(h._storage, "append", die)
+    with pytest.raises(KeyboardInterrupt):
+        h.ask_many(lambda rows: np.column_stack([off(rows)] * 3))
+    assert h.asked == 0
+    assert resume(path).remaining == 2  # the third round had begun, and goes on
 
 
 def test_a_lost_threshold_costs_a_round_if_it_was_used(tmp_path):

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quiltwork.holdout import sklearn as sklearn
+    from quiltwork.holdout.answers import Answer as Answer
     from quiltwork.holdout.ladder import Ladder as Ladder
     from quiltwork.holdout.planning import HoldoutPlan as HoldoutPlan
     from quiltwork.holdout.planning import plan_holdout as plan_holdout
-    from quiltwork.holdout.reusable import Answer as Answer
     from quiltwork.holdout.reusable import ReusableHoldout as ReusableHoldout
 
 _HOME = {
-    "Answer": "reusable",
+    "Answer": "answers",
     "HoldoutPlan": "planning",
     "Ladder": "ladder",
     "ReusableHoldout": "reusable",

@@ -126,8 +126,7 @@ class Ladder(OneOwner):
         Raises:
             BudgetExceeded: after the last submission.
         """
-        with self._lock:
-            self._check_owner()
+        with self._alone():
             if self.remaining == 0:
                 raise BudgetExceeded(
                     f"All {self.submissions} submissions are used; the bound covers no more."

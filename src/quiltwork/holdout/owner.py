@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 
 
 class OneOwner:
@@ -16,6 +18,23 @@ class OneOwner:
         """Belong to this process."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out; refuse a question that is asked while another is evaluated."""
+        if self._holder == threading.get_ident():
+            raise InvalidInputError(
+                "A statistic asked the holdout that was evaluating it. Ask first, and use the "
+                "answer in the next statistic."
+            )
+        with self._lock:
+            self._holder = threading.get_ident()
+            try:
+                self._check_owner()
+                yield
+            finally:
+                self._holder = None
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:

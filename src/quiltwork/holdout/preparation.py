@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -89,6 +90,31 @@ def check_ledger(ledger: Any, dataset: str | None) -> None:
         raise InvalidInputError(
             "Give ledger= and dataset= together, so that it is known whose budget to debit."
         )
+    if dataset is not None:
+        check_text(dataset, "dataset")
+
+
+def check_text(text: object, name: str) -> None:
+    """Refuse what cannot be written to the transcript, before anything is asked."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{name} must be text, not {text!r}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"{name} is {text!r}, which has half of a surrogate pair and cannot be written; "
+            "remove it."
+        ) from None
+
+
+def several(statistics: Any) -> Iterator[_rows.Statistic]:
+    """Go through statistics."""
+    try:
+        return iter(statistics)
+    except TypeError:
+        raise InvalidInputError(
+            f"ask_many takes a statistic or a list of statistics, not {statistics!r}."
+        ) from None
 
 
 def named(dataset: str | None) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +23,18 @@ from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.algorithm import Outcome, Question, Settings, answer
+from quiltwork.holdout.answers import Answer, answer_of
 from quiltwork.holdout.guarantee import Guarantee, guarantee
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.preparation import (
     check_ledger,
     check_length,
+    check_text,
     commitment,
     evaluate_questions,
     named,
     not_negative,
+    several,
     two_sets,
     without_names,
 )
@@ -50,24 +53,6 @@ if TYPE_CHECKING:
     from quiltwork.holdout.planning import HoldoutPlan
 
 _GONE = "All {budget} rounds of this holdout are spent; it answers no more. Collect new data."
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the holdout says about one question.
-
-    Attributes:
-        value: the answer.
-        overfit: whether training set and holdout differ, so that `value` comes from the holdout
-            with noise; otherwise it is the training set's own.
-        remaining: how many more such answers there are.
-        exact: the value as a fraction.
-    """
-
-    value: float
-    overfit: bool
-    remaining: int
-    exact: Fraction
 
 
 class ReusableHoldout(OneOwner):
@@ -215,6 +200,7 @@ class ReusableHoldout(OneOwner):
     ) -> None:
         settings = transcript.settings
         super().__init__()
+        self._closed = False
         self._transcript = transcript
         self._entries = list(transcript.entries)
         self._secret = secret
@@ -283,7 +269,8 @@ class ReusableHoldout(OneOwner):
         Theorem: docs/theory/reusable-holdout.md
         """
         size = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
-        with self._lock:
+        check_text(label, "label")
+        with self._alone():
             self._check_open()
             questions = self._evaluate(statistic, size)
             if len(questions) != 1:
@@ -304,9 +291,10 @@ class ReusableHoldout(OneOwner):
         Raises:
             BudgetExceeded: if nothing is left for the first question.
         """
-        asked = [statistics] if callable(statistics) else statistics
+        check_text(label, "label")
+        asked = [statistics] if callable(statistics) else several(statistics)
         found: list[Answer] = []
-        with self._lock:
+        with self._alone():
             self._check_open()
             for statistic in asked:
                 questions = self._evaluate(statistic, None)
@@ -337,7 +325,8 @@ class ReusableHoldout(OneOwner):
         )
 
     def close(self) -> None:
-        """Let go of the transcript's file, so that another process may resume it."""
+        """Answer no more, and let go of the file, so that another process may resume it."""
+        self._closed = True
         if isinstance(self._storage, Files):
             self._storage.close()
 
@@ -346,7 +335,11 @@ class ReusableHoldout(OneOwner):
         return self.remaining > 0 and (limit is None or self.asked < limit)
 
     def _check_open(self) -> None:
-        self._check_owner()
+        if self._closed:
+            raise InvalidInputError(
+                "This holdout is closed, by close() or because a write failed; go on with "
+                "ReusableHoldout.resume if it has a file."
+            )
         if self.remaining == 0:
             raise BudgetExceeded(_GONE.format(budget=self.budget))
         if not self._is_open():
@@ -356,29 +349,34 @@ class ReusableHoldout(OneOwner):
 
     def _answer(self, questions: Sequence[Question], label: str) -> list[Answer]:
         """Run Algorithm 1 over the questions; record everything, then show it."""
+        self._start_round()
+        before = len(self._entries)
+        try:
+            self._run(questions, label)
+            fresh = self._entries[before:]
+            self._secret = self._storage.append(fresh, self._secret)
+        except BaseException:
+            # What is on the disk is not known now: withhold the answers, and give no others.
+            del self._entries[before:]
+            self.close()
+            raise
+        return [answer_of(entry) for entry in fresh]
+
+    def _run(self, questions: Sequence[Question], label: str) -> None:
+        """Answer in order, until the budget or the ledger's ends; the first round has begun."""
         settings = self._transcript.settings
         noises = settings.comparison_law.draw(len(questions)).tolist()
-        fresh: list[Entry] = []
-        try:
-            for question, noise in zip(questions, noises, strict=True):
-                if not self._is_open():
-                    break
+        for question, noise in zip(questions, noises, strict=True):
+            if not self._is_open():
+                break
+            try:
                 self._start_round()
-                outcome = answer(settings, question, noise, self._secret.threshold)
-                fresh.append(self._entry(outcome, label))
-                self._entries.append(fresh[-1])
-                if outcome.overfit:
-                    self._close_round()
-        except BudgetExceeded:
-            if not fresh:
-                raise
-        self._secret = self._storage.append(fresh, self._secret)
-        return [
-            Answer(
-                float(entry.value or 0), entry.overfit, entry.remaining, entry.value or Fraction()
-            )
-            for entry in fresh
-        ]
+            except BudgetExceeded:
+                break
+            outcome = answer(settings, question, noise, self._secret.threshold)
+            self._entries.append(self._entry(outcome, label))
+            if outcome.overfit:
+                self._close_round()
 
     def _entry(self, outcome: Outcome, label: str) -> Entry:
         left = self.remaining - outcome.overfit
@@ -399,8 +397,13 @@ class ReusableHoldout(OneOwner):
             }
             entry = self._ledger.debit(self._dataset, record, key).number
         noise = self._transcript.settings.threshold_law.draw_one()
-        self._secret = replace(self._secret, round=number, threshold=noise, debit=key, entry=entry)
-        self._storage.keep(self._secret)
+        drawn = replace(self._secret, round=number, threshold=noise, debit=key, entry=entry)
+        try:
+            self._storage.keep(drawn)
+        except BaseException:
+            self.close()
+            raise
+        self._secret = drawn
 
     def _close_round(self) -> None:
         """Let the ledger know that the round is over, so that older files cannot go on with it."""

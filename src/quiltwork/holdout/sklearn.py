@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, to_fraction
+from quiltwork.holdout.answers import Answer
 from quiltwork.holdout.metrics import Metric, read_metric
-from quiltwork.holdout.reusable import Answer, ReusableHoldout
+from quiltwork.holdout.reusable import ReusableHoldout
 
 __all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
 
