@@ -98,7 +98,7 @@ def bench_large() -> None:
 
 def bench_fractional_powers() -> None:
     """Powers that are no integers, under little and much noise."""
-    for n, repeats in ((PEOPLE, 9), (1_000_000, 1)):
+    for n, repeats in ((PEOPLE, 9), (1_000_000, 2)):
         contestants = {
             f"power:{power}, alpha = {alpha}": partial(
                 GeometricMechanism(n, alpha=alpha).remap, Consumer("uniform", f"power:{power}")
