@@ -105,3 +105,25 @@ probability ( a | b ) { (x) 1; }
 probability ( b | a ) { (x) 1; }"""
     with pytest.raises(InvalidInputError, match=r"cycle, '(a|b)' → '(a|b)' → '\1'"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("(yes) 1, 0; (yes) 0, 1; default 0.5, 0.5;", "two rows for (yes)"),
+        ("(yes) 1, 0; default 0.5, 0.5; default 0, 1;", "two default rows"),
+        ("(yes) 1, 0; table 1, 0, 0, 1;", "after rows of its own"),
+        ("table 1, 0, 0, 1; (yes) 1, 0;", "two rows for (yes)"),
+    ],
+)
+def test_a_row_that_is_given_twice_is_refused(tmp_path, rows, message):
+    text = "".join(f"variable {v} {{ type discrete [ 2 ] {{ yes, no }}; }}\n" for v in "ab")
+    text += f"probability ( a ) {{ table 0.2, 0.8; }}\nprobability ( b | a ) {{ {rows} }}\n"
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize("path", [None, 5])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(InvalidInputError, match="must be a text or a path"):
+        Network.from_bif(path)

@@ -49,6 +49,8 @@ def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[
     Raises:
         InvalidInputError: naming the file and the line that cannot be read.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidInputError(f"The path of a BIF file must be a text or a path, not {path!r}.")
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -179,14 +181,21 @@ class _Reader:
             if token.text == "property" and not token.sign:
                 self._to_semicolon()
             elif token.text == "table" and not token.sign:
+                if not np.isnan(values).all():
+                    self._refuse(token, f"the table of {name!r} comes after rows of its own")
                 flat = self._numbers(token, values.size)
                 values = np.moveaxis(np.reshape(flat, [shape[-1], *shape[:-1]]), 0, -1).copy()
                 for index in itertools.product(*map(range, shape[:-1])):
                     values[index] = self._whole(token, values[index].tolist())
             elif token.text == "default" and not token.sign:
+                if default is not None:
+                    self._refuse(token, f"the table of {name!r} has two default rows")
                 default = self._whole(token, self._numbers(token, shape[-1]))
             elif token.text == "(" and token.sign:
                 index = self._configuration(token, parents)
+                if not np.isnan(values[index]).all():
+                    given = self._given(parents, index)
+                    self._refuse(token, f"the table of {name!r} has two rows for ({given})")
                 values[index] = self._whole(token, self._numbers(token, shape[-1]))
             else:
                 self._refuse(token, "expected a row such as (yes) 0.1, 0.9; or table 0.1, 0.9;")
@@ -195,11 +204,12 @@ class _Reader:
             values = np.where(np.isnan(values), np.broadcast_to(default, shape), values)
         for index in itertools.product(*map(range, shape[:-1])):
             if np.isnan(values[index]).any():
-                given = ", ".join(
-                    self.states[one][i] for one, i in zip(parents, index, strict=True)
-                )
+                given = self._given(parents, index)
                 self._refuse(start, f"the table of {name!r} has no row for ({given})")
         return values
+
+    def _given(self, parents: list[str], index: tuple[int, ...]) -> str:
+        return ", ".join(self.states[one][i] for one, i in zip(parents, index, strict=True))
 
     def _configuration(self, token: Token, parents: list[str]) -> tuple[int, ...]:
         labels = self._words(")")
