@@ -83,3 +83,15 @@ def test_bad_options_end_with_code_2(cli, hospitals, tmp_path, wrong):
     usual = ("--output", str(tmp_path / "published.csv"))
     ran = cli("anonymize", *hospitals, *ROLES, "--k", "2", *usual, *wrong)
     assert ran.code == 2
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+def test_an_input_is_never_written_over(cli, hospitals, tmp_path, option):
+    before = (tmp_path / "P1.csv").read_bytes()
+    same = str(tmp_path / "." / "x" / ".." / "P1.csv")
+    others = () if option == "--output" else ("--output", str(tmp_path / "out.csv"))
+    ran = cli("anonymize", *hospitals, *ROLES, "--k", "2", "--m", "1", *others, option, same)
+    assert ran.code == 2
+    assert "one of the inputs" in ran.err
+    assert (tmp_path / "P1.csv").read_bytes() == before
+    assert not (tmp_path / "out.csv").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,6 +108,8 @@ def anonymize(
     from quiltwork.publishing.metrics.loss import publication_loss
 
     constraint = read_constraint(**asked)
+    for written in (output, report):
+        _spare_inputs(written, files)
     declared = {
         "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal")},
         "hierarchies": dict(_pairs(hierarchy, "--hierarchy")),
@@ -129,6 +132,12 @@ def anonymize(
         publication.report(report)
     loss = publication_loss(publication)
     emit(_document(publication, loss, output), _lines(publication, loss, output, report))
+
+
+def _spare_inputs(written: str | None, files: tuple[str, ...]) -> None:
+    """Refuse to write over what is read: the original records would be lost."""
+    if written is not None and Path(written).resolve() in {Path(file).resolve() for file in files}:
+        raise click.UsageError(f"{written} is one of the inputs; write to another file")
 
 
 def _pairs(texts: tuple[str, ...], option: str) -> Iterator[tuple[str, str]]:
