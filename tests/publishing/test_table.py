@@ -144,8 +144,26 @@ def test_missing_values_are_a_declared_choice(missing):
 
 def test_providers_and_subjects_are_never_missing():
     frame = pd.DataFrame({"p": ["A", None], "age": [1, 2], "ill": ["x", "y"]})
-    with pytest.raises(InvalidInputError, match="'p' has 1 missing"):
+    with pytest.raises(InvalidInputError, match="'p' has 1 missing") as refused:
         _ = Table(frame, "p", ["age"], "ill", missing="value").encoded
+    assert "first in row 2; every record needs a provider" in str(refused.value)
+    assert "missing='value'" not in str(refused.value)
+    with pytest.raises(InvalidInputError, match="needs a subject"):
+        _ = Table(frame, None, ["age"], "ill", subject="p").encoded
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e308, -1e301])
+def test_numbers_without_a_width_are_refused(value):
+    frame = pd.DataFrame({"age": [1.0, value, 3.0], "ill": ["x", "y", "z"]})
+    with pytest.raises(InvalidInputError, match="have no width"):
+        _ = Table(frame, None, ["age"], "ill").encoded
+    _ = Table(frame.assign(age=[1.0, 1e299, -1e299]), None, ["age"], "ill").encoded
+
+
+def test_whole_numbers_beyond_64_bits_are_refused():
+    frame = pd.DataFrame({"age": [2**64, 2**64 + 1], "ill": ["x", "y"]})
+    with pytest.raises(InvalidInputError, match="more than 64 bits"):
+        _ = Table(frame, None, ["age"], "ill").encoded
 
 
 @pytest.mark.parametrize(

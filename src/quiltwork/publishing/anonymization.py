@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
-from quiltwork.exact import integer, to_fraction
+from quiltwork.exact import to_fraction
+from quiltwork.publishing.asked import check_progress, read_m, read_table
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded
@@ -84,7 +85,8 @@ def anonymize(
     Theorem: anonymization
     """
     asked = as_constraint(constraint)
-    coalition = integer(m, "m", 0)
+    coalition = read_m(m)
+    check_progress(progress)
     _check_choice("method", method, Method)
     _check_choice("backend", backend, Backend)
     _check_choice("split", split, Split)
@@ -94,7 +96,7 @@ def anonymize(
             f"suppression is the share of rows that may be left out: from 0 to below 1, not "
             f"{suppression!r}."
         )
-    if backend == "spark" or table.kind == "spark":
+    if read_table(table).kind == "spark" or backend == "spark":
         return _on_spark(table, asked, coalition, method, split, relaxed, quality or share > 0)
     encoded = table.encoded
     records = records_of(encoded)

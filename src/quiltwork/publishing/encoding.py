@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["refuse", "value"]
 Codes: TypeAlias = NDArray[np.int32]
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +185,8 @@ def encode_frame(
     """Encode a frame; the columns exist and are named once.
 
     Raises:
-        InvalidInputError: for an empty frame and whatever `encode_column` refuses.
+        InvalidInputError: for an empty frame, infinite quasi-identifiers, records without a
+            provider or subject, and whatever `encode_column` refuses.
     """
     rows = row_count(frame)
     if rows == 0:
@@ -195,8 +197,10 @@ def encode_frame(
     )
     secret = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
     codes, values, kind = encode_product(secret)
-    owner = None if provider is None else encode_column(frame, provider)
-    person = None if subject is None else encode_column(frame, subject).codes.astype(np.int64)
+    for column in quasi:
+        _refuse_endless(column)
+    owner = None if provider is None else _named(frame, provider, "provider")
+    person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
     return Encoded(
         quasi=quasi,
         provider=np.zeros(rows, dtype=np.int32) if owner is None else owner.codes,
@@ -207,6 +211,32 @@ def encode_frame(
         subject=person,
         rows=rows,
     )
+
+
+def _refuse_endless(column: Column) -> None:
+    """Refuse numbers between which a width is infinite."""
+    if column.kind != "numeric":
+        return
+    far = np.abs(column.numbers) > _LARGEST
+    if far.any():
+        raise InvalidInputError(
+            f"Column {column.name!r} holds {column.values[int(np.argmax(far))]}, and ranges up to "
+            f"it have no width; quasi-identifiers lie within ±{_LARGEST:g}. Replace it, or make it "
+            "missing."
+        )
+
+
+def _named(frame: Any, name: str, role: str) -> Column:
+    """Encode a column that names who a record is of; it must be named."""
+    column = encode_column(frame, name, "value")
+    if column.values[-1] is None:
+        lost = column.codes == len(column.values) - 1
+        raise InvalidInputError(
+            f"Column {name!r} has {int(lost.sum())} missing values, the first in row "
+            f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
+            "rows."
+        )
+    return column
 
 
 def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:

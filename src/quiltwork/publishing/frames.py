@@ -101,7 +101,7 @@ def arrow_column(frame: Any, name: str) -> Any:
     """Return one column as one Arrow array.
 
     Raises:
-        InvalidInputError: if the column holds values of several types.
+        InvalidInputError: if the column holds values of several types, or of more than 64 bits.
     """
     pa = arrow()
     kind = frame_kind(frame)
@@ -116,6 +116,10 @@ def arrow_column(frame: Any, name: str) -> Any:
         raise InvalidInputError(
             f"Column {name!r} holds values of several types or of a type without an order; make "
             "it all numbers or all text."
+        ) from None
+    except OverflowError:
+        raise InvalidInputError(
+            f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or floats."
         ) from None
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 

@@ -123,6 +123,8 @@ class Publication:
         Raises:
             InvalidInputError: for another ending, or a file that cannot be written.
         """
+        if not isinstance(path, (str, Path)):
+            raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
         target = Path(path)
         table = arrow().table(
             {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.constraints.base import Conjunction, Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.sparse import SparseCounts, count_groups
@@ -73,7 +74,7 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     Theorem: m-privacy
     """
-    bound = as_constraint(constraint).bind(table.encoded)
+    bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     verdicts: dict[int, Verdict] = {}
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.histogram import Histogram
 
@@ -133,13 +135,27 @@ class Custom(Constraint):
     labels: tuple[Any, ...] | None = None
 
     def holds(self, left: Histogram) -> bool:
-        """Ask the function."""
-        return bool(self.function(self._labelled(left)))
+        """Ask the function.
+
+        Raises:
+            InvalidInputError: if it fails, or says anything but True or False.
+        """
+        answer = self._asked(self.function, left)
+        if not isinstance(answer, (bool, np.bool_)):
+            raise InvalidInputError(f"{self} must return True or False, not {answer!r}.")
+        return bool(answer)
 
     def fitness(self, left: Histogram) -> float:
         """Ask the score, or give 1 if the constraint holds and ½ if not."""
         if self.score is not None:
-            return float(self.score(self._labelled(left)))
+            answer = self._asked(self.score, left)
+            try:
+                found = float(answer)
+            except (TypeError, ValueError):
+                found = math.nan
+            if math.isnan(found):
+                raise InvalidInputError(f"The score of {self} must be a number, not {answer!r}.")
+            return found
         return 1.0 if self.holds(left) else 0.5
 
     def bind(self, encoded: Encoded) -> Constraint:
@@ -152,6 +168,15 @@ class Custom(Constraint):
             self.name,
             encoded.sensitive_values,
         )
+
+    def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: Histogram) -> Any:
+        try:
+            return function(self._labelled(left))
+        except Exception as error:
+            raise InvalidInputError(
+                f"{self} failed with {type(error).__name__}: {error}. It must answer for every set "
+                "of records."
+            ) from error
 
     def _labelled(self, left: Histogram) -> dict[Any, int]:
         counts = left.as_dict()

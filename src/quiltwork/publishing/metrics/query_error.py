@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.coverage import Coverage, coverage_of_boxes, coverage_of_texts
 from quiltwork.publishing.table import Table
 
@@ -46,8 +48,8 @@ def query_error(table: Table, publication: Any, queries: int = 2500, seed: int =
         seed: of the draw; the same seed asks the same questions of every publication.
 
     Raises:
-        InvalidInputError: if `queries` is no positive whole number, or the publication is of
-            another table.
+        InvalidInputError: if `queries` is no positive whole number, `seed` none from 0 on, or the
+            publication is none or of another table.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": [20, 21, 30, 31], "zip": [1, 1, 2, 2], "ill": [*"abab"]})
@@ -57,7 +59,8 @@ def query_error(table: Table, publication: Any, queries: int = 2500, seed: int =
     """
     if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
         raise InvalidInputError(f"queries must be a positive whole number, not {queries!r}.")
-    cover = coverage(table, publication)
+    integer(seed, "seed", 0)
+    cover = coverage(read_table(table), publication)
     codes = _small(table)
     asked = list(draw_queries(codes, [len(c.values) for c in table.encoded.quasi], queries, seed))
     truth = np.array([count for _, count in asked], dtype=np.float64)
@@ -70,6 +73,11 @@ def coverage(table: Table, publication: Any) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)
+    if not hasattr(publication, "boxes"):
+        raise InvalidInputError(
+            f"Give what anonymize returned, or a Table of published texts, not a "
+            f"{type(publication).__name__}."
+        )
     rows, asked = table.encoded.rows, publication.source.encoded.rows
     if rows != asked or publication.source.quasi_identifiers != table.quasi_identifiers:
         raise InvalidInputError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
+from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.group import Group, Weights
 from quiltwork.publishing.histogram import Histogram
@@ -93,10 +94,10 @@ def verify_m_privacy(
 
     Theorem: m-privacy
     """
-    size = integer(m, "m", 0)
+    size = read_m(m)
     asked = _asked(constraint, method)
     limit = integer(limit, "limit", 1)
-    if table.kind == "spark":
+    if read_table(table).kind == "spark":
         return _verify_spark(table, asked, size, method)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     return verify_counts(table, counts, asked.bind(table.encoded), size, method, limit)

@@ -1,0 +1,48 @@
+"""Reading what every question of this room is asked with: a table, m, a progress callback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+from quiltwork.publishing.table import Table
+
+_MOST_COLLUDING = 2**31 - 1
+
+
+def read_table(value: Any) -> Table:
+    """Return the table.
+
+    Raises:
+        InvalidInputError: for anything else, such as a frame without roles.
+    """
+    if not isinstance(value, Table):
+        raise InvalidInputError(
+            f"Give a Table, not a {type(value).__name__}: Table(frame, provider, "
+            "quasi_identifiers, sensitive) says which column is what."
+        )
+    return value
+
+
+def read_m(value: Any) -> int:
+    """Return how many providers collude.
+
+    Raises:
+        InvalidInputError: unless it is a whole number from 0 on, below 2^31.
+    """
+    m = integer(value, "m", 0)
+    if m > _MOST_COLLUDING:
+        raise InvalidInputError(
+            f"m must be at most {_MOST_COLLUDING:,}, not {value!r}; all providers but one are the "
+            "most that can collude."
+        )
+    return m
+
+
+def check_progress(value: Any) -> None:
+    """Refuse a progress callback that cannot be called."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(
+            f"progress must be a function of rows done and rows in all, not {value!r}."
+        )
