@@ -143,9 +143,10 @@ def _bars(axes: Any, chart: BarChart) -> None:
 def _lines(axes: Any, chart: LineChart) -> None:
     for i, one in enumerate(chart.series):
         xs, ys = zip(*one.points, strict=True)
-        axes.plot(xs, ys, "o" if one.marks else "-", color=COLOURS[i % len(COLOURS)], label=one.name)
+        colour = COLOURS[i % len(COLOURS)]
+        axes.plot(xs, ys, "o" if one.marks else "-", color=colour, label=one.name)
         for (x, _), ends in zip(one.points, one.spread, strict=False):
-            axes.plot([x, x], ends, color=COLOURS[i % len(COLOURS)], linewidth=1.2)
+            axes.plot([x, x], ends, color=colour, linewidth=1.2)
     points = [point for one in chart.series for point in one.points]
     for side, logarithmic, values in (
         ("x", chart.log_x, [x for x, _ in points]),
