@@ -6,12 +6,14 @@ import copy
 import os
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
+from quiltwork.holdout.rows import sums_in_private
 
 SECRET = 0.7291834655
 
@@ -304,3 +306,68 @@ def test_a_statistic_that_asks_its_own_holdout_is_refused():
         h.ask(nested)
     assert h.asked == 0
     assert 0 < h.ask(lambda data: data[:, 0]).value < 1
+
+
+def pair_of_sets(budget=2):
+    train, held = np.full((100, 1), 0.5), np.full((100, 1), 0.5)
+    held[::2] = 0.0
+    return ReusableHoldout(train, held, threshold=0.9, noise=0.01, budget=budget)
+
+
+def test_no_warning_of_a_statistic_gets_out_of_the_holdout():
+    def logarithm(rows):
+        if (rows == 0).any():
+            warnings.warn("a zero in the holdout", stacklevel=1)
+        return np.clip(-np.log(rows[:, 0]), 0, 1) + 0 / rows[:, 0]
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        pair_of_sets().ask(logarithm)
+        pair_of_sets().ask(lambda rows: float(np.log(rows).min()), sensitivity=1)
+    assert seen == []
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, ValueError])
+def test_no_exit_of_a_statistic_gets_out_of_the_holdout(kind):
+    def leaving(rows):
+        if (rows == 0).any():
+            raise kind("there is a zero in the holdout")
+        return rows[:, 0]
+
+    h = pair_of_sets()
+    assert h.ask(leaving).value == 0.5
+    assert h.ask(lambda rows: float(leaving(rows).sum()), sensitivity=1).value == 50
+    assert h.asked == 2
+
+
+def test_statistics_that_look_at_other_rows_are_found_by_rows_alone():
+    with pytest.raises(qw.InvalidInputError, match="when the other rows change"):
+        pair_of_sets().ask(lambda rows: rows[:, 0] * (1 if len(rows) >= 8 else 0.5))
+
+
+def test_on_the_holdout_a_row_counts_by_itself_even_if_the_statistic_mixes_rows():
+    """One large value in the holdout, none in the training rows, would move every other row."""
+    rows = np.full((1000, 1), 0.5)
+    rows[3] = 1000.0
+
+    def scaled(some):
+        return some[:, 0] / max(1, some[:, 0].max())
+
+    (total,) = sums_in_private(scaled, rows, 20, None)
+    assert total == 999 * (1 << 19) + (1 << 20)
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_the_same_rows_are_recognised_with_missing_values(kind):
+    rows = np.array([[1.0], [np.nan], [3.0]], dtype=kind)
+    with pytest.raises(qw.InvalidInputError, match="the same rows"):
+        ReusableHoldout(rows, rows.copy(), threshold=0.1, noise=0.1, budget=1)
+    other = np.array([[1.0], [2.0], [np.nan]], dtype=kind)
+    ReusableHoldout(rows, other, threshold=0.1, noise=0.1, budget=1)
+
+
+def test_what_is_no_list_and_no_array_is_refused():
+    with pytest.raises(qw.InvalidInputError, match="ask_many takes"):
+        pair_of_sets().ask_many(5)
+    with pytest.raises(qw.InvalidInputError, match="train cannot be read"):
+        ReusableHoldout([[1], [1, 2]], [[1]], threshold=0.1, noise=0.1, budget=1)

@@ -3,12 +3,17 @@
 A value in [0, 1] becomes a whole number of steps of 2^-bits, and steps are added exactly: replacing
 one row moves the sum by at most 2^bits, with nothing to charge for rounding
 (`docs/theory/public-grid.md`). A statistic sees the training rows first, so mistakes in it show
-there; on the holdout it cannot fail: a row without a value in [0, 1] counts as 0, clipped.
+there; on the holdout it cannot fail: a row without a value in [0, 1] counts as 0, clipped. No
+warning, error or exit of a statistic gets out from there either. Time does: a statistic that fails
+on the holdout, or mixes its rows, is evaluated row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -22,6 +27,7 @@ Data: TypeAlias = Any
 """An array with one row per sample, or a tuple of such arrays, for example (X, y)."""
 Statistic: TypeAlias = Callable[[Any], Any]
 _SPOT_CHECKED = 8
+_RANDOM_CHECKS = (1, 1, 2, 8, 64)
 
 NEEDS_SENSITIVITY = (
     "The statistic returned a single number. Give one value in [0, 1] per row, or declare how far "
@@ -48,7 +54,12 @@ def read_rows(data: Any, name: str) -> Data:
 
 
 def _frozen(data: Any, name: str) -> NDArray[Any]:
-    array = np.array(data)
+    try:
+        array = np.array(data)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name} cannot be read as an array with one row per sample: {error}."
+        ) from None
     if array.ndim == 0 or len(array) == 0:
         raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
     array.flags.writeable = False
@@ -66,13 +77,17 @@ def take(data: Data, rows: Any) -> Data:
 
 
 def same_rows(one: Data, other: Data) -> bool:
-    """Whether two datasets are the same, row by row."""
+    """Whether two datasets are the same, row by row; missing values count as the same."""
     pairs = zip(
         one if isinstance(one, tuple) else (one,),
         other if isinstance(other, tuple) else (other,),
         strict=False,
     )
-    return all(a.shape == b.shape and np.array_equal(a, b) for a, b in pairs)
+    return all(a.shape == b.shape and _same_cells(a, b) for a, b in pairs)
+
+
+def _same_cells(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return bool(np.all((a == b) | ((a != a) & (b != b))))  # NaN differs from itself
 
 
 def sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[int], int | None]:
@@ -99,7 +114,12 @@ def sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[in
                 f"The statistic gave training row {row + 1} the value {values[wrong][0]!r}; values "
                 "must lie in [0, 1]. Divide by the range and clip."
             )
-    _check_rows_do_not_mix(statistic, data, values)
+    if _mixes_rows(lambda some: _evaluate(statistic, some), data, values):
+        raise InvalidInputError(
+            "The statistic gives a row another value when the other rows change, so one row can "
+            "move more than its own share of the mean. Compute such quantities (means, ranks, "
+            "thresholds) on the training rows first, and use them as constants."
+        )
     return _add_up(values, bits), values.shape[1] if values.ndim == 2 else None
 
 
@@ -120,45 +140,69 @@ def _evaluate(statistic: Statistic, data: Data) -> NDArray[Any]:
     return values
 
 
-def _check_rows_do_not_mix(statistic: Statistic, data: Data, values: NDArray[Any]) -> None:
-    """Compare a few training rows alone with the same rows among all the others."""
-    rows = np.unique(np.linspace(0, len(values) - 1, _SPOT_CHECKED).astype(int))
-    alone = _evaluate(statistic, take(data, rows))
-    expected = values[rows].astype(float)
-    if alone.shape != expected.shape or not np.allclose(alone.astype(float), expected, atol=1e-6):
-        raise InvalidInputError(
-            "The statistic gives a row another value when the other rows change, so one row can "
-            "move more than its own share of the mean. Compute such quantities (means, ranks, "
-            "thresholds) on the training rows first, and use them as constants."
-        )
+def _mixes_rows(evaluate: Callable[[Data], NDArray[Any]], data: Data, values: NDArray[Any]) -> bool:
+    """Compare some rows alone with the same rows among all the others.
+
+    This finds mistakes, and proves nothing: a statistic may mix rows in ways that no subset shows.
+    """
+    for rows in _spot_checks(len(values)):
+        alone, among = evaluate(take(data, rows)).astype(float), values[rows].astype(float)
+        if alone.shape != among.shape:
+            return True
+        if not np.allclose(alone, among, atol=1e-6, equal_nan=True):
+            return True
+    return False
+
+
+def _spot_checks(count: int) -> Iterator[NDArray[Any]]:
+    """Yield rows from end to end, then random ones: alone, two, several."""
+    yield np.unique(np.linspace(0, count - 1, _SPOT_CHECKED).astype(int))
+    for size in _RANDOM_CHECKS:
+        yield np.array(secrets.SystemRandom().sample(range(count), min(size, count)))
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Let no warning tell what a statistic met on the holdout."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | None) -> list[int]:
     """Evaluate a statistic on the holdout: never fails, and says nothing about any row.
 
-    `columns` is how many the training rows had, None for one value per row.
+    `columns` is how many the training rows had, None for one value per row. Even an exit or an
+    interrupt counts as a failure of the statistic: whether one occurs may depend on the rows.
     """
+    with _silent():
+        values = _values_in_private(statistic, data, columns)
+        if values.dtype != bool:
+            values = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
+        return _add_up(values, bits)
+
+
+def _values_in_private(statistic: Statistic, data: Data, columns: int | None) -> NDArray[Any]:
+    def evaluate(some: Data) -> NDArray[Any]:
+        found = np.asarray(statistic(some))
+        return found if found.dtype == bool else found.astype(float, copy=False)
+
     rows = count_rows(data)
     shape = (rows,) if columns is None else (rows, columns)
     try:
-        values = np.asarray(statistic(data))
-        if values.dtype != bool:
-            values = values.astype(float, copy=False)
-        whole = values.shape == shape
-    except Exception:
-        whole = False
-    if not whole:
-        values = np.stack([_one_row(statistic, take(data, [i]), columns) for i in range(rows)])
-    if values.dtype != bool:
-        values = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
-    return _add_up(values, bits)
+        values = evaluate(data)
+        if values.shape == shape and not _mixes_rows(evaluate, data, values):
+            return values
+    except BaseException:  # noqa: S110  (the rows are next, one by one)
+        pass
+    return np.stack([_one_row(statistic, take(data, [i]), columns) for i in range(rows)])
 
 
 def _one_row(statistic: Statistic, row: Data, columns: int | None) -> NDArray[Any]:
     shape = () if columns is None else (columns,)
     try:
         value = np.asarray(statistic(row)).astype(float)[0]
-    except Exception:
+    except BaseException:
         return np.zeros(shape)
     return value if value.shape == shape else np.zeros(shape)
 
@@ -197,7 +241,8 @@ def number_in_public(statistic: Statistic, data: Data) -> Fraction:
 
 def number_in_private(statistic: Statistic, data: Data) -> Fraction | None:
     """Evaluate such a statistic on the holdout; None if it fails there."""
-    try:
-        return to_fraction(float(np.asarray(statistic(data))), "value")
-    except Exception:
-        return None
+    with _silent():
+        try:
+            return to_fraction(float(np.asarray(statistic(data))), "value")
+        except BaseException:
+            return None
