@@ -167,3 +167,12 @@ def test_the_attack_shows_three_boards(cli):
     last = json.loads(ran.out)["climbs"][-1]
     assert last["plain"] > 0.55
     assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
+
+
+@pytest.mark.parametrize(
+    "more", [["--tolerance", "1e-300"], ["--tolerance", "0.1", "--confidence", "0." + "9" * 21]]
+)
+def test_plans_beyond_what_floats_can_follow_are_refused(cli, more):
+    refused = cli("holdout", "plan", "--queries", "100", "--overfits", "5", *more)
+    assert refused.code == 2
+    assert "fault in quiltwork" not in refused.err

@@ -128,3 +128,13 @@ def test_arguments_that_make_no_sense_are_refused(change):
 
 def test_printing_shows_numbers_only():
     assert repr(board()) == "Ladder(1000 rows, 20 of 20 submissions left)"
+
+
+@pytest.mark.parametrize(
+    ("team", "statistic"), [("x", 5), (None, len), ("", len), (" ", len), (7, len), ("\ud800", len)]
+)
+def test_what_is_no_submission_uses_none(team, statistic):
+    board = qw.Ladder(np.arange(100) % 2, submissions=3, steps=10)
+    with pytest.raises(qw.InvalidInputError):
+        board.submit(team, statistic)
+    assert (board.submitted, board.best) == (0, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -182,3 +183,27 @@ def test_tables_and_figures_show_the_same_numbers():
     ours = axes.get_lines()[0]
     assert list(ours.get_xdata()) == [n for n, _ in plan.table()]
     assert list(ours.get_ydata()) == [width for _, width in plan.table()]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tolerance": 1e-300}, "tolerance is 1e-300"),
+        ({"confidence": Fraction(10**21 - 1, 10**21)}, "confidence is"),
+        ({"confidence": 1e-13}, "confidence is"),
+        ({"overfit_at": Fraction(10**21 - 1, 10**21)}, "overfit_at is"),
+        ({"queries": 10**400}, "queries is"),
+        ({"overfits": 10**400, "queries": 10**18}, "overfits is"),
+        ({"tolerance": None, "samples": 10**5000}, "samples is"),
+    ],
+)
+def test_numbers_that_floats_cannot_follow_are_refused(change, words):
+    with pytest.raises(qw.InvalidInputError, match=words):
+        qw.plan_holdout(**{**EXAMPLE, **change})
+
+
+def test_the_finest_numbers_still_plan():
+    extreme = {"confidence": Fraction(10**12 - 1, 10**12), "queries": 1 << 60, "overfits": 1}
+    assert qw.plan_holdout(tolerance=0.1, **extreme).feasible
+    with pytest.raises(qw.UnsupportedError, match=r"2\^60"):
+        qw.plan_holdout(tolerance=1e-9, queries=1, overfits=1)

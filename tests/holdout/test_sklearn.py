@@ -162,3 +162,23 @@ def test_a_scorer_needs_pairs_and_a_holdout():
     flat = qw.ReusableHoldout(X[:600], X[600:], threshold=0.1, noise=0.01, budget=1)
     with pytest.raises(qw.InvalidInputError, match="features and targets"):
         qw.sklearn.HoldoutScorer(flat)(DummyClassifier().fit(*TRAIN))
+
+
+@pytest.mark.parametrize(
+    "name", ["f1_weighted", "log_loss", "neg_log_loss", "explained_variance", "roc_auc_ovr", "r2"]
+)
+def test_refused_metrics_come_with_their_reason(name):
+    with pytest.raises(qw.UnsupportedError, match=f"{name} is refused: .*no useful bound"):
+        read_metric(name)
+
+
+@pytest.mark.parametrize("metric", [["f1"], None, 5, {}])
+def test_metrics_that_are_no_names_are_refused(metric):
+    with pytest.raises(qw.InvalidInputError, match="metric must be"):
+        read_metric(metric)
+
+
+@pytest.mark.parametrize("seed", [-1, "x", 1.5, None])
+def test_seeds_that_are_none_are_refused(seed):
+    with pytest.raises(qw.InvalidInputError, match="seed"):
+        qw.sklearn.split(np.eye(6), np.arange(6), seed=seed)

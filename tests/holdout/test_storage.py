@@ -356,3 +356,30 @@ def test_what_is_no_transcript_is_refused(text):
 def test_a_header_without_its_fields_is_refused():
     with pytest.raises(qw.StorageError, match="Line 1"):
         read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 1}')
+
+
+@pytest.mark.parametrize("path", [5, b"study", object(), "a\0b"])
+def test_paths_that_are_none_are_refused(path):
+    for use in (create, resume):
+        with pytest.raises(qw.InvalidInputError, match="path must be"):
+            use(path)
+
+
+def test_places_that_hold_no_transcript_are_refused(tmp_path):
+    with pytest.raises(qw.StorageError, match="could not be written"):
+        create(tmp_path / "missing" / "study.jsonl")
+    with pytest.raises(qw.InvalidInputError, match="cannot be opened"):
+        resume(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\n\x80")
+    with pytest.raises(qw.StorageError, match="no text"):
+        resume(tmp_path / "binary")
+
+
+@pytest.mark.parametrize("change", [{"key": "zz"}, {"key": 5}, {"lines": "1"}, {"other": 1}])
+def test_a_damaged_secret_is_refused(tmp_path, change):
+    path = tmp_path / "study.jsonl"
+    create(path).close()
+    hidden = json.loads(secret_path(path).read_text())
+    secret_path(path).write_text(json.dumps({**hidden, **change}))
+    with pytest.raises(qw.StorageError, match="missing or damaged"):
+        resume(path)

@@ -12,8 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from quiltwork.beliefs import Belief
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer, shortened, to_fraction
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
@@ -24,9 +27,32 @@ from quiltwork.holdout.max_information import (
 
 VACUOUS = 0.5
 """Always answering ½ errs by no more."""
+MOST = 1 << 60
+"""Rows, questions or rounds that anybody may plan with."""
+_LEAST_SHARE = Fraction(1, 10**12)
 _UP = 1 + 2.0**-40
 _GRID = 1 + 2.0**-20
 """A two-sided geometric tail exceeds the Laplace tail e^(−t/σ) by at most 2/(1+α)."""
+
+
+def read_share(value: object, name: str) -> float:
+    """Read a share such as a confidence, which floats can tell from 0 and 1."""
+    share = to_fraction(value, name)
+    if not 0 < share < 1:
+        raise InvalidInputError(f"{name} must lie between 0 and 1, not {shortened(value)}.")
+    if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
+        raise InvalidInputError(
+            f"{name} is {shortened(value)}, too close to 0 or 1 to compute with; give a number "
+            "between 1e-12 and 1 - 1e-12."
+        )
+    return float(share)
+
+
+def read_count(value: object, name: str) -> int:
+    """Read a number of rows, questions or rounds, up to 2^60."""
+    if integer(value, name, 1) > MOST:
+        raise InvalidInputError(f"{name} is {shortened(value)}; it can be at most 2^60.")
+    return integer(value, name, 1)
 
 
 def dp_level(rows: int, noise: float, budget: int) -> float:
@@ -160,7 +186,8 @@ def guarantee(
     >>> round(guarantee(None, 2_000_000, 0.01, 0.0005, 5, 100).tolerance, 4)
     0.0266
     """
-    beta = 1 - confidence
+    beta = 1 - read_share(confidence, "confidence")
+    read_count(questions, "queries")
     level = dp_level(rows, noise, budget)
     share = beta / 2
     # Three equal parts of the other half, for thresholds, comparisons and answers.

@@ -17,13 +17,13 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import Number, integer, to_fraction
+from quiltwork.exact import Number, integer
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.guarantee import VACUOUS
+from quiltwork.holdout.guarantee import VACUOUS, read_count, read_share
 from quiltwork.holdout.ladder_bound import best_steps, width_at
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.preparation import check_length
+from quiltwork.holdout.preparation import check_length, check_text
 
 _BITS = 20
 SCHEMA = "ladder"
@@ -80,15 +80,13 @@ class Ladder(OneOwner):
         super().__init__()
         data = _rows.read_rows(holdout, "holdout")
         self.rows = _rows.count_rows(data)
-        self.submissions = integer(submissions, "submissions", 1)
-        self.confidence = float(to_fraction(confidence, "confidence"))
-        if not 0 < self.confidence < 1:
-            raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+        self.submissions = read_count(submissions, "submissions")
+        self.confidence = read_share(confidence, "confidence")
         self._beliefs = None if beliefs is None else as_beliefs(beliefs)
         check_length(self._beliefs, self.rows)
         beta = 1 - self.confidence
         found = best_steps(self._beliefs, self.rows, self.submissions, beta)
-        self.steps = found if steps is None else integer(steps, "steps", 1)
+        self.steps = found if steps is None else read_count(steps, "steps")
         self.submitted = 0
         self._board: list[Standing] = []
         self._best: Fraction | None = None
@@ -125,7 +123,15 @@ class Ladder(OneOwner):
 
         Raises:
             BudgetExceeded: after the last submission.
+            InvalidInputError: for a team without a name, or what is no function; it costs nothing.
         """
+        check_text(team, "team")
+        if not team.strip():
+            raise InvalidInputError("The team has no name; give one.")
+        if not callable(statistic):
+            raise InvalidInputError(
+                f"A submission is a function from rows to values in [0, 1], not {statistic!r}."
+            )
         with self._alone():
             if self.remaining == 0:
                 raise BudgetExceeded(
@@ -136,7 +142,7 @@ class Ladder(OneOwner):
             if self._best is not None and found <= self._best + Fraction(1, self.steps):
                 return None
             self._best = Fraction(round(found * self.steps), self.steps)
-            self._board.append(Standing(self.submitted, str(team), float(self._best)))
+            self._board.append(Standing(self.submitted, team, float(self._best)))
             return self._board[-1]
 
     def standings(self) -> tuple[Standing, ...]:

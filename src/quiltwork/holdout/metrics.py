@@ -41,9 +41,11 @@ class Metric:
 
 
 _NOT_A_MEAN = "is no mean over rows: replacing one row can change what every other row counts for"
+_NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
+_AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
 _REFUSED = {
     "f1": "F1 is a ratio of counts that " + _NOT_A_MEAN,
-    "f1_macro": "F1 is a ratio of counts that " + _NOT_A_MEAN,
+    "jaccard": "the Jaccard score is a ratio of counts that " + _NOT_A_MEAN,
     "precision": "precision divides by the number of predicted positives and " + _NOT_A_MEAN,
     "recall": "recall divides by the number of true positives and negatives and " + _NOT_A_MEAN,
     "balanced_accuracy": "balanced accuracy divides by class counts and " + _NOT_A_MEAN,
@@ -52,7 +54,14 @@ _REFUSED = {
     "matthews_corrcoef": "the correlation " + _NOT_A_MEAN,
     "r2": "R² divides by the variance of all rows, which may be as small as one likes, and "
     + _NOT_A_MEAN,
-    "neg_log_loss": "log loss is not bounded: one row can move it as far as one likes",
+    "explained_variance": "explained variance divides by the variance of all rows and "
+    + _NOT_A_MEAN,
+    "log_loss": "log loss " + _NOT_BOUNDED,
+    "mean_squared_log_error": "an error of logarithms " + _NOT_BOUNDED,
+    "mean_absolute_percentage_error": "an error relative to the target " + _NOT_BOUNDED,
+    "root_mean_squared_error": "the root of a mean " + _NOT_A_MEAN,
+    "median_absolute_error": "a median " + _NOT_A_MEAN,
+    "max_error": "a largest error " + _NOT_A_MEAN,
 }
 NAMES = ("accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error")
 
@@ -74,9 +83,15 @@ def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
     """
     if callable(metric):
         return Metric(getattr(metric, "__name__", "custom"), metric, "predict")
-    if metric in _REFUSED:
+    if not isinstance(metric, str):
+        raise InvalidInputError(
+            f"metric must be one of {', '.join(NAMES)}, or a function (true, predicted) → one "
+            f"value in [0, 1] per row; not {metric!r}."
+        )
+    reason = _REFUSED.get(_family(metric))
+    if reason is not None:
         raise UnsupportedError(
-            f"{metric} is refused: {_REFUSED[metric]}, and no useful bound on that is proven. Use "
+            f"{metric} is refused: {reason}, and no useful bound on that is proven. Use "
             f"one of {', '.join(NAMES)}."
         )
     if metric == "accuracy":
@@ -93,6 +108,14 @@ def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
         return np.asarray(np.abs(gap / (high - low)) ** power)
 
     return Metric(metric, error, "predict", -((high - low) ** power))
+
+
+def _family(metric: str) -> str:
+    """Return a metric's name without its sign and its kind of average."""
+    name = metric.removeprefix("neg_")
+    for average in _AVERAGES:
+        name = name.removesuffix(average)
+    return name
 
 
 def _brier(true: NDArray[Any], probability: NDArray[Any]) -> NDArray[Any]:

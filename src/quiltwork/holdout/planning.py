@@ -12,20 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, integer, positive_fraction, to_fraction
-from quiltwork.holdout.guarantee import VACUOUS, dp_level, noise_failure, overfit_width
+from quiltwork.exact import Number, positive_fraction, shortened
+from quiltwork.holdout.guarantee import (
+    MOST,
+    VACUOUS,
+    dp_level,
+    noise_failure,
+    overfit_width,
+    read_count,
+    read_share,
+)
 from quiltwork.holdout.max_information import bayesian_epsilon
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_ROWS = 1 << 60
-_MOST_QUESTIONS = 1 << 60
+_LEAST_TOLERANCE = Fraction(1, 10**9)
+"""Below it, 2^60 rows are too few under any belief."""
 _WIDEST = 64.0
 
 
@@ -129,8 +138,8 @@ def plan_holdout(
     0.0762
     """
     members = None if beliefs is None else as_beliefs(beliefs)
-    beta = 1 - float(_share(confidence, "confidence"))
-    fixed = float(_share(overfit_at, "overfit_at"))
+    beta = 1 - read_share(confidence, "confidence")
+    fixed = read_share(overfit_at, "overfit_at")
     asked = {"queries": queries, "overfits": overfits, "tolerance": tolerance, "samples": samples}
     missing = [name for name, value in asked.items() if value is None]
     if len(missing) != 1:
@@ -140,12 +149,12 @@ def plan_holdout(
         )
     draft = _Draft(
         members,
-        1 if queries is None else integer(queries, "queries", 1),
-        1 if overfits is None else integer(overfits, "overfits", 1),
+        1 if queries is None else read_count(queries, "queries"),
+        1 if overfits is None else read_count(overfits, "overfits"),
         1.0 if tolerance is None else _tolerance(tolerance),
         beta,
         fixed,
-        1 if samples is None else integer(samples, "samples", 1),
+        1 if samples is None else read_count(samples, "samples"),
     )
     if queries is not None and overfits is not None and overfits > queries:
         raise InvalidInputError(
@@ -211,7 +220,7 @@ def _solve(draft: _Draft, unknown: str) -> _Draft:
     if unknown == "samples":
         return replace(draft, samples=_least_rows(draft))
     start = draft.overfits if unknown == "queries" else 1
-    most = draft.queries if unknown == "overfits" else _MOST_QUESTIONS
+    most = draft.queries if unknown == "overfits" else MOST
     found = _most(lambda value: _with(draft, unknown, value).holds(), start, most)
     if found is None:
         one = _with(draft, unknown, start)
@@ -233,7 +242,7 @@ def _least_rows(draft: _Draft) -> int:
     low, high = 0, 1
     while not replace(draft, samples=high).holds():
         low, high = high, 2 * high
-        if high > _MOST_ROWS:
+        if high > MOST:
             raise UnsupportedError(
                 f"No number of rows up to 2^60 gives tolerance {draft.tolerance:g} under this "
                 "belief; ask for a larger one."
@@ -292,15 +301,13 @@ def _finish(draft: _Draft, solved_for: str, given: int | None) -> HoldoutPlan:
     )
 
 
-def _share(value: object, name: str) -> Number:
-    share = to_fraction(value, name)
-    if not 0 < share < 1:
-        raise InvalidInputError(f"{name} must lie between 0 and 1, not {value!r}.")
-    return share
-
-
 def _tolerance(value: object) -> float:
     tolerance = positive_fraction(value, "tolerance")
     if tolerance >= 1:
         raise InvalidInputError(f"tolerance must lie between 0 and 1, not {value!r}.")
+    if tolerance < _LEAST_TOLERANCE:
+        raise InvalidInputError(
+            f"tolerance is {shortened(value)}, which no number of rows up to 2^60 gives; ask for "
+            "1e-9 or more."
+        )
     return float(tolerance)

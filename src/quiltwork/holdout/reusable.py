@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
+from quiltwork.exact import Number, float_up, positive_fraction
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.algorithm import Outcome, Question, Settings, answer
 from quiltwork.holdout.answers import Answer, answer_of
-from quiltwork.holdout.guarantee import Guarantee, guarantee
+from quiltwork.holdout.guarantee import Guarantee, guarantee, read_count, read_share
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.preparation import (
     check_ledger,
@@ -110,7 +110,7 @@ class ReusableHoldout(OneOwner):
             count,
             not_negative(threshold),
             positive_fraction(noise, "noise"),
-            integer(budget, "budget", 1),
+            read_count(budget, "budget"),
         )
         secret = new_secret()
         transcript = Transcript(
@@ -118,7 +118,7 @@ class ReusableHoldout(OneOwner):
             secrets.token_hex(16),
             commitment(secret.key, public, private),
             None if members is None else beliefs_to_json(without_names(members)),
-            None if queries is None else integer(queries, "queries", 1),
+            None if queries is None else read_count(queries, "queries"),
             _rows.count_rows(public),
             dataset,
         )
@@ -319,8 +319,8 @@ class ReusableHoldout(OneOwner):
             float(settings.threshold),
             float(settings.noise),
             settings.budget,
-            integer(questions, "queries", 1),
-            float(to_fraction(confidence, "confidence")),
+            read_count(questions, "queries"),
+            read_share(confidence, "confidence"),
             means_only,
         )
 

@@ -158,7 +158,7 @@ def split(
     if not 0 < share < 1:
         raise InvalidInputError(f"holdout_share must lie between 0 and 1, not {holdout_share!r}.")
     _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
-    order = np.random.default_rng(seed).permutation(len(sizes))
+    order = np.random.default_rng(integer(seed, "seed", 0)).permutation(len(sizes))
     chosen = order[: int(np.searchsorted(np.cumsum(sizes[order]), float(share) * len(names))) + 1]
     held = np.isin(codes, chosen)
     if held.all() or not held.any():

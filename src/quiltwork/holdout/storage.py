@@ -95,7 +95,7 @@ class Files:
         Raises:
             StorageError: if one is there already, or cannot be written.
         """
-        target = Path(path)
+        target = _read_path(path)
         try:
             handle = open(target, "x+b", buffering=0)  # noqa: SIM115  (kept locked)
         except FileExistsError:
@@ -173,7 +173,7 @@ def open_files(path: str | Path) -> tuple[Files, Transcript, Secret]:
     Raises:
         StorageError: if they are missing, damaged or held by another process.
     """
-    target = Path(path)
+    target = _read_path(path)
     try:
         handle = open(target, "r+b", buffering=0)  # noqa: SIM115  (kept locked)
     except FileNotFoundError:
@@ -228,6 +228,12 @@ def give_up_round(
     entry = Entry(len(transcript.entries) + 1, "interrupted", None, False, transcript.remaining - 1)
     sealed = storage.append([entry], secret)
     return replace(transcript, entries=(*transcript.entries, entry)), sealed
+
+
+def _read_path(path: object) -> Path:
+    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
+        raise InvalidInputError(f"path must be the name of a file, not {path!r}.")
+    return Path(path)
 
 
 def new_secret() -> Secret:
