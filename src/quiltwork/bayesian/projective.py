@@ -10,7 +10,7 @@ Theorem: docs/theory/bayesian-dp.md
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -75,18 +75,9 @@ class ProjectiveWork(ExactWork):
     def _flat(self) -> FloatArray:
         return np.zeros((self.chain.size, self.chain.size))
 
-    def stationary(self) -> QuiltFamily:
-        """All nodes at once."""
-        nodes = range(1, self.length + 1)
-        states = np.asarray(self.chain.support(1))
-        if states.sum() == 1:
-            return KnownNodes(nodes)
-        if self.reach == 0 or not self.chain.is_aperiodic:
-            return self.trivial(nodes)
-        rows = self.chain.transition[states]
-        silent = 1 if (rows == rows[0]).all() else self.reach + 1
-        backward = partial(self.powers.backward, support=states)
-        return self.family(nodes, states, backward, self._flat, self.reach, silent)
+    def tilt_of_stationary(self, states: BoolArray) -> FloatArray:
+        """Nothing: the marginal cancels."""
+        return self._flat
 
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
         """The nodes of one phase of the periodic part: one family."""

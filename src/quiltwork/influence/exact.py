@@ -94,11 +94,16 @@ class ExactWork:
             return KnownNodes(nodes)
         if self.reach == 0 or not self.chain.is_aperiodic:
             return self.trivial(nodes)
-        law = self.chain.stationary
-        tilt = log_ratios(law, law, states) + 2 * relative_error(self.chain.size)
         silent = 1 if _rows_agree(self.chain.transition[states]) else self.reach + 1
         backward = partial(self.powers.backward, support=states)
+        tilt = self.tilt_of_stationary(states)
         return self.family(nodes, states, backward, tilt, self.reach, silent)
+
+    def tilt_of_stationary(self, states: BoolArray) -> FloatArray:
+        """log π(x')/π(x)."""
+        law = self.chain.stationary
+        tilt = log_ratios(law, law, states) + 2 * relative_error(self.chain.size)
+        return np.asarray(tilt)
 
     def started(self) -> Iterator[QuiltFamily]:
         """Single nodes while supports change, then blocks, then one tail per phase.
