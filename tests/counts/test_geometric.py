@@ -188,5 +188,13 @@ def test_a_chain_as_belief_needs_more_noise_than_independence():
 
 
 def test_beliefs_about_another_number_of_people_are_refused():
-    with pytest.raises(InvalidInputError, match="4"):
-        GeometricMechanism(10, epsilon=1, beliefs=qw.Clusters(["a", "a", "b", "c"]))
+    households = qw.Clusters(["a", "a", "b", "c"])
+    for beliefs in (households, [qw.Clusters(range(4)), households]):
+        with pytest.raises(InvalidInputError, match="about 4 people, the count about 10"):
+            GeometricMechanism(10, epsilon=1, beliefs=beliefs)
+
+
+def test_no_information_stays_none_under_any_belief():
+    mechanism = GeometricMechanism(3, alpha=1, beliefs=qw.Clusters(["a", "a", "b"]))
+    assert (mechanism.alpha, mechanism.epsilon, mechanism.dp_epsilon) == (1, 0, 0)
+    assert {mechanism.release(1) for _ in range(64)} == {0, 3}  # misses one of them at 2^-63

@@ -33,7 +33,17 @@ def test_alpha_is_at_least_as_private_as_epsilon_and_hardly_more(epsilon):
     assert alpha - exact <= exact * epsilon * Fraction(1, 2**50)
 
 
-@pytest.mark.parametrize("epsilon", [693, 10**9, 1e300])
+@pytest.mark.parametrize(
+    "epsilon", [*map(Fraction, ("692.9", "693", "693.1", "693.14", "693.15", "694"))]
+)
+def test_alpha_is_private_enough_where_it_stops_falling(epsilon):
+    """2^-1000 = e^-693.147…: below that level it would be too little noise."""
+    exact = reference(epsilon)
+    assert exact <= alpha_for_epsilon(epsilon)
+    assert alpha_for_epsilon(epsilon) <= max(exact * (1 + epsilon / 2**50), Fraction(1, 2**1000))
+
+
+@pytest.mark.parametrize("epsilon", [694, 10**9, 1e300])
 def test_huge_epsilons_stop_at_a_tiny_alpha(epsilon):
     assert alpha_for_epsilon(epsilon) == Fraction(1, 2**1000)
 

@@ -52,6 +52,48 @@ def test_a_table_survives_its_file():
     assert "replacing one person" in table.explain()
 
 
+def test_sums_that_repeat_a_cell_are_refused():
+    """Its noise counts twice, so the interval of independent noises would be too narrow."""
+    table = release_table({"a": 1, "b": 2}, epsilon=1)
+    for cells in ([], ["a", "a"], ["a", "b", "a"]):
+        with pytest.raises(InvalidInputError, match="each once"):
+            table.sum_interval(cells)
+
+
+@pytest.mark.parametrize(
+    ("counts", "arguments", "words"),
+    [
+        ({"a": 5}, {}, "epsilon = 1 for replacing one person's row (the count moves by 1)."),
+        (
+            {"a": 5},
+            {"adjacency": "add-remove"},
+            "epsilon = 1 for adding or removing one person's row (the count moves by 1).",
+        ),
+        (
+            {"a": 5, "b": 3},
+            {"adjacency": "add-remove"},
+            "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each "
+            "person counts in at most one of 2 cells.",
+        ),
+        (
+            {"a": 5, "b": 3},
+            {"epsilon": None, "alpha": Fraction(1, 2)},
+            "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each person "
+            "counts in at most one of 2 cells.",
+        ),
+        (
+            {"a": 2, "b": 1},
+            {"beliefs": qw.Clusters([1, 1, 2]), "total": 3},
+            "epsilon = 1 for each person under the beliefs given; for replacing one person's row "
+            "alone it is 0.5 (two cells move by 1). Each person counts in at most one of 2 cells. "
+            "The total 3 is public.",
+        ),
+    ],
+)
+def test_a_table_says_what_it_protects(counts, arguments, words):
+    assert release_table(counts, **({"epsilon": 1} | arguments)).explain() == words
+
+
 def test_households_share_one_level():
     labels = ["a", "a", "a", "b", "c"]
     table = release_table({"yes": 2, "no": 3}, epsilon=1, total=5, beliefs=qw.Clusters(labels))
@@ -64,6 +106,9 @@ def test_households_share_one_level():
     ("arguments", "words"),
     [
         ({"counts": {}}, "no cells"),
+        ({"counts": [1, 2]}, "mapping"),
+        ({"alpha": {"a": 1, "b": 0.5}, "epsilon": None}, "alpha < 1 for every cell"),
+        ({"beliefs": qw.Clusters([1, 1, 2]), "total": 4}, "about 3 people, the count about 4"),
         ({"counts": {"a": -1}}, "at least 0"),
         ({"counts": {"a": 1.5}}, "integer"),
         ({"epsilon": None}, "once"),
@@ -113,7 +158,7 @@ def test_unknown_cells_and_columns_are_named():
     table = release_table({"a": 1, "b": 2}, epsilon=1)
     with pytest.raises(InvalidInputError, match="'c'"):
         table["c"]
-    with pytest.raises(InvalidInputError, match="sex"):
+    with pytest.raises(InvalidInputError, match="'sex'; it has none"):
         table.margin("sex")
 
 

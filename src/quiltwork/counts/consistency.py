@@ -6,6 +6,7 @@ variance of its noise, then rounds to integers by largest remainders. Cost: O(ce
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,17 @@ def round_to_total(shares: NDArray[np.float64], total: int) -> tuple[int, ...]:
     """Round to integers that add up to `total`: largest remainders first, ties to earlier cells."""
     import numpy as np
 
-    floors = np.floor(shares + 1e-9).astype(np.int64)
-    missing = total - int(floors.sum())
-    order = np.argsort(-(shares - floors), kind="stable")
-    for index in order[: max(missing, 0)]:
-        floors[index] += 1
-    for index in order[::-1][: max(-missing, 0)]:
-        floors[index] = max(0, floors[index] - 1)
-    return tuple(int(value) for value in floors)
+    floors = [math.floor(share) for share in (shares + 1e-9).tolist()]
+    order = np.argsort(-(shares - np.array(floors, dtype=np.float64)), kind="stable").tolist()
+    missing = total - sum(floors)  # more than one per cell only where floats skip integers
+    each, rest = divmod(max(missing, 0), len(floors))
+    for place, index in enumerate(order):
+        floors[index] += each + (place < rest)
+    while missing < 0:
+        room = [index for index in reversed(order) if floors[index] > 0]
+        each = max(1, -missing // len(room))
+        for index in room:
+            taken = min(each, floors[index], -missing)
+            floors[index] -= taken
+            missing += taken
+    return tuple(floors)

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.counts.debit import draw_paid
-from quiltwork.counts.levels import read_level
+from quiltwork.counts.levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import belief_digest, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -77,7 +77,7 @@ class GeometricMechanism:
         dp_level, digest = level, None
         if beliefs is not None and level is not None:
             dp_level = substitution_level(beliefs, people, level)
-            ratio, _ = read_level(None, dp_level)
+            ratio = alpha_for_epsilon(dp_level) if dp_level else Fraction(1)
             digest = belief_digest(beliefs)
         object.__setattr__(self, "n", people)
         object.__setattr__(self, "alpha", ratio)

@@ -18,7 +18,8 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction, to_fraction
 
 _PRECISION_BITS = 53
-_LARGEST_EPSILON = 693  # e^-693 > 2^-1000; beyond it, α stays at 2^-1000: more privacy, no harm
+_LEAST_ALPHA = Fraction(1, 1 << 1000)  # more privacy than a huge ε asks for does no harm
+_LARGEST_EPSILON = 694  # e^-694 < 2^-1000 < e^-693
 _DIGITS = 60
 
 
@@ -40,20 +41,20 @@ def alpha_for_epsilon(epsilon: object) -> Fraction:
     """Return a rational α ≥ e^−ε, above it by a relative 2^-50 of ε at most.
 
     The denominator is a power of two with about 53 bits more than it takes to tell α from 0 and
-    from 1. From ε = 693 on, α is 2^-1000.
+    from 1. α never falls below 2^-1000, which is e^-693.15 nearly.
 
     >>> alpha_for_epsilon(1) >= math.exp(-1)
     True
     """
     level = positive_fraction(epsilon, "epsilon")
     if level >= _LARGEST_EPSILON:
-        return Fraction(1, 1 << 1000)
+        return _LEAST_ALPHA
     spread = level.denominator.bit_length() - level.numerator.bit_length() + 1
     bits = _PRECISION_BITS + max(0, spread) + math.ceil(float(level) / math.log(2))
     with decimal.localcontext(prec=_DIGITS + bits // 3, rounding=decimal.ROUND_FLOOR):
         below = Decimal(level.numerator) / Decimal(level.denominator)
         scaled = Fraction((-below).exp().next_plus()) * (1 << bits)
-    return min(Fraction(1), Fraction(math.ceil(scaled), 1 << bits))
+    return min(Fraction(1), max(_LEAST_ALPHA, Fraction(math.ceil(scaled), 1 << bits)))
 
 
 def epsilon_for_alpha(alpha: Fraction) -> Fraction:

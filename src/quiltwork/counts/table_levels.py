@@ -68,6 +68,11 @@ def table_level(
             "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
         )
     alphas = tuple(ratio for ratio, _ in each)
+    if max(alphas) == 1:
+        raise InvalidInputError(
+            "alpha = 1 spreads noise over all integers evenly, which no distribution does; choose "
+            "alpha < 1 for every cell, or leave the cell out."
+        )
     return TableLevel(sum(costs[:moved], Fraction(0)), sum(costs[:2], Fraction(0)), alphas)
 
 

@@ -27,10 +27,7 @@ from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
 
-_MEANING = {
-    "replace": "replacing one person's row (two cells move by 1)",
-    "add-remove": "adding or removing one person's row (one cell moves by 1)",
-}
+_MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
 
 @dataclass(frozen=True)
@@ -83,9 +80,8 @@ class CountTable:
     def margin(self, dimension: str) -> dict[Any, int]:
         """Add the values up over every other column: the totals by one column."""
         if dimension not in self.dimensions:
-            raise InvalidInputError(
-                f"The table has no column {dimension!r}; it has {', '.join(self.dimensions)}."
-            )
+            named = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
+            raise InvalidInputError(f"The table has no column {dimension!r}; it has {named}.")
         place = self.dimensions.index(dimension)
         sums: dict[Any, int] = {}
         for cell, value in zip(self.cells, self.values, strict=True):
@@ -98,17 +94,28 @@ class CountTable:
     ) -> tuple[int, int]:
         """Return lo..hi that contains the sum of some cells with at least this confidence."""
         indices = [self._index(cell) for cell in (self.cells if cells is None else cells)]
+        if not indices or len(set(indices)) < len(indices):
+            raise InvalidInputError("A sum is of one cell at least, and of each once.")
         centre = sum(self.noisy[index] for index in indices)
         reach = sum_quantile([self.alphas[index] for index in indices], confidence)
         return self._clip(centre - reach, centre + reach)
 
     def explain(self) -> str:
-        """Say in two sentences what the table protects."""
+        """Say in a few sentences what the table protects."""
+        cells = len(self.cells)
+        changed = f"{_MEANING[self.adjacency]} one person's row"
+        if cells == 1:
+            moved, apart = "the count moves by 1", ""
+        else:
+            moved = "two cells move by 1" if self.adjacency == "replace" else "one cell moves by 1"
+            apart = f" Each person counts in at most one of {cells} cells."
+        if self.adjacency == "replace" and float_up(self.dp_epsilon) < self.epsilon:
+            level = f"epsilon = {self.epsilon:.6g} for each person under the beliefs given; for"
+            changed = f"{changed} alone it is {float_up(self.dp_epsilon):.6g}"
+        else:
+            level = f"epsilon = {self.epsilon:.6g} for"
         total = "" if self.total is None else f" The total {self.total} is public."
-        return (
-            f"epsilon = {self.epsilon:.6g} for {_MEANING[self.adjacency]}. "
-            f"Each person counts in at most one of {len(self.cells)} cells.{total}"
-        )
+        return f"{level} {changed} ({moved}).{apart}{total}"
 
     def to_json(self) -> str:
         """Return the table as a document of schema `quiltwork/count-table`."""
@@ -190,6 +197,10 @@ def release_table(
 
     Theorem: geometric-mechanism
     """
+    if not isinstance(counts, Mapping):
+        raise InvalidInputError(
+            f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
+        )
     exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
     _check(exact, adjacency, total)
     level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
