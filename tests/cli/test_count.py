@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+import quiltwork as qw
 from quiltwork import files
 
 
@@ -162,3 +163,57 @@ def test_the_first_histogram_loads_no_scipy_and_comes_within_half_a_second(tmp_p
         return min(seconds)
 
     assert fastest(code) - fastest("pass") < 0.5
+
+
+@pytest.fixture
+def households(tmp_path):
+    path = tmp_path / "households.json"
+    path.write_text(qw.Clusters([1, 1, 1, 2, 2, 3, 4, 5, 6, 7]).to_json(), encoding="utf-8")
+    return str(path)
+
+
+def test_households_share_the_level_of_a_number(cli, households):
+    """Three people who decide alike: the noise is that of a third of the level."""
+    ran = cli(
+        *("count", "--value", "4", "--n", "10", "--epsilon", "0.9"),
+        *("--belief", households, "--json"),
+    )
+    assert -math.log(Fraction(ran.document["alpha"])) == pytest.approx(0.3, rel=1e-9)
+    assert Fraction(ran.document["dp_epsilon"]) <= Fraction("0.3")
+    assert ran.document["epsilon"] == "9/10"
+    told = cli("count", "--value", "4", "--n", "10", "--epsilon", "0.9", "--belief", households)
+    assert "epsilon = 0.9 for each person under the beliefs given" in told.out
+
+
+def test_households_share_the_level_of_rows(cli, people, households):
+    ran = cli(
+        *("count", people, "--where", "town=Ghent", "--epsilon", "0.9"),
+        *("--adjacency", "replace", "--belief", households, "--json"),
+    )
+    ratio = Fraction(ran.document["table"]["alphas"][0])
+    assert -math.log(ratio) == pytest.approx(0.3, rel=1e-9)
+    assert "under the beliefs given" in ran.document["protects"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--value", "4", "--n", "11", "--epsilon", "1"], "about 10 people, the count about 11"),
+        (["PEOPLE", "--where", "sex=f", "--epsilon", "1"], "protect against replace"),
+        (["PEOPLE", "--alpha", "0.5", "--adjacency", "replace"], "level of the whole table"),
+    ],
+)
+def test_beliefs_that_do_not_fit_are_refused(cli, people, households, arguments, words):
+    given = [people if part == "PEOPLE" else part for part in arguments]
+    ran = cli("count", *given, "--belief", households)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    "extra", [["--total", "4"], ["--categories", "a,b"], ["--cell-alpha", "a=0.5"]]
+)
+def test_a_number_is_no_table(cli, extra):
+    ran = cli("count", "--value", "4", "--n", "10", "--alpha", "0.5", *extra)
+    assert ran.code == 2
+    assert "what else describes a table" in ran.err

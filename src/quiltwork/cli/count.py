@@ -16,6 +16,7 @@ from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.output import deliver, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.exact import float_up
 
 if TYPE_CHECKING:
     from quiltwork.cli.tabulate import Condition
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         --categories sex=f,m --categories town=@towns.txt
     quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
     quiltwork count --value 42 --n 100 --epsilon 1
+    quiltwork count people.csv --where vote=yes --epsilon 1 --adjacency replace \\
+        --belief households.json
     quiltwork count people.csv --by sex --categories f,m --epsilon 1 \\
         --ledger sqlite:///budget.db --dataset survey --key 2026-05
     """
@@ -90,6 +93,14 @@ if TYPE_CHECKING:
     help="The number of rows, if it is public and every row is in a cell: the released counts "
     "are made to add up to it. Not compared with the file. Needs --adjacency replace.",
 )
+@click.option(
+    "--belief",
+    "beliefs",
+    multiple=True,
+    metavar="FILE",
+    help="How people depend on each other, households say: epsilon then bounds what is told about "
+    "each to who believes it. Needs --adjacency replace, or --value.",
+)
 @ledger_options
 @click.option(
     "--confidence",
@@ -112,6 +123,7 @@ def count(
     cell_alpha: tuple[str, ...],
     adjacency: Literal["add-remove", "replace"],
     total: int | None,
+    beliefs: tuple[str, ...],
     ledger_url: str | None,
     dataset: str | None,
     key: str | None,
@@ -126,9 +138,11 @@ def count(
     """
     debit = partial(open_ledger, ledger_url, dataset, key)
     if value is not None:
-        if file or by or where:
-            raise click.UsageError("--value releases a number: leave out FILE, --by and --where")
-        _release_number(value, n, epsilon, alpha, confidence, debit)
+        if any((file, by, where, categories, categories_from_data, cell_alpha, total is not None)):
+            raise click.UsageError(
+                "--value releases a number: leave out FILE, --by and what else describes a table"
+            )
+        _release_number(value, n, epsilon, alpha, beliefs, confidence, debit)
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
@@ -151,6 +165,7 @@ def count(
         alpha=_cell_levels(counts, alpha, cell_alpha) if cell_alpha else alpha,
         adjacency=adjacency,
         total=total,
+        beliefs=_beliefs(beliefs),
         dimensions=by,
         where=where,
         **debit(),
@@ -206,6 +221,14 @@ def _cell_levels(
     return levels
 
 
+def _beliefs(paths: tuple[str, ...]) -> Any:
+    if not paths:
+        return None
+    from quiltwork.cli.series import read_beliefs
+
+    return read_beliefs(paths)
+
+
 def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> None:
     each = list(table.intervals(confidence).values())
     together = list(table.intervals(confidence, simultaneous=True).values())
@@ -246,6 +269,7 @@ def _release_number(
     n: int | None,
     epsilon: Fraction | None,
     alpha: Fraction | None,
+    beliefs: tuple[str, ...],
     confidence: Fraction,
     debit: Callable[[], dict[str, Any]],
 ) -> None:
@@ -253,20 +277,26 @@ def _release_number(
 
     if n is None:
         raise click.UsageError("With --value, give the public number of people with --n")
-    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
+    mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon, beliefs=_beliefs(beliefs))
     released = mechanism.release(value, **debit())
     low, high = mechanism.interval(released, confidence)
     body = {
         "value": released,
         "n": n,
         "epsilon": str(mechanism.epsilon),
+        "dp_epsilon": str(mechanism.dp_epsilon),
         "alpha": str(mechanism.alpha),
         "confidence": str(confidence),
         "interval": [low, high],
     }
-    level = float(mechanism.epsilon or 0)
+    level, alone = (
+        float_up(part or Fraction(0)) for part in (mechanism.epsilon, mechanism.dp_epsilon)
+    )
+    one = "one person added, removed or replaced"
+    if beliefs:
+        one = f"each person under the beliefs given; for {one} alone it is {alone:.6g}"
     lines = [
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
-        f"epsilon = {level:.6g} for one person added, removed or replaced (the count moves by 1).",
+        f"epsilon = {level:.6g} for {one} (the count moves by 1).",
     ]
     deliver(files.dump("count", 1, body), lines)

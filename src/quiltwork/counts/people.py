@@ -23,17 +23,23 @@ def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction
     Raises:
         InvalidInputError: if the beliefs are about another number of people.
     """
-    from quiltwork.beliefs import as_beliefs
     from quiltwork.influence import influence_curve
 
-    for belief in as_beliefs(beliefs):
-        own = getattr(belief, "length", None)
-        if own not in (None, people):
-            raise InvalidInputError(f"The belief is about {own} people, the count about {people}.")
+    own = number_of_people(beliefs)
+    if own not in (None, people):
+        raise InvalidInputError(f"The belief is about {own} people, the count about {people}.")
     if epsilon == 0:
         return Fraction(0)
     level = influence_curve(beliefs, people).dp_epsilon(epsilon)
     return _NOTHING_SECRET if math.isinf(level) else Fraction(level)
+
+
+def number_of_people(beliefs: Any) -> int | None:
+    """Return how many people clusters and networks are about; None for chains of any length."""
+    from quiltwork.beliefs import as_beliefs
+
+    lengths = [belief.length for belief in as_beliefs(beliefs)]
+    return next((length for length in lengths if length is not None), None)
 
 
 def belief_digest(beliefs: Any) -> str:

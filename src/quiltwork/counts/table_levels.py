@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import substitution_level
+from quiltwork.counts.people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, positive_fraction, to_fraction
 from quiltwork.noise import TwoSidedGeometric
@@ -87,12 +87,13 @@ def _of(level: Level | None, cell: Cell) -> Number | None:
 def _under_beliefs(
     beliefs: Any, people: int | None, adjacency: Adjacency, epsilon: Fraction
 ) -> Fraction:
-    if adjacency != "replace" or people is None:
+    known = number_of_people(beliefs) if people is None else people
+    if adjacency != "replace" or known is None:
         raise InvalidInputError(
-            "With beliefs, the people are known and their rows are not: protect against replace "
-            "and give total=…, the number of people."
+            "With beliefs, the people are known and their rows are not: protect against replace, "
+            "and under a chain give total=…, the number of people."
         )
-    return substitution_level(beliefs, people, epsilon)
+    return substitution_level(beliefs, known, epsilon)
 
 
 def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:

@@ -180,7 +180,8 @@ def release_table(
     `epsilon=` is the level of the whole table; as a mapping, the level of each cell's own count.
     `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
     people if that is public and every person is in some cell; it is taken at its word, since an
-    error where it is not the sum of the counts would tell that sum without paying. With a ledger,
+    error where it is not the sum of the counts would tell that sum without paying. `beliefs` are
+    for people who depend on each other, and need adjacency "replace". With a ledger,
     the table's `dp_epsilon` is debited before anything is drawn; `where` describes which rows were
     counted, so that a key is not mistaken for that of another question.
 
