@@ -100,6 +100,9 @@ def test_households_share_one_level():
     assert table.epsilon == 1
     assert table.dp_epsilon <= Fraction(1, 3)
     assert -math.log(table.alphas[0]) == pytest.approx(1 / 6, rel=1e-9)
+    alone = release_table({"yes": 2}, epsilon=1, beliefs=qw.Clusters(labels))
+    assert -math.log(alone.alphas[0]) == pytest.approx(1 / 3, rel=1e-9)
+    assert alone.total is None
 
 
 @pytest.mark.parametrize(
@@ -117,7 +120,8 @@ def test_households_share_one_level():
         ({"adjacency": "swap"}, "adjacency"),
         ({"total": -1}, "at least 0"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
-        ({"beliefs": qw.Clusters([1, 1, 2])}, "total"),
+        ({"beliefs": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])}, "total"),
+        ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "against replace"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "epsilon": {"a": 1, "b": 1}}, "whole table"),
         ({"dataset": "d"}, "ledger"),
     ],
