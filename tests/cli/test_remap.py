@@ -94,6 +94,7 @@ def test_a_heat_map_is_drawn(cli, prior, tmp_path):
         (["--n", "5", "--epsilon", "1", "--prior", "binomial:2"], "probability"),
         (["--n", "5", "--epsilon", "1", "--prior", "poisson:x"], "not a number"),
         (["--n", "5", "--epsilon", "1", "--prior", "chain:walk"], "chain:FILE:STATE"),
+        (["--n", "5", "--epsilon", "1", "--prior", "earlier:2.5:1"], "they are integers"),
         (["--n", "5", "--epsilon", "1", "--loss", "l2"], "is no file and none of"),
         (["--n", "5", "--epsilon", "1", "--output", "x.csv"], "FILE"),
         (["x.csv", "--n", "5", "--epsilon", "1"], "--column"),

@@ -65,7 +65,11 @@ def test_the_ends_of_the_scale():
 
 def test_floats_are_forgiven_their_rounding():
     floats = GeometricMechanism(6, alpha=0.7).matrix()
-    assert derive(floats, 0.7, tolerance=1e-9).derivable
+    assert derive(floats, 0.7).mapping == tuple(range(7))
+    assert derive(floats[:, ::-1], 0.7).mapping == tuple(range(7))[::-1]
+    nearly = np.full((3, 3), 1 / 3)
+    nearly[0] += [1e-12, 0, -1e-12]
+    assert derive(nearly, 1).derivable
 
 
 def test_figure_2_comes_from_the_remap_that_example_5_2_names():

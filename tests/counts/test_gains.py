@@ -34,6 +34,13 @@ def test_the_verdict_names_what_the_loss_lacks(loss, words):
     assert words in gain.explain()[-1]
 
 
+def test_at_alpha_zero_there_is_no_privacy_and_no_loss():
+    gain = consumer_gain(GeometricMechanism(5, alpha=0), Consumer("uniform"))
+    assert gain.explain()[0] == "absolute loss, counts 0..5, alpha = 0: no privacy"
+    assert gain.remap.expected_loss == gain.remap.face_value_loss == 0
+    assert gain.equivalent_epsilon is None
+
+
 def test_without_a_loss_there_is_nothing_to_save():
     gain = consumer_gain(GeometricMechanism(3, epsilon=1), Consumer([1, 0, 0, 0], "binary"))
     assert gain.remap.expected_loss == 0

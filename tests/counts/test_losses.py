@@ -67,6 +67,24 @@ def test_unknown_names_are_refused(text):
         read_loss(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("power:0", "exponent .* greater than 0"),
+        ("asymmetric:1:0", "over must"),
+        ("power:-1", "-1"),
+    ],
+)
+def test_known_names_say_which_number_is_out_of_range(text, words):
+    with pytest.raises(InvalidInputError, match=words):
+        read_loss(text)
+
+
+def test_what_is_neither_name_nor_matrix_nor_function_is_named():
+    with pytest.raises(InvalidInputError, match="not 3"):
+        read_loss(3)
+
+
 @pytest.mark.parametrize("matrix", [[[0, 1]], [0, 1], [[0]], [[0, 1], [1]], object(), None])
 def test_what_is_no_square_matrix_is_refused(matrix):
     with pytest.raises(InvalidInputError, match="loss"):

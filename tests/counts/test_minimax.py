@@ -32,7 +32,9 @@ def least_worst_case(n, alpha, loss, low, high):
         rows.append(row)
     sums = np.hstack([np.kron(np.eye(size), np.ones((1, size))), np.zeros((size, 1))])
     costs = np.eye(size * size + 1)[-1]
-    return linprog(costs, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(size)).fun
+    tight = {f"{side}_feasibility_tolerance": 1e-10 for side in ("primal", "dual")}
+    sides = {"b_ub": np.zeros(len(rows)), "b_eq": np.ones(size)}
+    return linprog(costs, A_ub=rows, A_eq=sums, **sides, options=tight).fun
 
 
 @settings(max_examples=25)

@@ -97,9 +97,8 @@ def test_figure_4_is_the_first_consumers_optimum(delta):
 def test_no_mechanism_serves_both_consumers():
     """Theorem 6.3: exact lower bounds; the first is attained by Figure 4."""
     found = oblivious.no_common_optimum()
-    assert Fraction(77, 240) - Fraction(1, 10**12) <= found.alone <= Fraction(77, 240)
-    assert found.together - 2 * Fraction(77, 240) > Fraction(1, 41)
-    assert float(found.excess) == pytest.approx(1 / 40)
+    assert found.alone == Fraction(77, 240)
+    assert found.excess == Fraction(1, 40)
 
 
 def test_the_second_consumer_is_the_first_with_two_rows_swapped():

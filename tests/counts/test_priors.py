@@ -49,6 +49,7 @@ def test_scipy_distributions_are_conditioned_on_the_range():
         ([[0.5, 0.5]], "one dimension"),
         ("normal", "Unknown prior"),
         (object(), "A prior is"),
+        (None, "A prior is"),
         (qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), "ChainCounts"),
     ],
 )

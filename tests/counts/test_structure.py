@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks import lp_vertices
-from quiltwork.counts import GeometricMechanism, constraint_matrix, structure_report
+from quiltwork.counts import GeometricMechanism, constraint_matrix, derive, structure_report
 from quiltwork.counts.exact_matrix import compose, deterministic
 from quiltwork.counts.examples import figure_2, footnote_4
 from quiltwork.counts.structure import STATEMENTS, draw_constraints
+from quiltwork.counts.uniqueness import compare_with_geometric
 from quiltwork.counts.vertices import solve_exactly, vertex_of
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from tests.counts.oracle import ALPHAS, geometric
@@ -142,6 +143,17 @@ def test_a_mechanism_that_is_not_private_is_named():
 def test_what_is_no_matrix_is_refused(matrix):
     with pytest.raises(InvalidInputError, match="matrix"):
         constraint_matrix(matrix, 0.5)
+
+
+@pytest.mark.parametrize(
+    "matrix", [[[0.5, 0.6], [0.5, 0.5]], [[1.5, -0.5], [0.5, 0.5]], [[1, 0], [Fraction(1, 2), 0]]]
+)
+def test_rows_that_are_no_distributions_are_refused(matrix):
+    for ask in (constraint_matrix, derive, compare_with_geometric):
+        with pytest.raises(
+            InvalidInputError, match=r"Row [01] of the mechanism is no distribution"
+        ):
+            ask(matrix, 0.5)
 
 
 def test_equations_without_one_solution_have_none():

@@ -59,8 +59,10 @@ def _earlier(rest: str, n: int, text: str) -> Any:
     from quiltwork.counts.levels import alpha_for_epsilon
 
     value, _, epsilon = rest.partition(":")
-    level = alpha_for_epsilon(_number(epsilon, text))
-    return learn_from_release(int(_number(value, text)), n, level)
+    released = _number(value, text)
+    if released.denominator != 1:
+        raise InvalidInputError(f"{value!r} in {text!r} is no released count; they are integers.")
+    return learn_from_release(int(released), n, alpha_for_epsilon(_number(epsilon, text)))
 
 
 def _chain(rest: str, text: str) -> Any:

@@ -85,7 +85,9 @@ def remap(
     serve this consumer better. FILE is CSV with a header.
     """
     if (file is None) != (column is None):
-        raise click.UsageError("FILE and --column go together: which column holds the counts?")
+        raise click.UsageError(
+            "FILE and --column go together: name the column that holds the counts"
+        )
     if output is not None and file is None:
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism

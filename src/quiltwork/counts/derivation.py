@@ -21,7 +21,7 @@ from quiltwork.counts.exact_matrix import FractionMatrix, read_matrix
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_alpha
 from quiltwork.counts.states import SLACK, ZERO
-from quiltwork.counts.structure import structure_report
+from quiltwork.counts.structure import read_tolerance, structure_report
 from quiltwork.errors import NotPrivateError
 from quiltwork.exact import Number
 
@@ -35,24 +35,27 @@ class Derivation:
         remap: y[s][r], the probability of reading G's answer s as r; with a negative entry if x
             is not derivable.
         detail: where it fails, or "".
+        tolerance: by how much entries may miss 0 and 1.
     """
 
     derivable: bool
     remap: FractionMatrix
     detail: str
+    tolerance: Fraction = Fraction(0)
 
     @property
     def mapping(self) -> tuple[int, ...] | None:
         """The remap as a function of the answer, if it is deterministic."""
-        if not self.derivable or any(max(row) != 1 for row in self.remap):
+        if not self.derivable or any(max(row) < 1 - self.tolerance for row in self.remap):
             return None
-        return tuple(row.index(Fraction(1)) for row in self.remap)
+        return tuple(row.index(max(row)) for row in self.remap)
 
 
-def derive(matrix: Any, alpha: Number, tolerance: Number = 0) -> Derivation:
+def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Derivation:
     """Find the remap y with x = y∘G, or say why there is none.
 
-    `tolerance` forgives negative entries of y down to −tolerance, for mechanisms in floats.
+    Fractions are exact; of floats, entries of y may miss 0 and 1 by `tolerance` (1e-9 unless told),
+    and rows at α = 1 may differ by it.
 
     >>> g = GeometricMechanism(2, alpha=0.5).matrix(exact=True)
     >>> derive(g[:, ::-1], 0.5).mapping
@@ -62,19 +65,20 @@ def derive(matrix: Any, alpha: Number, tolerance: Number = 0) -> Derivation:
     """
     x = read_matrix(matrix)
     level = read_alpha(alpha)
+    slack = read_tolerance(matrix, tolerance)
     remap = _inverse_times(x, level)
-    if level == 1 and any(row != x[0] for row in x):
+    if level == 1 and any(abs(a - b) > slack for row in x for a, b in zip(row, x[0], strict=True)):
         return Derivation(False, remap, "at alpha = 1 every count must give the same answers")
     for s, row in enumerate(remap):
         least = min(row)
-        if least < -Fraction(tolerance):
+        if least < -slack:
             r = row.index(least)
             return Derivation(
                 False,
                 remap,
                 f"answer {r} would need G's answer {s} with probability {float(least):.6g} < 0",
             )
-    return Derivation(True, remap, "")
+    return Derivation(True, remap, "", slack)
 
 
 def _inverse_times(x: FractionMatrix, alpha: Fraction) -> FractionMatrix:

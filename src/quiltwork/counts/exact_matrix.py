@@ -15,6 +15,7 @@ from quiltwork.exact import to_fraction
 
 FractionMatrix: TypeAlias = list[list[Fraction]]
 
+_SUM_TOLERANCE = Fraction(1, 10**9)  # of floats, and of programs solved nearly exactly
 _ROUNDING = Fraction(1, 1 << 50)  # more than what floats move an entry by
 
 
@@ -22,12 +23,20 @@ def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
     """Read a stochastic matrix exactly: fractions as they are, floats as their binary value.
 
     Raises:
-        InvalidInputError: if it is not a matrix of finite numbers.
+        InvalidInputError: if it is not a matrix of finite numbers, or a row is no distribution.
     """
     rows = [list(row) for row in matrix] if _is_nested(matrix) else []
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise InvalidInputError(f"{name} must be a matrix with one row per count, at least 2.")
-    return [[_read_entry(entry, name) for entry in row] for row in rows]
+    exact = [[_read_entry(entry, name) for entry in row] for row in rows]
+    for i, row in enumerate(exact):
+        total = sum(row, Fraction(0))
+        if min(row) < -_SUM_TOLERANCE or abs(total - 1) > _SUM_TOLERANCE:
+            raise InvalidInputError(
+                f"Row {i} of {name} is no distribution: probabilities are at least 0 and add up "
+                f"to 1, not to {float(total):.9g}."
+            )
+    return exact
 
 
 def _read_entry(entry: Any, name: str) -> Fraction:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
@@ -24,6 +24,7 @@ class Gain:
         prior_loss: the least expected loss without any release, from the prior alone.
         equivalent_epsilon: the ε at which answers at face value would serve it as well; None if
             none up to 60 does, or n is above 20,000.
+        epsilon: the level of the release; infinite at α = 0.
     """
 
     remap: Remap
@@ -42,7 +43,7 @@ class Gain:
         remap = self.remap
         changed = sum(i != r for i, r in enumerate(remap.mapping))
         lines = [
-            f"{remap.loss_name} loss, counts 0..{remap.n}, epsilon = {self.epsilon:.6g}",
+            f"{remap.loss_name} loss, counts 0..{remap.n}, {_level(self.epsilon)}",
             f"expected loss without any release: {self.prior_loss:.6g}",
             f"expected loss at face value:       {remap.face_value_loss:.6g}",
             f"expected loss after the remap:     {remap.expected_loss:.6g}"
@@ -57,6 +58,10 @@ class Gain:
             )
         lines.append(_verdict(remap))
         return lines
+
+
+def _level(epsilon: float) -> str:
+    return "alpha = 0: no privacy" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
 
 
 def _verdict(remap: Remap) -> str:
@@ -80,12 +85,12 @@ def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
     """Compute what the remap is worth; about 25 remaps of cost each."""
     remap = mechanism.remap(consumer)
     blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
-    level = mechanism.dp_epsilon or Fraction(0)
+    level = math.inf if mechanism.dp_epsilon is None else float_up(mechanism.dp_epsilon)
     return Gain(
         remap,
         blind.expected_loss,
-        _equivalent(mechanism.n, consumer, remap.expected_loss, float(level)),
-        float_up(level),
+        _equivalent(mechanism.n, consumer, remap.expected_loss, level),
+        level,
     )
 
 

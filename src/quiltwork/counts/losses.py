@@ -271,14 +271,15 @@ def read_loss(loss: Any) -> Loss:
 def _named(text: str) -> Loss:
     kind, *arguments = text.split(":")
     try:
-        if kind == "power" and len(arguments) == 1:
-            return power(Fraction(arguments[0]))
-        if kind == "asymmetric" and len(arguments) == 2:
-            return asymmetric(Fraction(arguments[0]), Fraction(arguments[1]))
-        if not arguments:
-            return _NAMED[kind]
-    except (KeyError, ValueError, ZeroDivisionError):
-        pass
+        numbers = [Fraction(argument) for argument in arguments]
+    except (ValueError, ZeroDivisionError):
+        numbers = []
+    if kind == "power" and len(numbers) == 1:
+        return power(numbers[0])
+    if kind == "asymmetric" and len(numbers) == 2:
+        return asymmetric(*numbers)
+    if text in _NAMED:
+        return _NAMED[text]
     raise InvalidInputError(
         f"Unknown loss {text!r}; use absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, "
         "a matrix or a function of (count, answer)."
@@ -289,9 +290,11 @@ def _matrix(loss: Any) -> MatrixLoss:
     try:
         entries = np.array(loss, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
+        entries = np.zeros(())
+    if entries.ndim == 0:
         raise InvalidInputError(
             f"A loss is a name, a matrix or a function of (count, answer), not {loss!r}."
-        ) from None
+        )
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
         raise InvalidInputError(
             f"A loss matrix is square with n + 1 rows, one per count; this one has shape "

@@ -24,6 +24,8 @@ Database: TypeAlias = tuple[Hashable, ...]
 Rows: TypeAlias = Mapping[Database, Sequence[Fraction]]
 Predicate: TypeAlias = Callable[[Hashable], bool]
 
+_SIMPLE = 10**6
+
 
 def databases(domain: Sequence[Hashable], rows: int) -> list[Database]:
     """Return every database with this many rows."""
@@ -138,8 +140,10 @@ def no_common_optimum(epsilon: Fraction = Fraction(1, 10)) -> NoCommonOptimum:
 
 
 def _bound(costs: FractionMatrix, alpha: Fraction, pairs: Pairs) -> Fraction:
+    """Bound the least loss from below; with duals rounded to simple fractions, often exactly."""
     _, duals = solve(costs, alpha, pairs)
-    return lagrange_bound(costs, duals, alpha, pairs)
+    simple = [dual.limit_denominator(_SIMPLE) for dual in duals]
+    return max(lagrange_bound(costs, multipliers, alpha, pairs) for multipliers in (duals, simple))
 
 
 def figure_5(deltas: Sequence[Fraction]) -> dict[Database, list[Fraction]]:

@@ -179,10 +179,12 @@ def _array(prior: Any) -> FloatArray:
     try:
         values = np.array(prior, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
+        values = np.zeros(())
+    if values.ndim == 0:
         raise InvalidInputError(
             "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
             f"ChainCounts, not {prior!r}."
-        ) from None
+        )
     if values.ndim != 1:
         raise InvalidInputError(f"A prior has one dimension, not {values.ndim}.")
     return values

@@ -39,6 +39,7 @@ from quiltwork.exact import Number, to_fraction
 LARGEST_CALLABLE = 10_000
 _LARGEST_MOMENT_POWER = 8
 _LARGEST_WORK = 2e11
+_NOTHING = 1e-250
 _USUAL_SPREAD = 1e9  # of a free loss; what its real spread makes of the cut is reported
 
 
@@ -150,17 +151,22 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     prior = consumer.probabilities(mechanism.n)
     post, chosen = choose(consumer.loss, prior, mechanism.alpha)
     weight = mechanism.column_weights() * np.exp(post.log_evidence)
-    expected = float(weight @ chosen.cost)
+    expected, face = (_cleared(float(weight @ part)) for part in (chosen.cost, chosen.face_cost))
     return Remap(
         table=chosen.answers,
         expected_loss=expected,
-        face_value_loss=float(weight @ chosen.face_cost),
+        face_value_loss=face,
         truncation_cost=chosen.truncation + chosen.excess * expected,
         universality=consumer.universality(mechanism.n),
         alpha=mechanism.alpha,
         loss_name=consumer.loss.name,
         posteriors=post,
     )
+
+
+def _cleared(loss: float) -> float:
+    """Drop what is left of noise at α = 0, which is kept as 2^-1000."""
+    return loss if loss > _NOTHING else 0.0
 
 
 @singledispatch

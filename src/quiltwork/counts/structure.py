@@ -48,7 +48,7 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
     if not 0 < level < 1:
         raise InvalidInputError(f"A constraint matrix needs 0 < alpha < 1, not {alpha!r}.")
     exact = read_matrix(matrix)
-    slack = _tolerance(matrix, tolerance)
+    slack = read_tolerance(matrix, tolerance)
     columns = [
         _column(r, list(column), level, slack) for r, column in enumerate(zip(*exact, strict=True))
     ]
@@ -58,7 +58,8 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
     return states
 
 
-def _tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
+def read_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
+    """Return by how much entries may be off: as told, else 1e-9 for floats, 0 for fractions."""
     if tolerance is not None:
         return to_fraction(tolerance, "tolerance")
     floats = any(isinstance(entry, (float, np.floating)) for row in matrix for entry in row)
