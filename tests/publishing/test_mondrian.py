@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
 from evidence.random_tables import random_records
-from quiltwork.publishing import cuts, losses, mondrian
+from quiltwork.publishing import cuts, losses, mondrian, sweeps
 from quiltwork.publishing.guards import CountingGuard
 from quiltwork.publishing.mondrian import Rules
 from quiltwork.publishing.nodes import Nodes
@@ -50,13 +50,16 @@ def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
 
 
 @settings(max_examples=30)
-@given(shape=shapes)
-def test_batches_and_sorted_medians_change_nothing(shape):
+@given(shape=shapes, l=st.integers(1, 3), by_counts=st.booleans())
+def test_batches_and_sorted_medians_change_nothing(shape, l, by_counts):  # noqa: E741
     records = random_records(**shape)
-    guard = CountingGuard(2, 1, 1)
+    guard = CountingGuard(2, l, 1)
     usual = mondrian.mondrian(records, guard, Rules())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mondrian, "BATCH", 10)
+        patch.setattr(sweeps, "_PART", 7)
+        if not by_counts:
+            patch.setattr(mondrian, "countable", lambda records: False)
         patch.setattr(cuts, "_BINS_PER_ROW", -(10**6))
         other = mondrian.mondrian(records, guard, Rules())
     assert as_sets(usual) == as_sets(other)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import random_records
+from quiltwork.publishing import mondrian as mondrian_module
+from quiltwork.publishing import provider_aware as provider_aware_module
 from quiltwork.publishing.guards import CountingGuard
 from quiltwork.publishing.mondrian import Rules, mondrian
 from quiltwork.publishing.nodes import Nodes, bounds, starts_of, widths
 from quiltwork.publishing.provider_aware import provider_aware
+
+
+def as_sets(labels) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(labels == g).tolist()) for g in np.unique(labels)}
 
 
 def loss(records, labels) -> float:
@@ -33,6 +40,22 @@ def test_never_wider_than_the_baseline_and_private(seed, m, providers):
         assert withstands(
             zip(records.provider[rows], records.sensitive[rows], strict=True), 3, 2, m
         )
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(2, 5))
+def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
+    records = random_records(seed, rows=150, codes=10, providers=providers)
+    guard, rules = CountingGuard(3, 2, m), Rules(provider_splits=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (mondrian_module, provider_aware_module):
+            patch.setattr(module, "BATCH", 20)
+        by_counts = provider_aware(records, guard, rules)
+        patch.setattr(mondrian_module, "countable", lambda records: False)
+        by_levels = provider_aware(records, guard, rules)
+    assert (
+        as_sets(by_counts) == as_sets(by_levels) == as_sets(provider_aware(records, guard, rules))
+    )
 
 
 def test_with_everybody_but_one_colluding_providers_are_better_off_apart():

@@ -46,7 +46,18 @@ def test_every_make_of_frame_gives_the_same_codes(make):
     assert [column.values for column in encoded.quasi] == [(22, 31), ("123", "987")]
     assert [column.codes.tolist() for column in encoded.quasi] == [[1, 0, 1], [0, 1, 0]]
     assert encoded.quasi[0].kind == "numeric"
-    assert encoded.quasi[0].codes.dtype == np.int32
+    assert encoded.quasi[0].codes.dtype == np.int8
+
+
+@pytest.mark.parametrize("values", [2, 126, 127, 128, 129, 40_000])
+@pytest.mark.parametrize("lost", [False, True])
+def test_codes_take_as_few_bytes_as_hold_them(values, lost):
+    numbers = [*range(values), *range(values), *([None] if lost else [])]
+    frame = pa.table({"age": numbers, "ill": ["a"] * len(numbers)})
+    column = Table(frame, None, ["age"], "ill", missing="value").encoded.quasi[0]
+    assert [column.values[code] for code in column.codes] == numbers
+    assert column.codes.min() == 0
+    assert column.codes.dtype.itemsize == (1 if values < 128 else 2 if values < 2**15 else 4)
 
 
 def test_files_give_the_same_codes(tmp_path):
@@ -191,6 +202,11 @@ def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "bad.parquet").write_text("not parquet")
     with pytest.raises(InvalidInputError, match="as a table"):
         Table(tmp_path / "bad.parquet", **ROLES)
+    (tmp_path / "latin.csv").write_bytes("hospital,age,zip,ill\nA,1,2,café\n".encode("latin-1"))
+    with pytest.raises(InvalidInputError, match=r"Column 'ill' of .* is not in UTF-8"):
+        Table(tmp_path / "latin.csv", **ROLES)
+    with pytest.raises(InvalidInputError, match="is a device"):
+        Table("/dev/zero", **ROLES)
     with pytest.raises(InvalidInputError, match="no rows"):
         _ = Table(pd.DataFrame(ROWS).head(0), **ROLES).encoded
     mixed = pd.DataFrame({**ROWS, "zip": ["a", 1, 2.5]})

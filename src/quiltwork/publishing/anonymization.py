@@ -9,6 +9,7 @@ Theorem: anonymization
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -21,7 +22,7 @@ from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
-from quiltwork.publishing.nodes import Counts
+from quiltwork.publishing.nodes import Counts, starts_of
 from quiltwork.publishing.ordering import by_content
 from quiltwork.publishing.provider_aware import provider_aware
 from quiltwork.publishing.publication import Publication
@@ -219,8 +220,9 @@ def _suppressed(encoded: Encoded, labels: Counts, most: int) -> Counts:
 
 def _boxes(encoded: Encoded, labels: Counts, rows: Counts) -> tuple[Counts, Counts, Boxes]:
     order = np.argsort(labels, kind="stable")
-    starts = np.searchsorted(labels[order], np.arange(int(labels[order[-1]]) + 1))
-    return order, starts, boxes_of(encoded.quasi, rows[order], starts)
+    starts = starts_of(np.bincount(labels))
+    taken = order if len(rows) == encoded.rows else rows[order]
+    return order, starts, boxes_of(encoded.quasi, taken, starts)
 
 
 def assemble(table: Table, labels: Counts, constraint: str, m: int, method: str) -> Publication:
@@ -232,17 +234,25 @@ def assemble(table: Table, labels: Counts, constraint: str, m: int, method: str)
     rows = np.flatnonzero(labels >= 0)
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
-    used, labels = np.unique(labels[rows], return_inverse=True)
+    used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
     _, _, boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
     joined = joined.reshape(-1)
     labels = joined[labels]
-    if len(used) != joined.max() + 1:
+    if used != joined.max() + 1:
         _, _, boxes = _boxes(encoded, labels, rows)
     else:
         boxes = reordered(boxes, np.argsort(joined))
     return Publication(table, constraint, m, method, boxes, labels, rows)
+
+
+def _renumbered(labels: Counts) -> tuple[int, Counts]:
+    """Return how many labels are in use, and all rows' labels with the others left out."""
+    present = np.bincount(labels) > 0
+    if present.all():
+        return len(present), labels
+    return int(present.sum()), (np.cumsum(present) - 1)[labels]
 
 
 def verify_publication(publication: Publication, constraint: Constraint) -> None:
@@ -251,15 +261,42 @@ def verify_publication(publication: Publication, constraint: Constraint) -> None
     Raises:
         NotPrivateError: unless the table is proven m-private.
     """
-    table = publication.table
-    counts = count_groups(
-        publication.source.encoded, table.groups.labels, table.groups.count, publication.rows
-    )
-    bound = constraint.bind(table.encoded)
-    verdict = verify_counts(table, counts, bound, publication.m)
+    whole, boxes = publication.source.encoded, publication.boxes
+    counts = count_groups(whole, publication.labels, boxes.count, publication.rows)
+    published = _Published(_without_boxes(whole, publication.rows), boxes)
+    bound = constraint.bind(published.encoded)
+    verdict = verify_counts(published, counts, bound, publication.m)
     if not verdict.private:
         raise NotPrivateError(
             f"The anonymized table did not pass its verification, so it is withheld. "
             f"{verdict.explain()} Ask for less, or use a constraint that is generalization "
             "monotonic."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Published:
+    """What a verdict needs to name a published group; the texts of all rows are not made for it."""
+
+    encoded: Encoded
+    boxes: Boxes
+
+    def group_values(self, group: int) -> tuple[str, ...]:
+        """Return the texts of a group."""
+        codes = self.boxes.text_of[group].tolist()
+        return tuple(texts[code] for texts, code in zip(self.boxes.texts, codes, strict=True))
+
+
+def _without_boxes(whole: Encoded, rows: Counts) -> Encoded:
+    """Return providers, persons and sensitive values of some rows."""
+    if len(rows) == whole.rows:
+        return replace(whole, quasi=())
+    subject = None if whole.subject is None else whole.subject[rows]
+    return replace(
+        whole,
+        quasi=(),
+        provider=whole.provider[rows],
+        sensitive=whole.sensitive[rows],
+        subject=subject,
+        rows=len(rows),
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+_DENSE = 1  # cells per row up to which a table of counts is cheaper than sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +75,18 @@ def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints,
     return ids, Sets(start, np.concatenate(known))
 
 
-def distinct_rows(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[Ints], Ints]:
+def _counted(key: Ints, span: int) -> tuple[Ints, Ints]:
+    """Return the distinct keys 0..span−1 in order, and how often each occurs."""
+    if span > _DENSE * len(key) + 1024:
+        return np.unique(key, return_counts=True)
+    counts = np.bincount(key, minlength=span)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
+def distinct_rows(
+    columns: Sequence[NDArray[np.integer[Any]]], sizes: Sequence[int]
+) -> tuple[list[Ints], Ints]:
     """Return the distinct rows, sorted by the columns in turn, and how often each occurs."""
     span = 1
     for size in sizes:
@@ -81,8 +94,9 @@ def distinct_rows(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[I
     if span < 2**62:
         key = np.zeros(len(columns[0]), dtype=np.int64)
         for column, size in zip(columns, sizes, strict=True):
-            key = key * size + column
-        found, counts = np.unique(key, return_counts=True)
+            key *= size
+            key += column
+        found, counts = _counted(key, span)
         parts = []
         for size in reversed(sizes):
             found, part = np.divmod(found, size)
@@ -93,4 +107,4 @@ def distinct_rows(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[list[I
     changes = np.any([np.diff(column) != 0 for column in ordered], axis=0)
     first = np.flatnonzero(np.append(True, changes))
     counts = np.diff(np.append(first, len(order)))
-    return [column[first] for column in ordered], counts.astype(np.int64)
+    return [column[first].astype(np.int64) for column in ordered], counts.astype(np.int64)

@@ -1,7 +1,7 @@
 """Columns as integer codes: what every part of this room computes on.
 
-A column becomes the distinct values in their order and one int32 code per row. Cost: one hash
-table per column, O(rows), plus a sort of the distinct values.
+A column becomes the distinct values in their order and one code per row, of the fewest bytes that
+hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["refuse", "value"]
-Codes: TypeAlias = NDArray[np.int32]
+Codes: TypeAlias = NDArray[np.signedinteger[Any]]
 _LARGEST = 1e300
 
 
@@ -104,6 +104,15 @@ class GroupIndex:
         return len(self.first)
 
 
+def code_type(values: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the smallest signed type for codes from −1 (missing) to `values`.
+
+    >>> code_type(15).name, code_type(1000).name
+    ('int8', 'int16')
+    """
+    return np.dtype(np.min_scalar_type(-max(1, values) - 1))
+
+
 def encode_column(
     frame: Any,
     name: str,
@@ -132,7 +141,7 @@ def encode_column(
     if order is not None:
         values, codes = _reordered(values, codes, order, name)
     if lost:
-        codes = np.where(codes < 0, len(values), codes).astype(np.int32)
+        codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
         values = (*values, None)
     return Column(name, kind, values, codes, hierarchy)
 
@@ -144,7 +153,7 @@ def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], S
     index = group_rows([column.codes for column in columns], [len(c.values) for c in columns])
     found = [column.codes[index.first] for column in columns]
     order = np.lexsort(found[::-1])
-    rank = np.empty(len(order), dtype=np.int32)
+    rank = np.empty(len(order), dtype=code_type(len(order)))
     rank[order] = np.arange(len(order))
     parts = [[c.values[code] for code in f[order]] for c, f in zip(columns, found, strict=True)]
     return rank[index.labels], tuple(zip(*parts, strict=True)), "categorical"
@@ -203,7 +212,7 @@ def encode_frame(
     person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
     return Encoded(
         quasi=quasi,
-        provider=np.zeros(rows, dtype=np.int32) if owner is None else owner.codes,
+        provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,
         providers=("",) if owner is None else owner.values,
         sensitive=codes,
         sensitive_values=values,
@@ -250,7 +259,7 @@ def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
             order = array.dictionary.to_pylist()
         array = array.cast(array.type.value_type)
     if pa.types.is_null(array.type):
-        return (), np.full(len(array), -1, dtype=np.int32), "categorical"
+        return (), np.full(len(array), -1, dtype=np.int8), "categorical"
     if pa.types.is_floating(array.type):
         array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one value
         array = pc.if_else(pc.is_nan(array), None, array)
@@ -264,7 +273,7 @@ def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
             f"Column {name!r} holds values of type {array.type}, which have no order here; make "
             "them numbers or text."
         ) from None
-    rank = np.empty(len(found) + 1, dtype=np.int32)
+    rank = np.empty(len(found) + 1, dtype=code_type(len(found)))
     rank[place] = np.arange(len(found))
     rank[-1] = -1
     values = tuple(found.take(pa.array(place)).to_pylist())
@@ -302,7 +311,7 @@ def _reordered(
         )
     ranks = np.array([place[value] for value in values], dtype=np.int64)
     sorting = np.argsort(ranks, kind="stable")
-    rank = np.empty(len(values) + 1, dtype=np.int32)
+    rank = np.empty(len(values) + 1, dtype=code_type(len(values)))
     rank[sorting] = np.arange(len(values))
     rank[-1] = -1
     return tuple(values[i] for i in sorting), rank[codes]

@@ -10,16 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.cuts import halved, halved_by_provider
-from quiltwork.publishing.guards import Guard
+from quiltwork.publishing.encoding import code_type
+from quiltwork.publishing.guards import CountingGuard, Guard
 from quiltwork.publishing.losses import best_cuts
-from quiltwork.publishing.nodes import Counts, Flags, Halves, Nodes, bounds, halve, joined, widths
+from quiltwork.publishing.nodes import (
+    Counts,
+    Flags,
+    Halves,
+    Nodes,
+    bounds,
+    halve,
+    joined,
+    widths,
+)
 from quiltwork.publishing.records import Records
+from quiltwork.publishing.sweeps import countable, halves, pieces, portions
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with rows done and rows in all."""
@@ -51,8 +62,7 @@ def mondrian(
     """Return for each row the number of its group; the whole table must be m-private."""
     labels = np.empty(records.count, dtype=np.int64)
     groups = done = 0
-    everything = Nodes(np.arange(records.count), np.zeros(1, dtype=np.int64))
-    for leaves in leaves_of(records, everything, guard, rules):
+    for leaves in leaves_of(records, whole(records), guard, rules):
         labels[leaves.rows] = groups + leaves.owners()
         groups += leaves.count
         done += len(leaves.rows)
@@ -61,12 +71,21 @@ def mondrian(
     return labels
 
 
+def whole(records: Records) -> Nodes:
+    """Return all rows as one node."""
+    rows = np.arange(records.count, dtype=code_type(records.count))
+    return Nodes(rows, np.zeros(1, dtype=np.int64))
+
+
 def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Iterator[Nodes]:
     """Cut private nodes as far as it goes; give the leaves in portions."""
     if len(nodes.rows) <= BATCH:
         yield from _descend(records, nodes, guard, rules)
         return
-    for batch in _batches(records, nodes, guard, rules):
+    batches: Iterator[Nodes | _Finished] = _batches(records, nodes, guard, rules)
+    if counts_decide(guard, records, rules):
+        batches = portions(pieces(records, nodes, guard, BATCH, halves), BATCH)
+    for batch in batches:
         if isinstance(batch, Nodes):
             local = records.take(batch.rows)
             start = Nodes(np.arange(len(batch.rows)), batch.starts)
@@ -74,6 +93,15 @@ def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Ite
                 yield Nodes(batch.rows[leaves.rows], leaves.starts)
         else:
             yield batch.leaves
+
+
+def counts_decide(guard: Guard, records: Records, rules: Rules) -> TypeGuard[CountingGuard]:
+    """Tell whether sweeps cut large nodes just as whole levels are cut, and take less memory.
+
+    Labels of hierarchies and the order of records are not in the counts.
+    """
+    strict = rules.split == "range" and not rules.relaxed
+    return strict and isinstance(guard, CountingGuard) and countable(records)
 
 
 @dataclass(frozen=True, eq=False)

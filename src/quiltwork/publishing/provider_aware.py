@@ -16,17 +16,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.cuts import halved_by_provider
+from quiltwork.publishing.encoding import code_type
 from quiltwork.publishing.guards import Guard
 from quiltwork.publishing.mondrian import (
+    BATCH,
     Progress,
     Rules,
     both_private,
+    counts_decide,
     cut_level,
     leaves_of,
     several_providers,
+    whole,
 )
 from quiltwork.publishing.nodes import Counts, Nodes, bounds, joined, widths
 from quiltwork.publishing.records import Records
+from quiltwork.publishing.sweeps import (
+    halves,
+    halves_by_provider,
+    pieces,
+    portions,
+    side_by_side,
+)
 
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
@@ -37,26 +48,30 @@ def provider_aware(
 ) -> Counts:
     """Return for each row the number of its group."""
     plain = replace(rules, provider_splits=False)
-    everything = Nodes(np.arange(records.count), np.zeros(1, dtype=np.int64))
-    best = joined(list(leaves_of(records, everything, guard, rules)))
-    labels, loss = _labels(records, best), _row_loss(records, best)
-    if not _can_help(records, guard):
-        return labels
-    steps = list(_checkpoints(records, everything, guard, plain))
-    for done, nodes in enumerate(reversed(steps), start=1):
-        pure = joined(list(_by_providers_first(records, nodes, guard, plain)))
-        other, other_loss = _labels(records, pure), _row_loss(records, pure)
-        owner = np.full(records.count, -1, dtype=np.int64)
-        owner[nodes.rows] = nodes.owners()
-        gain = np.bincount(
-            owner[nodes.rows], weights=(loss - other_loss)[nodes.rows], minlength=nodes.count
-        )
-        better = (owner >= 0) & (gain > 1e-9)[owner]
-        labels = np.where(better, other + int(labels.max()) + 1, labels)
-        loss = np.where(better, other_loss, loss)
-        if progress is not None:
-            progress(done * records.count // len(steps), records.count)
-    return np.unique(labels, return_inverse=True)[1]
+    best = joined(list(leaves_of(records, whole(records), guard, rules)))
+    if _can_help(records, guard):
+        steps = list(_checkpoints(records, whole(records), guard, plain))
+        for done, nodes in enumerate(reversed(steps), start=1):
+            other = joined(list(_by_providers_first(records, nodes, guard, plain)))
+            best = _better(records, nodes, best, other)
+            if progress is not None:
+                progress(done * records.count // len(steps), records.count)
+    labels = np.empty(records.count, dtype=np.int64)
+    labels[best.rows] = best.owners()
+    return labels
+
+
+def _better(records: Records, nodes: Nodes, best: Nodes, other: Nodes) -> Nodes:
+    """Take for each node the leaves that lose less; leaves lie within one node or outside all."""
+    owner = np.full(records.count, -1, dtype=code_type(records.count))
+    owner[nodes.rows] = nodes.owners()
+    of_best, of_other = owner[best.rows[best.starts]], owner[other.rows[other.starts]]
+    inside = of_best >= 0
+    gain = np.bincount(
+        of_best[inside], weights=_loss(records, best)[inside], minlength=nodes.count
+    ) - np.bincount(of_other, weights=_loss(records, other), minlength=nodes.count)
+    pays = gain > 1e-9
+    return joined([best.select(~(inside & pays[of_best])), other.select(pays[of_other])])
 
 
 def _can_help(records: Records, guard: Guard) -> bool:
@@ -65,16 +80,19 @@ def _can_help(records: Records, guard: Guard) -> bool:
 
 
 def _checkpoints(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Iterator[Nodes]:
-    """Go down the baseline's tree and stop at nodes with at most 1/share of the rows."""
+    """Go down the baseline's tree; stop at 1/share of the rows, or where nothing cuts a node."""
     for share in _SHARES:
-        ready, large = [], nodes
-        while large.count:
-            small = large.sizes * share <= records.count
-            ready.append(large.select(small))
-            _, large = cut_level(records, large.select(~small), guard, rules)
-        nodes = joined(ready)
-        if not nodes.count:
-            return
+        most = records.count // share
+        if counts_decide(guard, records, rules):
+            nodes = side_by_side(list(pieces(records, nodes, guard, most, halves)))
+        else:
+            ready, large = [], nodes
+            while large.count:
+                small = large.sizes <= most
+                ready.append(large.select(small))
+                stuck, large = cut_level(records, large.select(~small), guard, rules)
+                ready.append(stuck)
+            nodes = joined(ready)
         yield nodes
 
 
@@ -82,6 +100,19 @@ def _by_providers_first(
     records: Records, nodes: Nodes, guard: Guard, rules: Rules
 ) -> Iterator[Nodes]:
     """Cut nodes between providers as long as both sides are private, then as Mondrian does."""
+    if len(nodes.rows) <= BATCH or not counts_decide(guard, records, rules):
+        yield from leaves_of(records, _apart(records, nodes, guard), guard, rules)
+        return
+    parts = pieces(records, nodes, guard, BATCH, halves_by_provider)
+    for batch in portions(parts, BATCH):
+        local = records.take(batch.rows)
+        apart = _apart(local, Nodes(np.arange(local.count), batch.starts), guard)
+        for leaves in leaves_of(local, apart, guard, rules):
+            yield Nodes(batch.rows[leaves.rows], leaves.starts)
+
+
+def _apart(records: Records, nodes: Nodes, guard: Guard) -> Nodes:
+    """Cut nodes between providers as long as both sides are private."""
     apart = []
     while nodes.count:
         cut = np.zeros(nodes.count, dtype=bool)
@@ -91,17 +122,10 @@ def _by_providers_first(
         cut[np.flatnonzero(several)[good]] = True
         apart.append(nodes.select(~cut))
         nodes = halves.select(good).children()
-    yield from leaves_of(records, joined(apart), guard, rules)
+    return joined(apart)
 
 
-def _labels(records: Records, leaves: Nodes) -> Counts:
-    labels = np.full(records.count, -1, dtype=np.int64)
-    labels[leaves.rows] = leaves.owners()
-    return labels
-
-
-def _row_loss(records: Records, leaves: Nodes) -> NDArray[np.float64]:
-    loss = np.zeros(records.count)
+def _loss(records: Records, leaves: Nodes) -> NDArray[np.float64]:
     extent = widths(records, *bounds(records, leaves)).sum(axis=0)
-    loss[leaves.rows] = np.repeat(extent, leaves.sizes)
+    loss: NDArray[np.float64] = extent * leaves.sizes
     return loss

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.encoding import code_type
 from quiltwork.publishing.hierarchies import leaf_text
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Records:
     providers: int
     sensitive: NDArray[np.integer[Any]]
     values: int
-    ids: Rows
+    ids: NDArray[np.integer[Any]]
     trees: tuple[NDArray[np.int64] | None, ...] = ()
 
     @property
@@ -75,8 +76,7 @@ class Records:
 def records_of(encoded: Encoded) -> Records:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
     ranks = [_working_order(column) for column in encoded.quasi]
-    most = max(len(column.values) for column in encoded.quasi)
-    kind = np.int16 if most <= np.iinfo(np.int16).max else np.int32
+    kind = code_type(max(len(column.values) for column in encoded.quasi))
     codes = np.empty((len(encoded.quasi), encoded.rows), dtype=kind)
     for row, column, rank in zip(codes, encoded.quasi, ranks, strict=True):
         np.take(rank.astype(kind), column.codes, out=row)
@@ -87,7 +87,7 @@ def records_of(encoded: Encoded) -> Records:
         len(encoded.providers),
         encoded.sensitive,
         len(encoded.sensitive_values),
-        np.arange(encoded.rows),
+        np.arange(encoded.rows, dtype=code_type(encoded.rows)),
         tuple(map(_tree, encoded.quasi)),
     )
 

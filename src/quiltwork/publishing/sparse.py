@@ -87,16 +87,15 @@ class SparseCounts:
 
 
 def count_groups(
-    encoded: Encoded, labels: Ints, groups: int, rows: Ints | None = None
+    encoded: Encoded, labels: Ints, groups: int, rows: NDArray[np.integer[Any]] | None = None
 ) -> SparseCounts:
     """Count the groups of a table, or of some of its rows; `labels` gives each row's group.
 
     O(rows log rows).
     """
-    provider = _some(encoded.provider, rows)
-    sensitive = _some(encoded.sensitive, rows)
+    provider, sensitive = _some(encoded.provider, rows), _some(encoded.sensitive, rows)
     if encoded.subject is not None:
-        subject = _some(encoded.subject, rows)
+        subject = encoded.subject if rows is None else encoded.subject[rows]
         return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
     sizes = [groups, len(encoded.providers), len(encoded.sensitive_values)]
     (group, who, kind), weight = distinct_rows([labels, provider, sensitive], sizes)
@@ -106,18 +105,20 @@ def count_groups(
     return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
 
 
-def _some(column: NDArray[Any], rows: Ints | None) -> Ints:
-    return (column if rows is None else column[rows]).astype(np.int64)
+def _some(
+    column: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]] | None
+) -> NDArray[np.integer[Any]]:
+    return column if rows is None else column[rows]
 
 
 def _count_people(
     encoded: Encoded,
     subject: Ints,
-    provider: Ints,
-    sensitive: Ints,
+    provider: NDArray[np.integer[Any]],
+    sensitive: NDArray[np.integer[Any]],
     labels: Ints,
     groups: int,
-    rows: Ints | None,
+    rows: NDArray[np.integer[Any]] | None,
 ) -> SparseCounts:
     """Count each person once in each of their groups, by who knows them and what they have."""
     people, providers = int(subject.max()) + 1, len(encoded.providers)

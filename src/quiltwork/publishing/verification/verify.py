@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group, Weights
 from quiltwork.publishing.histogram import Histogram
 from quiltwork.publishing.sparse import SparseCounts, count_groups
@@ -111,8 +112,21 @@ def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> 
     return verify_spark(table, constraint, m)
 
 
+class Labelled(Protocol):
+    """What puts names on the groups of a table."""
+
+    @property
+    def encoded(self) -> Encoded:
+        """The labels of providers and sensitive values."""
+        ...
+
+    def group_values(self, group: int) -> tuple[Any, ...]:
+        """Return the quasi-identifier values of a group."""
+        ...
+
+
 def verify_counts(
-    table: Table,
+    table: Labelled,
     counts: SparseCounts,
     constraint: Constraint,
     m: int,
@@ -211,7 +225,7 @@ def _shrunk(
     return Breach(tuple(members), part, group.left(members), outsiders)
 
 
-def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Table) -> Verdict:
+def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
     """Put labels on what was found."""
     if found.breach is None:
         return replace(verdict, settled=False)
