@@ -85,6 +85,41 @@ def test_bad_options_end_with_code_2(cli, hospitals, tmp_path, wrong):
     assert ran.code == 2
 
 
+def test_a_hierarchy_is_never_written_over_and_two_outputs_are_two_files(cli, hospitals, tmp_path):
+    tree, out = tmp_path / "zip.csv", tmp_path / "out.csv"
+    tree.write_text("\n".join(f"{patient[3]};*" for patient in PATIENTS))
+    before = tree.read_bytes()
+    asked = ("anonymize", *hospitals, *ROLES, "--k", "2", "--hierarchy", f"zip={tree}")
+    ran = cli(*asked, "--output", str(tree))
+    assert (ran.code, tree.read_bytes()) == (2, before)
+    assert "one of the inputs" in ran.err
+    ran = cli(*asked, "--output", str(out), "--report", str(out))
+    assert ran.code == 2
+    assert "written twice" in ran.err
+    ran = cli(*asked, "--hierarchy", f"zip={tree}", "--output", str(out))
+    assert "given twice" in ran.err
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_done(cli, hospitals, tmp_path):
+    asked = ("anonymize", *hospitals, *ROLES, "--k", "99")  # would end with code 1
+    ran = cli(*asked, "--output", str(tmp_path / "nowhere" / "out.csv"))
+    assert ran.code == 3
+    assert "there is no folder" in ran.err
+    out = ("--output", str(tmp_path / "out.csv"))
+    assert cli(*asked, *out, "--report", str(tmp_path)).code == 2
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_one_file_without_a_column_of_providers_protects_against_outsiders_only(cli, hospitals):
+    asked = ("anonymize", hospitals[0], *ROLES, "--k", "2", "--output", hospitals[0] + ".out.csv")
+    ran = cli(*asked)
+    assert ran.code == 2
+    assert "--provider" in ran.err
+    ran = cli(*asked, "--m", "0")
+    assert ran.code == 0
+    assert "3 rows in 1 group: 2-anonymity, against outsiders (verified)." in ran.out
+
+
 @pytest.mark.parametrize("option", ["--output", "--report"])
 def test_an_input_is_never_written_over(cli, hospitals, tmp_path, option):
     before = (tmp_path / "P1.csv").read_bytes()

@@ -65,6 +65,32 @@ def test_the_page_has_plots_and_fetches_nothing(cli, folder):
     assert "url(" not in text
 
 
+def test_no_input_is_written_over(cli, folder):
+    table, earlier = folder / "later.csv", folder / "earlier.parquet"
+    tree = folder / "tree.csv"
+    tree.write_text("f;*\nm;*\n")
+    before = [path.read_bytes() for path in (table, earlier, tree)]
+    for target in (table, earlier, tree):
+        ran = cli(
+            *("risk", str(table), *ROLES, "--against", str(earlier)),
+            *("--hierarchy", f"sex={tree}", "--html", str(target)),
+        )
+        assert ran.code == 2
+        assert "one of the inputs" in ran.err
+    assert [path.read_bytes() for path in (table, earlier, tree)] == before
+
+
+def test_an_order_of_the_sensitive_values_makes_their_distance_ordered(cli, folder):
+    asked = ("risk", str(folder / "later.csv"), *ROLES, "--json")
+    plain = cli(*asked).document["models"]["t"]
+    ordered = cli(*asked, "--ordinal", "ill=flu,cold,gout").document["models"]["t"]
+    table = Table(
+        folder / "later.csv", None, ["age", "sex"], "ill", ordinal={"ill": ["flu", "cold", "gout"]}
+    )
+    assert ordered == assess(table).models.t == 0.25  # flu, cold | cold, gout: half a step each
+    assert plain == 0.25
+
+
 def test_orders_and_hierarchies_say_how_labels_are_read(cli, tmp_path):
     first = pd.DataFrame({"size": ["small..medium"] * 2 + ["large"] * 2, "ill": ILL})
     second = pd.DataFrame({"size": ["small"] * 2 + ["medium..large"] * 2, "ill": ILL})
@@ -85,7 +111,7 @@ def test_orders_and_hierarchies_say_how_labels_are_read(cli, tmp_path):
     [
         (["--order", "age=1,2"], "go with --against"),
         (["--against", "absent.parquet"], "no file"),
-        (["--html", "/no/such/folder/x.html"], "Cannot write the report"),
+        (["--html", "/no/such/folder/x.html"], "there is no folder"),
     ],
 )
 def test_misuse_gets_a_sentence(cli, folder, extra, complaint):

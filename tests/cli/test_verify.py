@@ -67,6 +67,32 @@ def test_what_a_provider_learns(cli, folder):
     assert "stand next to records of others" in ran.out
 
 
+def test_labels_are_read_as_declared(cli, tmp_path):
+    """Without the hierarchy a provider would not find its own rows under their labels."""
+    (tmp_path / "tree.csv").write_text("Lyon;France;*\nNice;France;*\nRome;Italy;*\n")
+    (tmp_path / "shown.csv").write_text("town,ill\nFrance,flu\nFrance,flu\nFrance,cold\n")
+    (tmp_path / "mine.csv").write_text("town,ill\nLyon,flu\nNice,flu\n")
+    asked = ["verify", str(tmp_path / "shown.csv"), "--own", str(tmp_path / "mine.csv")]
+    asked += ["--quasi", "town", "--sensitive", "ill", "--k", "2", "--json"]
+    assert cli(*asked).document["unmatched"] == 2
+    ran = cli(*asked, "--hierarchy", f"town={tmp_path / 'tree.csv'}")
+    assert ran.code == 1
+    assert ran.document["unmatched"] == 0
+    assert ran.document["broken"][0]["left"] == [{"value": "cold", "records": 1}]
+
+
+def test_what_depends_on_ambiguous_rows_is_not_called_broken(cli, tmp_path):
+    (tmp_path / "shown.csv").write_text(
+        "age,ill\n" + "0..5,flu\n0..5,cold\n" + "3..9,flu\n3..9,cold\n"
+    )
+    (tmp_path / "mine.csv").write_text("age,ill\n4,flu\n")
+    asked = ["verify", str(tmp_path / "shown.csv"), "--own", str(tmp_path / "mine.csv")]
+    ran = cli(*asked, "--quasi", "age", "--sensitive", "ill", "--k", "2", "--json")
+    assert ran.code == 1  # not shown to be private
+    assert ran.document["broken"] == []
+    assert [group["group"] for group in ran.document["unsure"]] == [["0..5"], ["3..9"]]
+
+
 def test_every_constraint_can_be_asked_for(cli, folder):
     ran = cli(
         *("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--m", "0"),
@@ -87,6 +113,8 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--recursive-l", "3", "--provider", "hospital"), "C,L"),
         (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
         (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
+        (("--k", "2", "--provider", "hospital", "--others", "2"), "go with --own"),
+        (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
     ],
 )
 def test_what_is_wrong_is_said(cli, folder, arguments, message):

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity
 from quiltwork.publishing.encoding import Column, encode_column
 from quiltwork.publishing.examples import PATIENTS, table_a, table_b
@@ -55,6 +60,90 @@ def test_overlapping_boxes_never_overstate_what_is_left():
     assert view.smallest.left_size <= 2
 
 
+BOXES = [(0, 4), (3, 7), (2, 9)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("xyz")), min_size=3, max_size=9),
+    st.lists(st.integers(0, 9), min_size=3, max_size=3),
+    st.integers(1, 3),
+    st.booleans(),
+)
+@settings(max_examples=150)
+def test_certain_and_possible_are_those_of_every_way_to_place_the_own_rows(
+    records, ages, number, by_size
+):
+    """Own rows are put into the groups that fit them in all ways that leave no count below 0."""
+    shown = pd.DataFrame(
+        [(f"{BOXES[g][0]}..{BOXES[g][1]}", value) for g, value in records], columns=["age", "ill"]
+    )
+    mine = pd.DataFrame({"age": ages, "ill": [*(value for _, value in records)][:3]})
+    constraint = KAnonymity(number) if by_size else LDiversity(number)
+    view = own_view(
+        Table(shown, None, ["age"], "ill"), Table(mine, None, ["age"], "ill"), constraint
+    )
+    whole = Counter(zip(shown["age"], shown["ill"], strict=True))
+    places = [
+        [
+            (f"{low}..{high}", row.ill)
+            for low, high in BOXES
+            if low <= row.age <= high and whole[f"{low}..{high}", row.ill]
+        ]
+        for row in mine.itertuples()
+    ]
+    worlds = []
+    for chosen in product(*(place or [None] for place in places)):
+        taken = Counter(filter(None, chosen))
+        if not taken - whole:
+            worlds.append((taken, whole - taken))
+
+    assume(worlds)
+
+    def fails(group, rest):
+        left = [count for (where, _), count in rest.items() if where == group]
+        return bool(left) and (sum(left) if by_size else len(left)) < number
+
+    for group in view.broken:
+        assert all(fails(group.group[0], rest) for _, rest in worlds)
+    for group in view.disclosed:
+        for _, rest in worlds:
+            assert len({value for where, value in rest if where == group.group[0]}) == 1
+    open_or_broken = {group.group[0] for group in (*view.broken, *view.unsure)}
+    for low, high in BOXES:
+        name = f"{low}..{high}"
+        touched = [rest for taken, rest in worlds if any(where == name for where, _ in taken)]
+        if any(fails(name, rest) for rest in touched):
+            assert name in open_or_broken
+    if view.smallest is not None:
+        name = view.smallest.group[0]
+        sizes = [sum(n for (g, _), n in rest.items() if g == name) for _, rest in worlds]
+        most = sum(view.smallest.left_most.values())
+        assert view.smallest.left_size <= min(sizes)
+        assert max(sizes) <= most
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_provider_of_a_private_table_is_told_that_it_is_broken(seed):
+    """Boxes of groups that were cut between providers overlap; that is no breach."""
+    rng = np.random.default_rng(seed)
+    rows = 240
+    frame = pd.DataFrame(
+        {
+            "who": rng.choice(list("abcd"), rows),
+            "age": rng.integers(20, 60, rows),
+            "sex": rng.choice(["f", "m"], rows),
+            "ill": rng.choice(["flu", "cold", "gout"], rows),
+        }
+    )
+    roles = {"quasi_identifiers": ["age", "sex"], "sensitive": "ill"}
+    asked = KAnonymity(3) & LDiversity(2)
+    made = anonymize(Table(frame, "who", **roles), asked, m=2)
+    shown = Table(made.frame, None, **roles)
+    for name in "abcd":
+        mine = Table(frame[frame["who"] == name], None, **roles)
+        assert own_view(shown, mine, asked).broken == ()
+
+
 def test_others_without_rows_are_bounded():
     table = published(table_a())
     alone = own_view(table, rows_of("P2"), KAnonymity(2))
@@ -75,9 +164,16 @@ def test_rows_that_were_not_published():
     )
     view = own_view(published(table_a()), mine)
     assert (view.unmatched, view.groups, view.smallest) == (2, 0, None)
-    assert view.explain() == "None of these rows shares a published group with records of others."
+    assert view.explain() == (
+        "None of these rows shares a published group with records of others. 2 of the rows fit no "
+        "group: they were not published."
+    )
     with pytest.raises(InvalidInputError, match="same quasi-identifiers"):
         own_view(published(table_a()), Table(mine.frame, None, ["age"], "disease"))
+    with pytest.raises(InvalidInputError, match="same sensitive columns"):
+        own_view(published(table_a()), Table(mine.frame.assign(ill=1), None, ["age", "zip"], "ill"))
+    with pytest.raises(InvalidInputError, match="Give a Table"):
+        own_view(published(table_a()).frame, mine)
 
 
 def test_the_words():

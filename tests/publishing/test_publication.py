@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from evidence.random_tables import random_frame, random_table
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.publishing import KAnonymity, Table, anonymize, verify_m_privacy
 from quiltwork.publishing.labels import parse_label
 
@@ -66,8 +66,13 @@ def test_what_is_written_is_the_frame_and_can_be_verified(publication, tmp_path,
 def test_other_endings_and_folders_that_are_not_there_are_refused(publication, tmp_path):
     with pytest.raises(InvalidInputError, match=r"\.csv or \.parquet"):
         publication.write(tmp_path / "published.doc")
-    with pytest.raises(InvalidInputError, match="Cannot write"):
+    with pytest.raises(StorageError, match="there is no folder"):
         publication.write(tmp_path / "nowhere" / "published.csv")
+    full = tmp_path / "full.csv"
+    full.symlink_to("/dev/full")
+    with pytest.raises(InvalidInputError, match="a device"):
+        publication.write(full)
+    assert [path.name for path in tmp_path.iterdir()] == ["full.csv"]  # no partial file is left
 
 
 def test_codes_prepared_for_the_table_are_those_in_its_texts(publication):

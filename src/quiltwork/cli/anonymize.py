@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +11,13 @@ import click
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
+    check_outputs,
     constraint_options,
+    counted,
+    declaration_options,
+    declarations,
     read_constraint,
     read_table,
-    split,
     table_options,
 )
 from quiltwork.files import dump
@@ -64,18 +66,7 @@ SPLITS = ("range", "loss", "fitness")
     metavar="SHARE",
     help="The share of rows that may be left out, at most; none by default.",
 )
-@click.option(
-    "--ordinal",
-    multiple=True,
-    metavar="COLUMN=VALUES",
-    help="A column's values in order, such as grade=low,middle,high; repeatable.",
-)
-@click.option(
-    "--hierarchy",
-    multiple=True,
-    metavar="COLUMN=FILE",
-    help="A column's generalizations: CSV lines from value to root; repeatable.",
-)
+@declaration_options()
 @click.option("--output", metavar="FILE", required=True, help="Where to publish: .csv or .parquet.")
 @click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
 def anonymize(
@@ -106,14 +97,16 @@ def anonymize(
     """
     from quiltwork.publishing.anonymization import anonymize as run
     from quiltwork.publishing.metrics.loss import publication_loss
+    from quiltwork.publishing.writing import check_ending
 
     constraint = read_constraint(**asked)
-    for written in (output, report):
-        _spare_inputs(written, files)
-    declared = {
-        "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal")},
-        "hierarchies": dict(_pairs(hierarchy, "--hierarchy")),
-    }
+    if len(files) == 1 and provider is None and m > 0:
+        raise click.UsageError(
+            "name the column of providers with --provider; with --m 0 all rows are one provider's"
+        )
+    declared = declarations(ordinal, hierarchy)
+    check_ending(output)
+    check_outputs((output, report), (*files, *declared["hierarchies"].values()))
     table = read_table(files, provider, quasi, sensitive, subject, missing, **declared)
     with progress(table.encoded.rows, "Anonymizing") as bar:
         publication = run(
@@ -132,20 +125,6 @@ def anonymize(
         publication.report(report)
     loss = publication_loss(publication)
     emit(_document(publication, loss, output), _lines(publication, loss, output, report))
-
-
-def _spare_inputs(written: str | None, files: tuple[str, ...]) -> None:
-    """Refuse to write over what is read: the original records would be lost."""
-    if written is not None and Path(written).resolve() in {Path(file).resolve() for file in files}:
-        raise click.UsageError(f"{written} is one of the inputs; write to another file")
-
-
-def _pairs(texts: tuple[str, ...], option: str) -> Iterator[tuple[str, str]]:
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip() or not value.strip():
-            raise click.UsageError(f"{option} is COLUMN=…, not {text!r}")
-        yield name.strip(), value.strip()
 
 
 def _advance(bar: Any) -> Callable[[int, int], None]:
@@ -172,11 +151,17 @@ def _document(publication: Publication, loss: Loss, output: str) -> str:
     return dump("anonymized", 1, body)
 
 
+def _whoever(m: int) -> str:
+    if m == 0:
+        return "against outsiders"
+    return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
+
+
 def _lines(publication: Publication, loss: Loss, output: str, report: str | None) -> Iterator[str]:
     left_out = f", {publication.suppressed:,} left out" if publication.suppressed else ""
     yield (
-        f"{len(publication.rows):,} rows in {len(publication.groups):,} groups{left_out}: "
-        f"{publication.constraint}, whichever {publication.m} providers collude (verified)."
+        f"{counted(len(publication.rows), 'row')} in {counted(len(publication.groups), 'group')}"
+        f"{left_out}: {publication.constraint}, {_whoever(publication.m)} (verified)."
     )
     yield f"Ranges cover {100 * loss.gcp:.1f} % of their columns on average (GCP)."
     size, alike = loss.average_class_size, loss.discernibility

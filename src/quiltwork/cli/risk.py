@@ -9,7 +9,15 @@ import click
 
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit, text_table
-from quiltwork.cli.tables import read_table, split, table_options
+from quiltwork.cli.tables import (
+    check_outputs,
+    counted,
+    declaration_options,
+    declarations,
+    read_table,
+    split,
+    table_options,
+)
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
@@ -30,20 +38,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="An earlier release about the same people: whom do both pin down together?",
 )
-@click.option(
-    "--order",
-    "orders",
-    multiple=True,
-    metavar="COLUMN=A,B,…",
-    help="With --against: the order of a column's values, to read ranges such as small..large.",
-)
-@click.option(
-    "--hierarchy",
-    "hierarchies",
-    multiple=True,
-    metavar="COLUMN=FILE",
-    help="With --against: the hierarchy behind a column's labels.",
-)
+@declaration_options("--order")
 @click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
 def risk(
     files: tuple[str, ...],
@@ -53,20 +48,25 @@ def risk(
     subject: str | None,
     missing: str,
     against: str | None,
-    orders: tuple[str, ...],
-    hierarchies: tuple[str, ...],
+    ordinal: tuple[str, ...],
+    hierarchy: tuple[str, ...],
     target: str | None,
 ) -> None:
     """Measure what a table reveals as it stands.
 
     FILES are CSV or Parquet, published or not; several count as one table. With --against, people
-    are matched by --subject where both tables have that column, else by overlapping groups.
+    are matched by --subject where both tables have that column, else by overlapping groups;
+    --ordinal and --hierarchy say how their labels are read.
     """
     from quiltwork.publishing.risk import assess
     from quiltwork.publishing.tables_report import risk_report
 
-    table = read_table(files, provider, quasi, sensitive, subject, missing)
-    found = assess(table, _compared(table, against, orders, hierarchies))
+    declared = declarations(ordinal, hierarchy)
+    read = [*files, *declared["hierarchies"].values(), *filter(None, [against])]
+    check_outputs([target], read)
+    orders = _of_sensitive(declared, split(sensitive), against)
+    table = read_table(files, provider, quasi, sensitive, subject, missing, ordinal=orders)
+    found = assess(table, None if against is None else _compared(table, against, declared))
     body = found.as_dict()
     lines = _lines(found)
     if target is not None:
@@ -76,17 +76,23 @@ def risk(
     emit(dump("risk", 1, body), lines)
 
 
-def _compared(
-    table: Table, against: str | None, orders: tuple[str, ...], hierarchies: tuple[str, ...]
-) -> Intersection | None:
+def _of_sensitive(
+    declared: dict[str, dict[str, Any]], sensitive: list[str], against: str | None
+) -> dict[str, Any]:
+    """Return the orders of sensitive columns; what is said of others is for reading labels."""
+    orders = {name: order for name, order in declared["ordinal"].items() if name in sensitive}
+    if against is None and (declared["hierarchies"] or len(orders) < len(declared["ordinal"])):
+        raise click.UsageError(
+            "--hierarchy, and --ordinal of a column that is not sensitive, go with --against"
+        )
+    return orders
+
+
+def _compared(table: Table, against: str, declared: dict[str, dict[str, Any]]) -> Intersection:
     from quiltwork.publishing.frames import column_names, opened
     from quiltwork.publishing.risk import intersection
     from quiltwork.publishing.table import Table
 
-    if against is None:
-        if orders or hierarchies:
-            raise click.UsageError("--order and --hierarchy go with --against")
-        return None
     frame = opened(against)
     shared = table.subject is not None and table.subject in column_names(frame)
     earlier = Table(
@@ -95,17 +101,10 @@ def _compared(
         table.quasi_identifiers,
         table.sensitive,
         subject=table.subject if shared else None,
+        ordinal=table.ordinal,
         missing=table.missing,
     )
-    ordinal: dict[str, Any] = {name: split(text) for name, text in map(_addressed, orders)}
-    return intersection(earlier, table, ordinal, dict(map(_addressed, hierarchies)))
-
-
-def _addressed(text: str) -> tuple[str, str]:
-    column, sign, value = text.partition("=")
-    if not sign:
-        raise click.UsageError(f"write COLUMN=…, not {text!r}")
-    return column.strip(), value
+    return intersection(earlier, table, declared["ordinal"], declared["hierarchies"])
 
 
 def _lines(found: Assessment) -> list[str]:
@@ -128,7 +127,7 @@ def _lines(found: Assessment) -> list[str]:
         told = f"{one.mean:.1%} (without groups {one.base:.1%})"
         rows.append((f"best guess of {one.attribute}", told))
         rows.append((f"records certain in {one.attribute}", f"{one.certain}"))
-    lines = [f"{found.rows:,} records in {known.groups:,} groups", ""]
+    lines = [f"{counted(found.rows, 'record')} in {counted(known.groups, 'group')}", ""]
     lines += text_table(["measure", "value"], rows)
     lines += ["", "Not covered by these values:"]
     return lines + [f"- {one.attack}: {one.message}" for one in found.warnings]

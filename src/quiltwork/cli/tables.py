@@ -6,7 +6,7 @@ the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ import click
 
 from quiltwork.cli.command import exact_number
 from quiltwork.errors import InvalidInputError
+from quiltwork.files import check_writable
 
 if TYPE_CHECKING:
     from quiltwork.publishing.constraints import Constraint
@@ -87,6 +88,49 @@ def constraint_options(function: Function) -> Function:
     ):
         function = add(function)
     return function
+
+
+def declaration_options(*ordinal: str) -> Callable[[Function], Function]:
+    """Add what columns' values mean: see `declarations`; `ordinal` are more names of the first."""
+
+    def add(function: Function) -> Function:
+        order = click.option(
+            "--ordinal",
+            *ordinal,
+            "ordinal",
+            multiple=True,
+            metavar="COLUMN=VALUES",
+            help="A column's values in order, such as grade=low,middle,high; repeatable.",
+        )
+        tree = click.option(
+            "--hierarchy",
+            multiple=True,
+            metavar="COLUMN=FILE",
+            help="A column's generalizations: CSV lines from value to root; repeatable.",
+        )
+        return order(tree(function))
+
+    return add
+
+
+def declarations(ordinal: Iterable[str], hierarchy: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the declared orders and hierarchies by column, as `Table` takes them."""
+    return {
+        "ordinal": {name: split(values) for name, values in _pairs(ordinal, "--ordinal").items()},
+        "hierarchies": _pairs(hierarchy, "--hierarchy"),
+    }
+
+
+def _pairs(texts: Iterable[str], option: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not sign or not name or not value:
+            raise click.UsageError(f"{option} is COLUMN=…, not {text!r}")
+        if name in found:
+            raise click.UsageError(f"{option} is given twice for {name!r}")
+        found[name] = value
+    return found
 
 
 def read_table(
@@ -162,6 +206,31 @@ def read_constraint(
     for part in parts[1:]:
         whole = whole & part
     return whole
+
+
+def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
+    """Refuse, before anything is done, files that cannot be written or are inputs or the same.
+
+    Raises:
+        InvalidInputError, StorageError: if a file cannot be written there.
+    """
+    inputs = {Path(file).resolve() for file in read}
+    outputs: set[Path] = set()
+    for file in written:
+        if file is None:
+            continue
+        place = Path(file).resolve()
+        if place in inputs:
+            raise click.UsageError(f"{file} is one of the inputs; write to another file")
+        if place in outputs:
+            raise click.UsageError(f"{file} is to be written twice; name two files")
+        check_writable(file)
+        outputs.add(place)
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: `1 group`, `1,000 groups`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def split(text: str) -> list[str]:

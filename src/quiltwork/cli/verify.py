@@ -8,7 +8,14 @@ import click
 
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
-from quiltwork.cli.tables import constraint_options, read_constraint, read_table, table_options
+from quiltwork.cli.tables import (
+    constraint_options,
+    declaration_options,
+    declarations,
+    read_constraint,
+    read_table,
+    table_options,
+)
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
@@ -23,7 +30,8 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     example="""
     quiltwork verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1
     quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2 --max-m
-    quiltwork verify published.csv --own mine.csv --quasi age,zip --sensitive disease --k 3
+    quiltwork verify published.csv --own mine.csv --quasi age,zip --sensitive disease --k 3 \\
+        --hierarchy zip=zip.csv
     """
 )
 @table_options
@@ -44,6 +52,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     metavar="FILE",
     help="Your own rows, and those of others if you pool them: what do they give away of the rest?",
 )
+@declaration_options()
 @click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
 @click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
 def verify(
@@ -58,6 +67,8 @@ def verify(
     method: str,
     limit: int | None,
     own: tuple[str, ...],
+    ordinal: tuple[str, ...],
+    hierarchy: tuple[str, ...],
     others: int,
     at_most: int | None,
     **asked: Any,
@@ -66,7 +77,8 @@ def verify(
 
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
     are the rows with equal quasi-identifiers. With --own the file is a published table without
-    providers, and the answer is what you could learn from it. Exit code 1: not private.
+    providers, and the answer is what you could learn from it; --ordinal and --hierarchy say how its
+    labels are read. Exit code 1: not private, or not shown to be.
     """
     from quiltwork.publishing.verification import LIMIT
 
@@ -74,11 +86,16 @@ def verify(
     bound = LIMIT if limit is None else limit
     if own:
         if largest or method != "exact" or len(files) > 1 or provider is not None:
-            raise click.UsageError("--own goes with one published file, without --provider or --m")
+            raise click.UsageError(
+                "--own goes with one published file, without --provider, --method and --max-m"
+            )
         published = read_table(files, None, quasi, sensitive, missing=missing)
-        rows = read_table(own, None, quasi, sensitive, missing=missing)
+        declared: dict[str, Any] = declarations(ordinal, hierarchy)
+        rows = read_table(own, None, quasi, sensitive, missing=missing, **declared)
         private = _own(published, rows, constraint, others, at_most)
     else:
+        if others or at_most is not None or ordinal or hierarchy:
+            raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
         if len(files) == 1 and provider is None:
             raise click.UsageError("name the column of providers with --provider")
         table = read_table(files, provider, quasi, sensitive, subject, missing)
@@ -131,11 +148,20 @@ def _own(
         "smallest": None if view.smallest is None else _group(view.smallest),
         "disclosed": [_group(group) for group in view.disclosed],
         "broken": [_group(group) for group in view.broken],
+        "unsure": [_group(group) for group in view.unsure],
     }
     emit(dump("own-view", 1, body), [view.explain()])
-    return not view.broken
+    return not (view.broken or view.unsure)
 
 
 def _group(view: GroupView) -> dict[str, Any]:
-    left = [{"value": str(value), "records": number} for value, number in view.left.items()]
-    return {"group": [str(text) for text in view.group], "published": view.published, "left": left}
+    left, most = (
+        [{"value": str(value), "records": number} for value, number in counts.items()]
+        for counts in (view.left, view.left_most)
+    )
+    return {
+        "group": [str(text) for text in view.group],
+        "published": view.published,
+        "left": left,
+        "left_most": most,
+    }

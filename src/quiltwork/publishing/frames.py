@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.files import refuse_device
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
@@ -67,21 +68,32 @@ def read_file(path: Path) -> Any:
     In CSV only the empty cell is missing; `NA`, `?` and the like are values.
 
     Raises:
-        InvalidInputError: if the file is missing or is not what its name says.
+        InvalidInputError: if the file is missing, is not what its name says, or is not in UTF-8.
     """
     pa = arrow()
     from pyarrow import csv, parquet
 
+    refuse_device(path)
     try:
         if path.suffix in (".parquet", ".pq"):
             return parquet.read_table(path)
         convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        return csv.read_csv(path, convert_options=convert)
+        return _in_utf8(csv.read_csv(path, convert_options=convert), path)
     except FileNotFoundError:
         raise InvalidInputError(f"There is no file {str(path)!r}.") from None
     except (OSError, EOFError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
+
+
+def _in_utf8(table: Any, path: Path) -> Any:
+    """Refuse a CSV file with texts in another encoding, which Arrow gives as bytes."""
+    for field in table.schema:
+        if arrow().types.is_binary(field.type):
+            raise InvalidInputError(
+                f"Column {field.name!r} of {str(path)!r} is not in UTF-8; save the file as UTF-8."
+            )
+    return table
 
 
 def column_names(frame: Any) -> list[str]:

@@ -2,7 +2,9 @@
 
 A provider has the published table and its own rows, nobody else's. It finds its rows in the
 published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
-several groups; it then counts in each of them, so that what is left is never overstated.
+several groups: counted in each of them it gives the least that can be left there, counted in none
+the most. What holds for the most is certain (if the rows were published at all), what holds for the
+least cannot be excluded.
 Cost: O(distinct own rows × groups × quasi-identifiers).
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
+from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
@@ -37,16 +41,18 @@ class GroupView:
         published: how many records it holds.
         own: how many of them may be the coalition's own.
         left: the others' records by sensitive value, at least.
+        left_most: the same at most: own rows that fit other groups too are not taken away.
     """
 
     group: tuple[Any, ...]
     published: int
     own: int
     left: Mapping[Any, int]
+    left_most: Mapping[Any, int]
 
     @property
     def left_size(self) -> int:
-        """How many records of others are left."""
+        """How many records of others are left, at least."""
         return sum(self.left.values())
 
 
@@ -65,6 +71,8 @@ class OwnView:
         disclosed: groups whose other records all have one sensitive value: the coalition learns
             it.
         broken: groups in which what is left violates the constraint.
+        unsure: groups that are disclosed or broken only if own rows that fit several groups are in
+            this one.
     """
 
     groups: int
@@ -74,23 +82,39 @@ class OwnView:
     smallest: GroupView | None
     disclosed: tuple[GroupView, ...]
     broken: tuple[GroupView, ...]
+    unsure: tuple[GroupView, ...]
 
     def explain(self) -> str:
         """Say in a few sentences what the coalition learns."""
         if self.smallest is None:
-            return "None of these rows shares a published group with records of others."
-        text = (
-            f"In {self.groups:,} groups these rows stand next to records of others. The fewest "
-            f"others left are {self.smallest.left_size}, in the group "
-            f"({', '.join(map(str, self.smallest.group))}). "
-            f"{len(self.disclosed):,} groups give away the sensitive value of everyone else in "
-            f"them; {len(self.broken):,} break the constraint."
-        )
+            text = "None of these rows shares a published group with records of others."
+        else:
+            text = (
+                f"In {_groups(self.groups)} these rows stand next to records of others. The "
+                f"fewest others left are {_between(self.smallest)}, in the group "
+                f"({', '.join(map(str, self.smallest.group))}). "
+                f"{len(self.disclosed):,} give away the sensitive value of everyone else in them; "
+                f"{len(self.broken):,} break the constraint."
+            )
+        if self.unsure:
+            text += (
+                f" In {len(self.unsure):,} more neither can be excluded: rows that fit several "
+                "groups may be there."
+            )
         if self.unmatched:
-            text += f" {self.unmatched:,} rows fit no group: they were not published."
+            text += f" {self.unmatched:,} of the rows fit no group: they were not published."
         if self.ambiguous:
-            text += f" {self.ambiguous:,} rows fit several groups and count in each of them."
+            text += f" {self.ambiguous:,} of the rows fit several groups."
         return text
+
+
+def _groups(number: int) -> str:
+    return "1 group" if number == 1 else f"{number:,} groups"
+
+
+def _between(view: GroupView) -> str:
+    most = sum(view.left_most.values())
+    return str(most) if most == view.left_size else f"{view.left_size} to {most}"
 
 
 def own_view(
@@ -111,7 +135,8 @@ def own_view(
         at_most: how many records each of them has in a group at most.
 
     Raises:
-        InvalidInputError: if columns do not match, or `others` comes without `at_most`.
+        InvalidInputError: if there is no Table, columns do not match, or `others` comes without
+            `at_most`.
         UnsupportedError: for `others` with a constraint other than k-anonymity and l-diversity.
 
     >>> import pandas
@@ -122,28 +147,42 @@ def own_view(
     ({'flu': 1}, 1)
     """
     unseen = _unseen(others, at_most)
-    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
-        raise InvalidInputError(
-            "The published table and your rows must have the same quasi-identifiers, not "
-            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
-        )
+    _check_columns(read_table(published), read_table(own))
     shown = _counts(published)
-    mine, matches, weight = _own_counts(published, own, shown)
-    kept = np.maximum(shown - mine, 0)
-    met = np.flatnonzero((shown > kept).any(axis=1) & kept.any(axis=1)).tolist()
-    views = [_view(published, g, int(shown[g].sum()), kept[g]) for g in met]
+    mine, surely, matches, weight = _own_counts(published, own, shown)
+    least, most = np.maximum(shown - mine, 0), np.maximum(shown - surely, 0)
+    met = np.flatnonzero(mine.any(axis=1) & most.any(axis=1)).tolist()
+    views = [_view(published, g, int(shown[g].sum()), least[g], most[g]) for g in met]
     asked = None if constraint is None else as_constraint(constraint).bind(published.encoded)
-    parts = () if asked is None else asked.parts
-    safe = [all(_holds(part, kept[g], unseen) for part in parts) for g in met]
+    broken = [_broken(asked, least[g], most[g], unseen) for g in met]
+    disclosed = [len(view.left) == len(view.left_most) == 1 for view in views]
+    unsure = [
+        state is None or (state is False and len(view.left) <= 1 and not known)
+        for view, state, known in zip(views, broken, disclosed, strict=True)
+    ]
     return OwnView(
         groups=len(met),
         own_rows=int(weight.sum()),
         unmatched=int(weight[matches == 0].sum()),
         ambiguous=int(weight[matches > 1].sum()),
         smallest=min(views, key=lambda view: view.left_size, default=None),
-        disclosed=tuple(view for view in views if len(view.left) == 1),
-        broken=tuple(view for view, fine in zip(views, safe, strict=True) if not fine),
+        disclosed=tuple(compress(views, disclosed)),
+        broken=tuple(compress(views, [state is True for state in broken])),
+        unsure=tuple(compress(views, unsure)),
     )
+
+
+def _check_columns(published: Table, own: Table) -> None:
+    if set(own.quasi_identifiers) != set(published.quasi_identifiers):
+        raise InvalidInputError(
+            "The published table and your rows must have the same quasi-identifiers, not "
+            f"{', '.join(published.quasi_identifiers)} and {', '.join(own.quasi_identifiers)}."
+        )
+    if own.sensitive != published.sensitive:
+        raise InvalidInputError(
+            "The published table and your rows must have the same sensitive columns in the same "
+            f"order, not {', '.join(published.sensitive)} and {', '.join(own.sensitive)}."
+        )
 
 
 def _unseen(others: int, at_most: int | None) -> int:
@@ -166,11 +205,13 @@ def _counts(published: Table) -> Counts:
     return counted.reshape(published.groups.count, width)
 
 
-def _own_counts(published: Table, own: Table, shown: Counts) -> tuple[Counts, Counts, Counts]:
+def _own_counts(
+    published: Table, own: Table, shown: Counts
+) -> tuple[Counts, Counts, Counts, Counts]:
     """Find the own rows.
 
-    Returns own records by group and value; then for rows alike, how many groups they fit and how
-    many there are.
+    Returns own records by group and value, all that fit and those that fit no other group; then
+    for rows alike, how many groups they fit and how many there are.
     """
     mine, here = own.encoded, published.encoded
     columns = [*(column.codes for column in mine.quasi), mine.sensitive]
@@ -178,7 +219,8 @@ def _own_counts(published: Table, own: Table, shown: Counts) -> tuple[Counts, Co
     alike = group_rows(columns, sizes)
     weight = np.bincount(alike.labels, minlength=alike.count)
     code_of = {value: code for code, value in enumerate(here.sensitive_values)}
-    own_counts, matches = np.zeros_like(shown), np.zeros(alike.count, dtype=np.int64)
+    fitting, surely = np.zeros_like(shown), np.zeros_like(shown)
+    matches = np.zeros(alike.count, dtype=np.int64)
     tests = [
         (
             _covering(column, own_column, own.ordinal.get(column.name, ())),
@@ -196,9 +238,11 @@ def _own_counts(published: Table, own: Table, shown: Counts) -> tuple[Counts, Co
         fits = shown[:, value] > 0
         for covered, labels, codes in tests:
             fits &= covered[labels, codes[row]]
-        own_counts[fits, value] += weight[i]
+        fitting[fits, value] += weight[i]
         matches[i] = fits.sum()
-    return own_counts, matches, weight
+        if matches[i] == 1:
+            surely[fits, value] += weight[i]
+    return fitting, surely, matches, weight
 
 
 def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:
@@ -206,10 +250,29 @@ def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[n
     return np.array([covers(text, own, order) for text in published.values])
 
 
-def _view(published: Table, group: int, size: int, kept: Counts) -> GroupView:
+def _view(published: Table, group: int, size: int, least: Counts, most: Counts) -> GroupView:
     labels = published.encoded.sensitive_values
-    left = {labels[v]: int(kept[v]) for v in np.flatnonzero(kept).tolist()}
-    return GroupView(published.group_values(group), size, size - int(kept.sum()), left)
+    left, left_most = (
+        {labels[v]: int(kept[v]) for v in np.flatnonzero(kept).tolist()} for kept in (least, most)
+    )
+    return GroupView(published.group_values(group), size, size - int(least.sum()), left, left_most)
+
+
+def _broken(asked: Constraint | None, least: Counts, most: Counts, unseen: int) -> bool | None:
+    """Tell whether what is left violates the constraint; None if that depends on unsure rows."""
+    parts = () if asked is None else asked.parts
+    states = [_state(part, least, most, unseen) for part in parts]
+    return True if True in states else (None if None in states else False)
+
+
+def _state(part: Constraint, least: Counts, most: Counts, unseen: int) -> bool | None:
+    if (least == most).all():
+        return not _holds(part, most, unseen)
+    if not part.eg_monotonic:
+        return None
+    if not _holds(part, most, unseen):
+        return True if least.any() else None  # perhaps nobody else is there
+    return False if _holds(part, least, unseen) else None
 
 
 def _holds(part: Constraint, kept: Counts, unseen: int) -> bool:

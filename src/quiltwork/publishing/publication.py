@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.boxes import Boxes
 from quiltwork.publishing.encoding import Column, Encoded, GroupIndex
 from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
+from quiltwork.publishing.writing import check_ending, write_table
 
 Counts = NDArray[np.int64]
 
@@ -121,28 +121,12 @@ class Publication:
         """Write the published frame as `.csv` or `.parquet`; providers are not in it.
 
         Raises:
-            InvalidInputError: for another ending, or a file that cannot be written.
+            InvalidInputError: for another ending.
+            StorageError: if the file cannot be written; then it is as it was.
         """
-        if not isinstance(path, (str, Path)):
-            raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
-        target = Path(path)
-        table = arrow().table(
-            {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
-        )
-        try:
-            if target.suffix == ".parquet":
-                from pyarrow import parquet
-
-                parquet.write_table(table, target)
-            elif target.suffix == ".csv":
-                _write_csv(table, target)
-            else:
-                raise InvalidInputError(
-                    f"Cannot write {str(target)!r}: the name must end in .csv or .parquet."
-                )
-        except OSError as error:
-            raise InvalidInputError(f"Cannot write {str(target)!r}: {error.strerror}.") from None
-        return target
+        target = check_ending(path)
+        columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
+        return write_table(arrow().table(columns), target)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()
@@ -235,14 +219,3 @@ def _plain(column: Any) -> Any:
     if not arrow().types.is_dictionary(column.type):
         return column
     return column.cast(column.type.value_type).dictionary_encode()
-
-
-def _write_csv(table: Any, target: Path) -> None:
-    from pyarrow import csv
-
-    pa = arrow()
-    plain = [
-        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-        for column in table.columns
-    ]
-    csv.write_csv(pa.table(plain, names=table.column_names), target)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.errors import StorageError
+from quiltwork.errors import InvalidInputError
+from quiltwork.files import write
 from quiltwork.publishing.metrics.loss import Loss, publication_loss
 from quiltwork.publishing.metrics.query_error import query_error
 from quiltwork.publishing.report_parts import (
@@ -92,15 +93,13 @@ def write_page(path: str | Path, text: str) -> Path:
     """Write a page to a file.
 
     Raises:
+        InvalidInputError: if the path is none, or something is there that is no regular file.
         StorageError: if the file cannot be written.
     """
-    target = Path(path)
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(f"Cannot write the report {str(target)!r}: {reason}.") from None
-    return target
+    if not isinstance(path, (str, Path)):
+        raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
+    write(path, text)
+    return Path(path)
 
 
 def risk_report(assessment: Assessment, name: str) -> TableReport:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.risk import assess
 from quiltwork.publishing.risk.extents import Reading, overlaps
 from quiltwork.publishing.risk.intersection import intersection
 from quiltwork.publishing.table import Table
@@ -142,5 +143,11 @@ def test_tables_that_cannot_be_compared_are_refused():
     secret = Table(pd.DataFrame({"age": ["1"], "pay": ["x"]}), None, ["age"], "pay")
     with pytest.raises(InvalidInputError, match="sensitive"):
         intersection(first, secret)
+    with pytest.raises(InvalidInputError, match="'zip' is declared"):
+        intersection(first, first, hierarchies={"zip": [("1", "*")]})
+    with pytest.raises(InvalidInputError, match="Give a Table"):
+        intersection(first.frame, first)
+    with pytest.raises(InvalidInputError, match="Give a Table"):
+        assess(first.frame)
     with pytest.raises(InvalidInputError, match="declare the order"):
         overlaps(Reading.of("size", None, None), ["small..large"], ["large"])

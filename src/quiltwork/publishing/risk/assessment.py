@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.models import Models, privacy_models
 from quiltwork.publishing.risk.disclosure import Disclosure, disclosures
 from quiltwork.publishing.risk.intersection import Intersection
@@ -51,7 +52,8 @@ def assess(table: Table, against: Intersection | None = None) -> Assessment:
     `against` is what `intersection(earlier, table)` found. Cost: a few passes over the rows.
 
     Raises:
-        InvalidInputError: if the table is empty or has missing values it does not declare.
+        InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
+            not declare.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
@@ -59,7 +61,7 @@ def assess(table: Table, against: Intersection | None = None) -> Assessment:
     >>> found.models.k, [one.attack for one in found.warnings]
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
     """
-    disclosed = disclosures(table)
+    disclosed = disclosures(read_table(table))
     return Assessment(
         rows=table.encoded.rows,
         models=privacy_models(table),

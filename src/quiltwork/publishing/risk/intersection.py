@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.encoding import encode_column
 from quiltwork.publishing.frames import arrow_column
 from quiltwork.publishing.metrics.counts import value_counts
@@ -81,7 +82,7 @@ def intersection(
 
     Raises:
         InvalidInputError: if the tables do not have the same quasi-identifiers and sensitive
-            columns.
+            columns, or something is declared of another column.
         UnsupportedError: for too many groups to compare.
 
     >>> import pandas
@@ -93,6 +94,12 @@ def intersection(
     >>> intersection(*tables).most  # a man in his twenties and a woman in her thirties: cold
     2
     """
+    roles = {*read_table(earlier).quasi_identifiers, *read_table(later).sensitive}
+    for name in (*(ordinal or ()), *(hierarchies or ())):
+        if name not in roles:
+            raise InvalidInputError(
+                f"Column {name!r} is declared, but is neither a quasi-identifier nor sensitive."
+            )
     if set(earlier.quasi_identifiers) != set(later.quasi_identifiers):
         raise InvalidInputError(
             f"The earlier table has the quasi-identifiers {', '.join(earlier.quasi_identifiers)}, "
