@@ -10,7 +10,7 @@ Cost: O(distinct own rows × groups × quasi-identifiers).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any
@@ -24,9 +24,9 @@ from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
-from quiltwork.publishing.encoding import Column, group_rows
+from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.histogram import Histogram
-from quiltwork.publishing.reading import covers
+from quiltwork.publishing.matching import fitting_groups
 from quiltwork.publishing.table import Table
 
 Counts = NDArray[np.int64]
@@ -219,35 +219,23 @@ def _own_counts(
     alike = group_rows(columns, sizes)
     weight = np.bincount(alike.labels, minlength=alike.count)
     code_of = {value: code for code, value in enumerate(here.sensitive_values)}
+    value = np.array([code_of.get(label, -1) for label in mine.sensitive_values], dtype=np.int64)
+    value = value[mine.sensitive[alike.first]]
     fitting, surely = np.zeros_like(shown), np.zeros_like(shown)
     matches = np.zeros(alike.count, dtype=np.int64)
-    tests = [
-        (
-            _covering(column, own_column, own.ordinal.get(column.name, ())),
-            column.codes[published.groups.first],
-            own_column.codes,
-        )
-        for own_column in mine.quasi
-        for column in here.quasi
-        if column.name == own_column.name
-    ]
-    for i, row in enumerate(alike.first.tolist()):
-        value = code_of.get(mine.sensitive_values[mine.sensitive[row]])
-        if value is None:
-            continue
-        fits = shown[:, value] > 0
-        for covered, labels, codes in tests:
-            fits &= covered[labels, codes[row]]
-        fitting[fits, value] += weight[i]
-        matches[i] = fits.sum()
-        if matches[i] == 1:
-            surely[fits, value] += weight[i]
+    published_values = np.flatnonzero(value >= 0)
+    done = 0
+    for portion, fits in fitting_groups(published, own, alike.first[published_values]):
+        which = published_values[done : done + len(portion)]
+        done += len(portion)
+        fits &= shown.T[value[which]] > 0
+        matches[which] = fits.sum(axis=1)
+        row, group = np.nonzero(fits)
+        kind = which[row]
+        np.add.at(fitting, (group, value[kind]), weight[kind])
+        alone = matches[kind] == 1
+        np.add.at(surely, (group[alone], value[kind[alone]]), weight[kind[alone]])
     return fitting, surely, matches, weight
-
-
-def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:
-    """Tell which published texts (rows) cover which own values (columns)."""
-    return np.array([covers(text, own, order) for text in published.values])
 
 
 def _view(published: Table, group: int, size: int, least: Counts, most: Counts) -> GroupView:
