@@ -80,6 +80,24 @@ def test_no_input_is_written_over(cli, folder):
     assert [path.read_bytes() for path in (table, earlier, tree)] == before
 
 
+def test_the_original_records_score_a_learner(cli, tmp_path):
+    people = pd.DataFrame({"age": [20] * 40 + [30] * 40, "sex": [*"fffm"] * 10 + [*"fmmm"] * 10})
+    people["ill"] = people["sex"].map({"f": "flu", "m": "cold"})
+    people[:50].to_csv(tmp_path / "a.csv", index=False)
+    people[50:].to_csv(tmp_path / "b.csv", index=False)
+    people.assign(sex="{f, m}").to_csv(tmp_path / "shown.csv", index=False)
+    asked = ["risk", str(tmp_path / "shown.csv"), *ROLES]
+    asked += ["--original", str(tmp_path / "a.csv"), "--original", str(tmp_path / "b.csv")]
+    (found,) = cli(*asked, "--json").document["learned"]
+    assert (found["people"], found["by_group"], found["learned"]) == (80, 0.75, 1.0)
+    page = tmp_path / "risk.html"
+    told = cli(*asked, "--html", str(page))
+    assert "learned guess of ill            100.0% (by the groups alone 75.0%)" in told.out
+    assert "guesses 'ill' right for 100.0% of 80 records" in told.out
+    assert "by the learner" in page.read_text(encoding="utf-8")
+    assert cli("risk", str(tmp_path / "shown.csv"), *ROLES, "--json").document["learned"] is None
+
+
 def test_an_order_of_the_sensitive_values_makes_their_distance_ordered(cli, folder):
     asked = ("risk", str(folder / "later.csv"), *ROLES, "--json")
     plain = cli(*asked).document["models"]["t"]

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     example="""
     quiltwork risk published.csv --quasi age,zip --sensitive disease
     quiltwork risk published.parquet --quasi age,zip --sensitive disease --against earlier.parquet
-    quiltwork risk published.csv --quasi age,zip --sensitive disease --html risk.html --json
+    quiltwork risk published.csv --quasi age,zip --sensitive disease --html risk.html \\
+        --original a.csv --original b.csv
     """
 )
 @table_options
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     "--against",
     metavar="FILE",
     help="An earlier release about the same people: whom do both pin down together?",
+)
+@click.option(
+    "--original",
+    multiple=True,
+    metavar="FILE",
+    help="The records behind the table: how well does a learner guess within its groups?",
 )
 @declaration_options("--order")
 @click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
@@ -48,6 +55,7 @@ def risk(
     subject: str | None,
     missing: str,
     against: str | None,
+    original: tuple[str, ...],
     ordinal: tuple[str, ...],
     hierarchy: tuple[str, ...],
     target: str | None,
@@ -55,18 +63,26 @@ def risk(
     """Measure what a table reveals as it stands.
 
     FILES are CSV or Parquet, published or not; several count as one table. With --against, people
-    are matched by --subject where both tables have that column, else by overlapping groups;
-    --ordinal and --hierarchy say how their labels are read.
+    are matched by --subject where both tables have that column, else by overlapping groups. With
+    --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
+    labels are read.
     """
-    from quiltwork.publishing.risk import assess
+    from quiltwork.publishing.risk import assess, definetti_on
     from quiltwork.publishing.tables_report import risk_report
 
     declared = declarations(ordinal, hierarchy)
-    read = [*files, *declared["hierarchies"].values(), *filter(None, [against])]
+    read = [*files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_outputs([target], read)
-    orders = _of_sensitive(declared, split(sensitive), against)
+    orders = _of_sensitive(declared, split(sensitive), bool(against or original))
     table = read_table(files, provider, quasi, sensitive, subject, missing, ordinal=orders)
-    found = assess(table, None if against is None else _compared(table, against, declared))
+    compared = None if against is None else _compared(table, against, declared)
+    learned = None
+    if original:
+        behind: dict[str, Any] = declared
+        learned = definetti_on(
+            table, read_table(original, None, quasi, sensitive, missing=missing, **behind)
+        )
+    found = assess(table, compared, learned)
     body = found.as_dict()
     lines = _lines(found)
     if target is not None:
@@ -77,13 +93,15 @@ def risk(
 
 
 def _of_sensitive(
-    declared: dict[str, dict[str, Any]], sensitive: list[str], against: str | None
+    declared: dict[str, dict[str, Any]], sensitive: list[str], labels_are_read: bool
 ) -> dict[str, Any]:
     """Return the orders of sensitive columns; what is said of others is for reading labels."""
     orders = {name: order for name, order in declared["ordinal"].items() if name in sensitive}
-    if against is None and (declared["hierarchies"] or len(orders) < len(declared["ordinal"])):
+    others = declared["hierarchies"] or len(orders) < len(declared["ordinal"])
+    if others and not labels_are_read:
         raise click.UsageError(
-            "--hierarchy, and --ordinal of a column that is not sensitive, go with --against"
+            "--hierarchy, and --ordinal of a column that is not sensitive, go with --against or "
+            "--original"
         )
     return orders
 
@@ -127,6 +145,9 @@ def _lines(found: Assessment) -> list[str]:
         told = f"{one.mean:.1%} (without groups {one.base:.1%})"
         rows.append((f"best guess of {one.attribute}", told))
         rows.append((f"records certain in {one.attribute}", f"{one.certain}"))
+    for guess in found.learned or ():
+        told = f"{guess.learned:.1%} (by the groups alone {guess.by_group:.1%})"
+        rows.append((f"learned guess of {guess.attribute}", told))
     lines = [f"{counted(found.rows, 'record')} in {counted(known.groups, 'group')}", ""]
     lines += text_table(["measure", "value"], rows)
     lines += ["", "Not covered by these values:"]

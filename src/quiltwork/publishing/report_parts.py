@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from quiltwork.publishing.metrics.loss import Loss
 from quiltwork.publishing.risk.assessment import Assessment
+from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure
 from quiltwork.publishing.risk.intersection import Intersection
 from quiltwork.publishing.risk.reidentification import Reidentification
@@ -92,12 +93,13 @@ def reidentification_section(found: Reidentification) -> Html:
     )
 
 
-def disclosure_section(found: Sequence[Disclosure]) -> Html:
+def disclosure_section(
+    found: Sequence[Disclosure], rows: int, learned: Sequence[Learned] | None
+) -> Html:
     """Write how surely sensitive values are inferred."""
     series = []
     for one in found:
-        total = one.surer[min(one.surer)] or 1
-        points = tuple((level, number / total) for level, number in one.surer.items())
+        points = tuple((level, number / rows) for level, number in one.surer.items())
         series.append(Series(one.attribute, points))
     chart = LineChart(
         "How sure the best guess per group is",
@@ -107,7 +109,7 @@ def disclosure_section(found: Sequence[Disclosure]) -> Html:
         "share of records",
         tuple(series),
     )
-    rows = [
+    guesses = [
         (
             one.attribute,
             f"{one.base:.1%}",
@@ -122,9 +124,33 @@ def disclosure_section(found: Sequence[Disclosure]) -> Html:
         "Attribute disclosure",
         paragraph("What a group says about its members, whoever of them they are."),
         figure(chart),
-        table("How often the most common value is right", header, rows),
+        table("How often the most common value is right", header, guesses),
+        *([] if learned is None else _learned_parts(learned)),
         anchor="disclosure",
     )
+
+
+def _learned_parts(found: Sequence[Learned]) -> list[Html]:
+    """Write what the deFinetti attack got."""
+    rows = [
+        (
+            one.attribute,
+            f"{one.people:,}",
+            f"{one.by_group:.1%}",
+            f"{one.learned:.1%}",
+            f"{one.sure:,}",
+            f"{one.sure_right:,}",
+        )
+        for one in found
+    ]
+    header = ["column", "records", "by the group", "by the learner", "90 % sure", "of them right"]
+    return [
+        paragraph(
+            "Someone who knows everybody's quasi-identifiers learns from all groups which go with "
+            "which value, and guesses within each (the deFinetti attack, with a naive Bayes model)."
+        ),
+        table("How often a learner is right", header, rows),
+    ]
 
 
 def intersection_section(found: Intersection) -> Html:

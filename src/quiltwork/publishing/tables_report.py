@@ -20,6 +20,7 @@ from quiltwork.publishing.report_parts import (
     warnings_section,
 )
 from quiltwork.publishing.risk.assessment import Assessment, assess
+from quiltwork.publishing.risk.definetti import definetti
 from quiltwork.report import Html, facts, page, section
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class TableReport:
             warnings_section(found),
             models_section(found),
             reidentification_section(found.reidentification),
-            disclosure_section(found.disclosures),
+            disclosure_section(found.disclosures, found.rows, found.learned),
         ]
         if found.against is not None:
             parts.append(intersection_section(found.against))
@@ -115,12 +116,13 @@ def risk_report(assessment: Assessment, name: str) -> TableReport:
 def publication_report(publication: Publication, path: str | Path | None = None) -> TableReport:
     """Return what a publication reveals and keeps; with a path, also write it as a page.
 
-    Cost: a few passes over the rows, and the query error of up to 2,500 random queries.
+    Cost: a few passes over the rows, the deFinetti attack, and the query error of up to 2,500
+    random queries.
     """
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
     error = query_error(publication.source, publication, queries)
-    assessment = assess(publication.table)
+    assessment = assess(publication.table, learned=definetti(publication))
     loss = publication_loss(publication)
     report = TableReport(
         "Published table",

@@ -1,6 +1,15 @@
 """What a published table lets others learn: who is in it, what they have, what it does not say."""
 
 from quiltwork.publishing.risk.assessment import Assessment, assess
+from quiltwork.publishing.risk.definetti import Learned, definetti, definetti_on
 from quiltwork.publishing.risk.intersection import Intersection, intersection
 
-__all__ = ["Assessment", "Intersection", "assess", "intersection"]
+__all__ = [
+    "Assessment",
+    "Intersection",
+    "Learned",
+    "assess",
+    "definetti",
+    "definetti_on",
+    "intersection",
+]

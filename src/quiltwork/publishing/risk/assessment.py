@@ -7,6 +7,7 @@ from typing import Any
 
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.models import Models, privacy_models
+from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure, disclosures
 from quiltwork.publishing.risk.intersection import Intersection
 from quiltwork.publishing.risk.reidentification import Reidentification, reidentification
@@ -23,6 +24,8 @@ class Assessment:
         models: the values of k, l, t, β and δ that it has.
         reidentification: the risk that records are attributed to people.
         disclosures: the risk that sensitive values are inferred, per column.
+        learned: how well a learner guesses sensitive values within the groups, where the original
+            records were at hand to score it.
         against: what an earlier release adds, if one was compared.
         warnings: attacks that none of these values covers.
     """
@@ -31,6 +34,7 @@ class Assessment:
     models: Models
     reidentification: Reidentification
     disclosures: tuple[Disclosure, ...]
+    learned: tuple[Learned, ...] | None
     against: Intersection | None
     warnings: tuple[RiskWarning, ...]
 
@@ -41,15 +45,21 @@ class Assessment:
             "models": self.models.as_dict(),
             "reidentification": self.reidentification.as_dict(),
             "disclosures": [one.as_dict() for one in self.disclosures],
+            "learned": None if self.learned is None else [one.as_dict() for one in self.learned],
             "against": None if self.against is None else self.against.as_dict(),
             "warnings": [one.as_dict() for one in self.warnings],
         }
 
 
-def assess(table: Table, against: Intersection | None = None) -> Assessment:
+def assess(
+    table: Table,
+    against: Intersection | None = None,
+    learned: tuple[Learned, ...] | None = None,
+) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
-    `against` is what `intersection(earlier, table)` found. Cost: a few passes over the rows.
+    `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
+    or `definetti_on(table, original)` did. Cost: a few passes over the rows.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -67,6 +77,7 @@ def assess(table: Table, against: Intersection | None = None) -> Assessment:
         models=privacy_models(table),
         reidentification=reidentification(table),
         disclosures=disclosed,
+        learned=learned,
         against=against,
-        warnings=warnings_for(table, disclosed, against),
+        warnings=warnings_for(table, disclosed, learned, against),
     )
