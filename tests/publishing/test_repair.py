@@ -38,6 +38,18 @@ def test_groups_stay_private_and_exchanges_pay(seed, m, l):  # noqa: E741
     )
     assert pairs_after <= pairs_before
     assert new_loss <= loss + repair.EXCHANGE * (pairs_before - pairs_after) + 1e-3
+    assert new_loss <= repair.MOST_LOST * loss + 1e-3
+
+
+def test_duplicates_are_not_traded_for_wide_boxes():
+    records = random_records(5, rows=2000, codes=20, quasi=3, providers=1)
+    guard = CountingGuard(10, 1, 0)
+    before = mondrian(records, guard, Rules(split="loss"))
+    after = repair.repair(records, before, guard)
+    loss, pairs = loss_and_pairs(records, before)
+    new_loss, new_pairs = loss_and_pairs(records, after)
+    assert new_loss <= repair.MOST_LOST * loss + 1e-3
+    assert new_pairs <= pairs
 
 
 def test_blocks_cover_every_row_once():

@@ -4,9 +4,10 @@ spare, and are cut in two.
 A group with fewer than twice the records that a group needs cannot be cut. If others that have
 more than they need give it records that lie in its box, or next to it, it can. Each exchange must
 pay: it is kept if what all boxes lose falls, or rises by less than `EXCHANGE` for each pair of
-records that no longer look alike. Every group that changed is checked again, and an exchange that
-leaves a group unprotected is taken back. Cost: (groups fed) × (records to spare) ×
-quasi-identifiers per round, within blocks of at most `BLOCK` rows.
+records that no longer look alike, as long as all boxes together lose at most `MOST_LOST` times as
+much as before. Every group that changed is checked again, and an exchange that leaves a group
+unprotected is taken back. Cost: (groups fed) × (records to spare) × quasi-identifiers per round,
+within blocks of at most `BLOCK` rows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from quiltwork.publishing.records import Records, Rows
 
 BLOCK = 1 << 16
 EXCHANGE = 0.03
+MOST_LOST = 1.05
+"""What all boxes may lose together, as a multiple of what they lost before."""
 """What one pair of records that look alike is worth, in records × normalized widths."""
 _ROUNDS = (0.9, 0.8, 0.7, 0.65, 0.6, 0.55)
 """From which share of twice the needed records on a group is fed, round by round."""
@@ -42,8 +45,9 @@ def repair(
     for rows in _blocks(labels):
         local = records.take(rows)
         found = np.unique(labels[rows], return_inverse=True)[1]
+        most = np.inf
         for share in _ROUNDS:
-            found = _round(local, found, guard, share)
+            found, most = _round(local, found, guard, share, most)
         result[rows] = groups + found
         groups += int(found.max()) + 1
         done += len(rows)
@@ -124,7 +128,10 @@ class _Spares:
         np.subtract.at(self.spare, self.owner[chosen], 1)
 
 
-def _round(records: Records, labels: Counts, guard: Guard, share: float) -> Counts:
+def _round(
+    records: Records, labels: Counts, guard: Guard, share: float, most: float
+) -> tuple[Counts, float]:
+    """Return labels after one round, and what all boxes may lose, which the first round finds."""
     nodes = _nodes(labels)
     sizes = nodes.sizes
     least = guard.least(records, nodes)
@@ -133,6 +140,9 @@ def _round(records: Records, labels: Counts, guard: Guard, share: float) -> Coun
     low = np.minimum.reduceat(points[:, nodes.rows], nodes.starts, axis=1)
     high = np.maximum.reduceat(points[:, nodes.rows], nodes.starts, axis=1)
     width = (high - low).sum(axis=0)
+    lost = float((sizes * width).sum())
+    most = min(most, lost * MOST_LOST)
+    room = most - lost
     fed = (sizes >= share * 2 * least) & (width > 0)
     spares = _Spares(points, labels, sizes, np.where(fed, 0, np.maximum(sizes - least, 0)))
     exchanges = []
@@ -146,13 +156,14 @@ def _round(records: Records, labels: Counts, guard: Guard, share: float) -> Coun
         left, right, loss = _cut_in_middle(points, np.concatenate((own, taken)))
         before = float(sizes[group] * width[group] + width[donors].sum())
         apart = sizes[group] ** 2 - len(left) ** 2 - len(right) ** 2 + 2 * sizes[donors].sum()
-        if loss > before + EXCHANGE * float(apart):
+        if loss > before + max(0.0, min(room, EXCHANGE * float(apart))):
             continue
         pair = np.array([0, len(left)])
         if guard.private(records, np.concatenate((left, right)), pair).all():
             spares.take(chosen)
+            room += before - loss
             exchanges.append(_Exchange(group, taken, donors, left, right))
-    return _applied(records, labels, guard, exchanges)
+    return _applied(records, labels, guard, exchanges), most
 
 
 def _cut_in_middle(points: Points, rows: Rows) -> tuple[Rows, Rows, float]:
