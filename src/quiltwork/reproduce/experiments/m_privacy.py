@@ -30,6 +30,7 @@ METHODS = ("direct", "bottom-up", "top-down", "binary", "adaptive", "exact")
 K, L, M, PROVIDERS, SMALL, LARGE = 50, 4, 5, 15, 150, 750
 ALPHA = 0.3
 LIMIT = 100_000
+_NAMES = {"seconds": "Processor seconds", "checks": "Privacy checks"}
 OCCUPATIONS = (6020, 6008, 5984, 5540, 5408, 4808, 2970, 2566, 2317, 2046, 1480, 1420, 976, 232, 14)
 """Adult's occupations among its complete records, roughly; used when the file is not here."""
 
@@ -221,9 +222,9 @@ def _measure(
     for method in METHODS:
         seconds, checks = [], []
         for group in drawn:
-            start = time.perf_counter()
+            start = time.process_time()
             outcome = group_breach(group, constraint, m, method, LIMIT)  # type: ignore[arg-type]
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
             checks.append(float(outcome.checks))
             if outcome.settled:
                 verdicts.setdefault(method, []).append(outcome.breach is None)
@@ -295,8 +296,8 @@ def _chart(what: str, title: str, axis: str, measured: Sequence[Measured]) -> Li
         points = tuple((one.x, pick(one)[0]) for one in mine)
         series.append(Series(method, points, spread=tuple(pick(one)[1:] for one in mine)))
     return LineChart(
-        f"{'Time' if what == 'seconds' else 'Privacy checks'}: {title}",
-        f"{what.capitalize()} of one verification by {axis}, for each method: median and quartiles "
+        f"{_NAMES[what]}: {title}",
+        f"{_NAMES[what]} of one verification by {axis}, for each method: median and quartiles "
         f"over groups; k = {K}, l = {L}. Searches stop at {LIMIT:,} checks.",
         axis,
         what,
