@@ -130,6 +130,7 @@ def _lines(found: Assessment) -> list[str]:
     recursive = "none" if models.recursive_c is None else f"c = {models.recursive_c}"
     rows = [
         ("k-anonymity", str(models.k)),
+        ("(alpha, k)-anonymity", f"alpha = {models.alpha:.4f}"),
         ("distinct l-diversity", str(models.distinct_l)),
         ("entropy l-diversity", f"{models.entropy_l:.3f}"),
         ("recursive (c, l)-diversity", recursive),

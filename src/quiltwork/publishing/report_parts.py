@@ -45,6 +45,7 @@ def models_section(assessment: Assessment) -> Html:
     )
     rows = [
         ("k-anonymity", str(found.k), "every group has at least k records"),
+        ("(α, k)-anonymity", f"{found.alpha:.4f}", "no value has a larger share of a group"),
         ("distinct l-diversity", str(found.distinct_l), "at least l sensitive values"),
         ("entropy l-diversity", f"{found.entropy_l:.3f}", "entropy at least log l"),
         ("recursive (c, l)-diversity", recursive, "r₁ < c·(r_l + r_(l+1) + …)"),

@@ -57,6 +57,7 @@ def by_definition(frame: pd.DataFrame, sensitive: str, ordered: bool) -> dict[st
         )
     return {
         "k": min(ks),
+        "alpha": max(group[0] / sum(group) for group in groups),
         "distinct_l": level,
         "entropy_l": math.exp(min(entropies)),
         "recursive_c": least,
@@ -105,6 +106,7 @@ def test_values_agree_with_pycanon(sensitive, seed):
     known = ["age", "zip"]
     found = privacy_models(Table(frame, None, known, sensitive))
     assert found.k == peer.k_anonymity(frame, known)
+    assert (found.alpha, found.k) == peer.alpha_k_anonymity(frame, known, sensitive)
     assert found.distinct_l == peer.l_diversity(frame, known, sensitive)
     assert int(found.entropy_l + 1e-9) == peer.entropy_l_diversity(frame, known, sensitive)
     c, level = peer.recursive_c_l_diversity(frame, known, sensitive)

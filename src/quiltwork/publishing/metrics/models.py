@@ -26,6 +26,7 @@ class Models:
 
     Attributes:
         k: every group has at least k records.
+        alpha: no value has a larger share of a group ((α, k)-anonymity).
         distinct_l: every group has at least l values.
         entropy_l: every group's entropy is at least log l (l need not be a whole number).
         recursive_c: the smallest whole c for which every group is recursively (c, l)-diverse with
@@ -41,6 +42,7 @@ class Models:
     """
 
     k: int
+    alpha: float
     distinct_l: int
     entropy_l: float
     recursive_c: int | None
@@ -104,6 +106,7 @@ def models_of(columns: Sequence[tuple[ValueCounts, bool]]) -> Models:
     ]
     return Models(
         k=int(counts[0].sizes.min()),
+        alpha=max(float(one.shares.max()) for one in counts),
         distinct_l=level,
         entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
         recursive_c=_recursive_c(counts, level, descending=True),
