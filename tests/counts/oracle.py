@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import strategies as st
 
 from quiltwork.counts.losses import asymmetric, power, read_loss
@@ -69,3 +70,23 @@ def priors(draw, n, full_support=False):
 
 
 ALPHAS = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
+
+
+def whole_posteriors(post, by_error):
+    """Every cost of every answer, from all counts, in logarithms: no cut, no block."""
+    counts = np.arange(post.n + 1)
+    with np.errstate(divide="ignore"):
+        logs = np.log(post.prior) - post.rate * np.abs(counts[:, None] - counts)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    losses = by_error[counts - counts[:, None] + post.n]
+    return weights / weights.sum(axis=1, keepdims=True) @ losses
+
+
+SHAPES = {
+    "uniform": lambda rng, x: np.ones(len(x)),
+    "rough": lambda rng, x: rng.dirichlet(np.full(len(x), 0.05)),
+    "narrow": lambda rng, x: np.exp(-0.5 * ((x - 0.3 * len(x)) / 4) ** 2),
+    "falling": lambda rng, x: np.exp(-0.4 * x),
+    "few": lambda rng, x: np.where(rng.random(len(x)) < 4 / len(x), 1.0, 0.0) + (x == 5),
+    "two lumps": lambda rng, x: np.where(x < 9, 1.0, 0.0) + 1e-3 * (x > len(x) - 5),
+}

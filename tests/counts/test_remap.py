@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork import files
-from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts import Consumer, GeometricMechanism, remap
 from quiltwork.counts.losses import CallableLoss, ErrorLoss, power
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
@@ -120,8 +121,32 @@ def test_callables_stop_at_ten_thousand_with_an_estimate():
 
 
 def test_windows_that_would_take_minutes_are_refused_with_an_estimate():
-    with pytest.raises(UnsupportedError, match="power of at least 1"):
-        GeometricMechanism(10**6, alpha=0.999).remap(Consumer("uniform", "power:1/2"))
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    with pytest.raises(UnsupportedError, match=r"windows of 32913 counts, about 8777 s; powers"):
+        GeometricMechanism(10**6, alpha=0.999).remap(Consumer("uniform", capped))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.999])
+def test_cut_and_whole_posteriors_choose_alike(alpha):
+    """Both ways for a loss that is not convex, where either would do."""
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    prior = np.random.default_rng(2).dirichlet(np.full(901, 0.3))
+    mechanism = GeometricMechanism(900, alpha=alpha)
+    whole = mechanism.remap(Consumer(prior, capped))
+    with patch.object(remap, "LARGEST_WHOLE", 0), patch.object(remap, "_LARGEST_WIDE", 0):
+        cut = mechanism.remap(Consumer(prior, capped))
+    assert cut.mapping == whole.mapping
+    assert cut.expected_loss == pytest.approx(whole.expected_loss, rel=1e-11)
+    assert (cut.truncation_cost > 0) == (alpha == 0.5)
+    assert whole.truncation_cost == 0
+
+
+def test_wide_windows_give_way_to_whole_posteriors():
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    with patch.object(remap, "whole_centres", wraps=remap.whole_centres) as whole:
+        for alpha, times in ((0.5, 0), (0.999, 1)):
+            GeometricMechanism(4_100, alpha=alpha).remap(Consumer("uniform", capped))
+            assert whole.call_count == times
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared", "binary", "asymmetric:3:1"])

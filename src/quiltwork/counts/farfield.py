@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from quiltwork.counts.exponentials import PowerSum
+from quiltwork.counts.laws import Entering, entering
 from quiltwork.counts.losses import FloatArray
 
 
@@ -67,30 +68,22 @@ class SideCosts:
         self._size, self._rate = layout.size, rate
         self._shifter = lru_cache(maxsize=64)(layout.terms.shifter)
         self._log_before = log_before
-        growing = log_prior + rate * np.arange(self._size)
-        top = growing.max(axis=1, keepdims=True)
-        masses = np.exp(growing - np.where(np.isfinite(top), top, 0.0))
-        total = masses.sum(axis=1, keepdims=True)
-        self._law = masses / np.where(total > 0, total, 1.0)
-        with np.errstate(divide="ignore"):
-            self._log_block = top[:, 0] + np.log(total[:, 0])
+        own = entering(log_prior, log_before, rate)
+        self._law, self._log_block = own.law, own.log_mass
         self._sources = layout.sources[:-1]
         self._ahead = np.ascontiguousarray(layout.targets[:, :-1])
         self._behind = np.ascontiguousarray(layout.targets[:, :0:-1])
-        self._before = self._moments_before(layout.sources[:0:-1])
+        self._before = self._moments_before(layout.sources[:0:-1], own)
         self._after_boundary = self._before @ self._ahead
         self._inside = self._law @ layout.kernel
         self._nothing = Stretch(0, -math.inf, np.zeros(len(self._ahead)))
         self._pivot, self._front, self._back = 0, [self._nothing], [self._nothing]
 
-    def _moments_before(self, sources: FloatArray) -> FloatArray:
+    def _moments_before(self, sources: FloatArray, own: Entering) -> FloatArray:
         """Return the mean sources of all counts before each block, by recursion."""
-        both = np.logaddexp(self._log_before, self._log_block)
-        total = np.where(np.isfinite(both), both, 0.0)
-        kept = np.exp(self._log_before - total).tolist()
-        entering = np.exp(self._log_block - total)[:, None] * self._law
+        kept = own.old.tolist()
         moments = np.zeros((len(kept), sources.shape[1]))
-        np.matmul(entering[:-1], sources, out=moments[1:])
+        np.matmul((own.new[:, None] * own.law)[:-1], sources, out=moments[1:])
         move = self._shifter(self._size)
         for b in range(len(kept) - 1):
             if kept[b]:

@@ -24,6 +24,8 @@ from quiltwork.exact import Number, positive_fraction, to_fraction
 _LARGEST_FLOAT = sys.float_info.max
 _LARGEST_LOG = math.log(_LARGEST_FLOAT) - 1e-9
 
+_PLAIN = {int, float, bool, np.float64, np.int64, np.bool_}
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -185,13 +187,23 @@ class CallableLoss:
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
         """Call the function on every pair."""
-        pairs = np.broadcast(counts, answers)
-        losses = np.fromiter(
-            (float(called(self.function, self.name, int(i), int(r))) for i, r in pairs),
-            np.float64,
-            pairs.size,
-        )
-        return _checked(losses.reshape(pairs.shape), self.name)
+        i, r = np.broadcast_arrays(counts, answers)
+        losses = np.empty(i.shape)
+        lines = zip(np.atleast_2d(i), np.atleast_2d(r), np.atleast_2d(losses), strict=True)
+        for some, told, line in lines:
+            line[:] = self._line(some.tolist(), told.tolist())
+        return _checked(losses, self.name)
+
+    def _line(self, counts: list[int], answers: list[int]) -> list[float]:
+        """Return a line of losses: at once if plain numbers come back, else pair by pair."""
+        pairs = list(zip(counts, answers, strict=True))
+        try:
+            line = [self.function(i, r) for i, r in pairs]
+            if {type(loss) for loss in line} <= _PLAIN and 0 <= min(line) <= max(line):
+                return [float(loss) for loss in line]
+        except Exception:  # noqa: S110  (the pair is found and named below)
+            pass
+        return [float(called(self.function, self.name, i, r)) for i, r in pairs]
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return what the function returns, read exactly."""

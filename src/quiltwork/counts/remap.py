@@ -9,6 +9,7 @@ Theorem: geometric-mechanism
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, singledispatch
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from quiltwork import files
 from quiltwork.counts import blocks, centres, confined, windows
+from quiltwork.counts.concave import concave_centres
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
@@ -33,12 +35,16 @@ from quiltwork.counts.losses import (
     Power,
 )
 from quiltwork.counts.monotonicity import Universality, is_convex, is_unimodal
+from quiltwork.counts.whole import LARGEST_WHOLE, Centres, whole_centres
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
 
 LARGEST_CALLABLE = 10_000
+_CALL_SECONDS = 1e-6  # measured, of a short function
 _LARGEST_MOMENT_POWER = 8
 _LARGEST_WORK = 2e11
+_LARGEST_WIDE = 10_000
+_WHOLE_WORK = 8  # multiplications per pair that whole posteriors are worth
 _NOTHING = 1e-250
 _USUAL_SPREAD = 1e9  # of a free loss; what its real spread makes of the cut is reported
 
@@ -135,12 +141,14 @@ class Remap:
 def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     """Return the consumer's optimal remap.
 
-    O(n) for absolute, asymmetric, squared and binary losses and powers from 1 on, O(n·window) for
-    other convex functions of the error, O(n·window·log n) for those that only rise on both sides,
-    such as powers below 1, O(n²·window) for matrices and callables.
+    O(n) for absolute, asymmetric, squared and binary losses and powers from 1 on, O(n log n) for
+    powers below 1, O(n·window) for other convex functions of the error, O(n·window·log n) for those
+    that only rise on both sides, O(n²·window) for matrices and callables. Up to n = 4,000 functions
+    of the error and powers that are no integers take O(n²) multiplications, which is faster there.
 
     Raises:
-        UnsupportedError: for callables above n = 10,000, with an estimate of their cost.
+        UnsupportedError: for callables above n = 10,000 and functions of the error with windows
+            that would take many minutes, with an estimate of their cost.
 
     >>> g = GeometricMechanism(5, alpha=0.5)
     >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
@@ -212,12 +220,16 @@ def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Post
 def _choose_any_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     n = len(prior) - 1
     loss.refuse_beyond_floats(n)
-    if not blocks.covers(loss.exponent, n):
+    if n <= LARGEST_WHOLE or not blocks.covers(loss.exponent, n):
         by_error = np.abs(np.arange(-n, n + 1, dtype=np.float64)) ** float(loss.exponent)
-        return _windowed(by_error, prior, alpha)
+        return _unimodal(by_error, prior, alpha)
     post = posteriors(prior, alpha, 0)
-    found = blocks.power_centres(post, loss.exponent)
-    return post, Chosen(found.answers, found.cost, found.face_cost, excess=found.excess)
+    find = blocks.power_centres if loss.exponent > 1 else concave_centres
+    return post, _found(find(post, loss.exponent))
+
+
+def _found(centres: Centres) -> Chosen:
+    return Chosen(centres.answers, centres.cost, centres.face_cost, excess=centres.excess)
 
 
 @choose.register
@@ -228,7 +240,7 @@ def _choose_errorloss(
     if not is_unimodal(by_error):
         _refuse_large(loss, len(prior) - 1)
         return _scanned(loss, prior, alpha)
-    return _windowed(by_error, prior, alpha)
+    return _unimodal(by_error, prior, alpha)
 
 
 @choose.register
@@ -239,19 +251,31 @@ def _choose_callableloss(
     return _scanned(loss, prior, alpha)
 
 
-def _windowed(
+def _unimodal(
     by_error: FloatArray, prior: FloatArray, alpha: Fraction
 ) -> tuple[Posteriors, Chosen]:
+    """Choose by whole posteriors while they are few, by cut ones where windows are narrow."""
     n, largest = len(prior) - 1, float(by_error.max())
     least = float(by_error[by_error > 0].min(initial=largest))
     reach = windows.reach_for(decay_rate(alpha), n, largest / least if least else 1.0)
-    convex = is_convex(by_error)
-    work = 4.0 * (n + 1) * (reach + 1) * (4 if convex else max(1, n.bit_length()))
+    costs = 4.0 * (n + 1) * (4 if is_convex(by_error) else max(1, n.bit_length()))
+    work = costs * (reach + 1)
+    if n <= LARGEST_WHOLE or (n <= _LARGEST_WIDE and work > _WHOLE_WORK * n**2):
+        post = posteriors(prior, alpha, 0)
+        return post, _found(whole_centres(post, by_error))
     if work > _LARGEST_WORK:
         raise UnsupportedError(
             f"This loss at n = {n} and alpha = {float(alpha):.6g} needs windows of {reach} counts, "
-            f"about {work / 3e8:.0f} s; use a power of at least 1, a smaller n or a smaller alpha."
+            f"about {work / 3e8:.0f} s; powers of the error take any alpha. Use one, a smaller n, "
+            "or a smaller alpha."
         )
+    return _windowed(by_error, prior, alpha, reach)
+
+
+def _windowed(
+    by_error: FloatArray, prior: FloatArray, alpha: Fraction, reach: int
+) -> tuple[Posteriors, Chosen]:
+    n, largest = len(prior) - 1, float(by_error.max())
     post = posteriors(prior, alpha, 1)
     window = windows.Window(post, reach)
 
@@ -259,7 +283,7 @@ def _windowed(
         return window.cost(answers, candidates, by_error)
 
     low, high = _candidates(post, by_error)
-    if convex:
+    if is_convex(by_error):
         guess = (centres.quantile(post, 0.5) + centres.nearest_to_mean(post)) // 2
         answers = confined.convex_centres(guess, low, high, confined.falling(cost))
     else:
@@ -289,8 +313,10 @@ def _scanned(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors
 
 def _refuse_large(loss: Loss, n: int) -> None:
     if n > LARGEST_CALLABLE:
+        calls = (n + 1.0) ** 2
+        minutes = math.ceil(calls * _CALL_SECONDS / 60)
         raise UnsupportedError(
-            f"The {loss.name} loss at n = {n} takes {(n + 1.0) ** 2:.1e} calls, about "
-            f"{(n + 1.0) ** 2 * 2e-7 / 60:.0f} minutes; callables stop at n = {LARGEST_CALLABLE}. "
+            f"The {loss.name} loss at n = {n} takes {calls:.1e} calls, about {minutes} "
+            f"minutes; callables stop at n = {LARGEST_CALLABLE}. "
             "If it depends on the error only and grows with it, use losses.ErrorLoss."
         )

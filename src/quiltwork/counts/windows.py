@@ -1,4 +1,4 @@
-"""Remaps for other losses: posteriors cut to a window, with a proven cost.
+"""Remaps for other losses and many counts: posteriors cut to a window, with a proven cost.
 
 Cutting every posterior at `reach` possible steps from its anchors drops at most 2·α^(reach+1)/(1+α)
 of the probability, so the chosen answers cost at most that times the largest loss more than the
@@ -30,6 +30,7 @@ CostOf: TypeAlias = Callable[[IntArray, IntArray], FloatArray]
 
 _CHUNK = 60_000  # entries in flight: about what the caches hold
 _BLOCK = 256
+_PANEL = 16_000_000  # losses at once
 _TIE = 1e-12
 _RELATIVE_CUT = 1e-13
 
@@ -72,13 +73,14 @@ class Window:
             by_error, shifts = by_error[::-1], -shifts
         outside = np.concatenate([by_error, np.full(self.reach, 0.0)])
         losses = sliding_window_view(outside, self.reach + 1)[shifts + self.post.n]
-        kernels = (losses * self._decay)[:, ::direction]
+        kernels = (losses * self.decay)[:, ::direction]
         return np.asarray(
             np.einsum("ij,ij->i", priors, kernels[which]) / np.exp(side.log_mass[anchor])
         )
 
     @cached_property
-    def _decay(self) -> FloatArray:
+    def decay(self) -> FloatArray:
+        """α to the powers 0..reach."""
         return np.asarray(np.exp(-self.post.rate * np.arange(self.reach + 1)))
 
     @cached_property
@@ -89,19 +91,6 @@ class Window:
             -1: np.concatenate([nothing, self.post.prior]),
             1: np.concatenate([self.post.prior, nothing]),
         }
-
-    def kept(self, answers: IntArray, direction: int) -> tuple[IntArray, FloatArray]:
-        """Return the window's counts on one side and their weights given that side."""
-        post = self.post
-        side = post.left if direction < 0 else post.right
-        anchor = side.anchor[answers][:, None]
-        steps = np.arange(self.reach + 1)
-        counts = anchor + direction * steps
-        inside = (counts >= 0) & (counts <= post.n)
-        counts = np.clip(counts, 0, post.n)
-        decay = np.exp(-post.rate * steps)
-        weights = np.where(inside, post.prior[counts] * decay, 0.0)
-        return counts, weights / np.exp(side.log_mass[anchor])
 
 
 def reach_for(rate: float, n: int, spread: float) -> int:
@@ -165,38 +154,51 @@ class Scan:
 
 
 def scan_centres(window: Window, loss: Loss) -> Scan:
-    """Try every answer 0..n for every r, in blocks of neighbours that share rows of the loss.
+    """Try every answer 0..n for every r; the loss is asked once per pair.
 
-    Cost: O(n²·(window + block)).
+    Candidates come in panels of about 16 million losses, answers in blocks of neighbours that share
+    counts. Cost: O(n²·(window + block)).
     """
     n = window.post.n
-    scan = Scan(np.empty(n + 1, np.int64), np.empty(n + 1), np.empty(n + 1), 0.0)
-    everything, largest = np.arange(n + 1), 0.0
-    for start in range(0, n + 1, _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, n + 1))
-        weights, first = _dense_weights(window, rows)
-        counts = np.arange(first, first + weights.shape[1])
-        losses = loss.table(counts[:, None], everything[None, :])
-        costs = weights @ losses
-        lowest = costs.min(axis=1)
-        scan.answers[rows] = np.argmax(costs <= lowest[:, None] * (1 + _TIE), axis=1)
-        scan.cost[rows] = lowest
-        scan.face_cost[rows] = costs[np.arange(len(rows)), rows]
+    counts = np.arange(n + 1)
+    best = np.full(n + 1, np.inf)
+    scan = Scan(np.zeros(n + 1, np.int64), np.full(n + 1, np.inf), np.empty(n + 1), 0.0)
+    largest, width = 0.0, max(1, _PANEL // (n + 1))
+    for first in range(0, n + 1, width):
+        told = counts[first : first + width]
+        losses = loss.table(counts[:, None], told[None, :])
         largest = max(largest, float(losses.max()))
+        for start in range(0, n + 1, _BLOCK):
+            rows = counts[start : start + _BLOCK]
+            weights, begin = _dense_weights(window, rows)
+            costs = weights @ losses[begin : begin + weights.shape[1]]
+            _keep_best(scan, best, rows, first, costs)
+            here = (rows >= first) & (rows < first + len(told))
+            scan.face_cost[rows[here]] = costs[here, rows[here] - first]
     return replace(scan, largest_loss=largest)
+
+
+def _keep_best(scan: Scan, best: FloatArray, rows: IntArray, first: int, costs: FloatArray) -> None:
+    """Take over, in place, the least best candidates of a panel that beat all before it."""
+    lowest = np.minimum(best[rows], costs.min(axis=1))
+    beaten = scan.cost[rows] > lowest * (1 + _TIE)
+    at = np.argmax(costs <= (lowest * (1 + _TIE))[:, None], axis=1)
+    scan.answers[rows] = np.where(beaten, first + at, scan.answers[rows])
+    scan.cost[rows] = np.where(beaten, costs[np.arange(len(rows)), at], scan.cost[rows])
+    best[rows] = lowest
 
 
 def _dense_weights(window: Window, rows: IntArray) -> tuple[FloatArray, int]:
     """Return the posterior weights of a block of answers over one range of counts."""
-    parts = [window.kept(rows, direction) for direction in (-1, 1)]
-    shares = [window.post.left.share, window.post.right.share]
-    first = min(int(counts.min()) for counts, _ in parts)
-    last = max(int(counts.max()) for counts, _ in parts)
-    weights = np.zeros((len(rows), last - first + 1))
-    for (counts, kept), share in zip(parts, shares, strict=True):
-        np.add.at(
-            weights,
-            (np.arange(len(rows))[:, None], counts - first),
-            kept * share[rows][:, None],
-        )
-    return weights, first
+    post = window.post
+    before, after = post.left.anchor[rows], post.right.anchor[rows]
+    begin = max(0, int(min(before.min(), after.min())) - window.reach)
+    counts = np.arange(begin, min(post.n, int(max(before.max(), after.max())) + window.reach) + 1)
+    weights = np.zeros((len(rows), len(counts)))
+    for side, anchor, direction in ((post.left, before, -1), (post.right, after, 1)):
+        steps = direction * (counts - anchor[:, None])
+        kept = (steps >= 0) & (steps <= window.reach)
+        share = side.share[rows] / np.exp(side.log_mass[anchor])
+        decay = window.decay[np.where(kept, steps, 0)]
+        weights += np.where(kept, share[:, None] * post.prior[counts] * decay, 0.0)
+    return weights, begin

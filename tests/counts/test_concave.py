@@ -1,0 +1,92 @@
+"""Powers below 1 in blocks, against Bayes' rule over whole posteriors."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork.counts import Consumer, GeometricMechanism, blocks, concave, remap
+from quiltwork.counts.filters import posteriors
+from quiltwork.counts.losses import power
+from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
+
+EXPONENTS = st.sampled_from([Fraction(1, 1000), *map(Fraction, ("0.1", "0.5", "0.9", "0.999"))])
+
+
+@st.composite
+def small_cases(draw):
+    n = draw(st.integers(1, 22))
+    return draw(priors(n)), draw(ALPHAS), draw(EXPONENTS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(small_cases(), st.sampled_from([2, 3, 8]))
+def test_many_small_blocks_are_bayes_rule_in_fractions(case, size):
+    prior, alpha, exponent = case
+    n, loss = len(prior) - 1, power(exponent)
+    with patch.object(blocks, "_SIZE", size), patch.object(remap, "LARGEST_WHOLE", 0):
+        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
+    assert found.mapping == mapping
+    assert found.expected_loss == pytest.approx(float(after), rel=1e-12)
+    assert found.face_value_loss == pytest.approx(float(face), rel=1e-12)
+    assert found.truncation_cost == pytest.approx(2e-12 * float(after), rel=0.05, abs=1e-300)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(20, 700),
+    st.sampled_from([Fraction(1, 10**12), *map(Fraction, ("0.1", "0.7", "0.97", "0.999", "1"))]),
+    EXPONENTS,
+    st.sampled_from([3, 10, 60]),
+)
+def test_chosen_answers_cost_no_more_than_the_proven_excess(shape, n, alpha, exponent, size):
+    x = np.arange(n + 1)
+    prior = SHAPES[shape](np.random.default_rng(n), x)
+    post = posteriors(prior / prior.sum(), alpha, 0)
+    with patch.object(blocks, "_SIZE", size):
+        found = concave.concave_centres(post, exponent)
+    costs = whole_posteriors(post, np.abs(np.arange(-n, n + 1.0)) ** float(exponent))
+    least = costs.min(axis=1)
+    rounding = 1e-11  # of the logarithms that both computations take
+    assert 2e-12 < found.excess < 3e-12
+    assert (costs[x, found.answers] <= least * (1 + found.excess + rounding) + 1e-280).all()
+    assert found.cost == pytest.approx(costs[x, found.answers], rel=rounding, abs=1e-280)
+    assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
+    alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
+    assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()
+
+
+@pytest.mark.parametrize(("alpha", "most"), [(0.5, 2), (0.999, 9), (1, 8)])
+def test_few_blocks_of_candidates_are_tried_per_block_of_answers(alpha, most):
+    """A uniform prior over 20,001 counts: 334 blocks, each of which could be tried for each."""
+    post = posteriors(np.full(20_001, 1 / 20_001), Fraction(str(alpha)), 0)
+    with patch.object(
+        blocks.BlockCosts, "row_costs", autospec=True, side_effect=blocks.BlockCosts.row_costs
+    ) as tried:
+        concave.concave_centres(post, Fraction(1, 2))
+    assert tried.call_count <= most * 334
+
+
+def test_many_counts_under_much_noise():
+    """Far from the ends a uniform prior is translation invariant, so is the remap."""
+    n, alpha = 20_000, 0.99
+    found = GeometricMechanism(n, alpha=alpha).remap(Consumer("uniform", "power:1/2"))
+    inside = slice(5_000, -5_000)
+    assert (found.table[inside] == np.arange(n + 1)[inside]).all()
+    d = np.arange(1, n + 1)
+    at_zero = [float((alpha ** np.arange(n) * abs(np.arange(n) - k) ** 0.5).sum()) for k in d[:99]]
+    assert found.table[0] == 1 + np.argmin(at_zero) == n - found.table[-1]
+    at_ends, between = (
+        2 * alpha**d / (1 + alpha),
+        2 * (n - d) * alpha**d * (1 - alpha) / (1 + alpha),
+    )
+    face = float(((at_ends + between) * d**0.5).sum() / (n + 1))
+    assert found.face_value_loss == pytest.approx(face, rel=1e-9)
+    assert 0 < found.truncation_cost <= 1e-11 * found.expected_loss
