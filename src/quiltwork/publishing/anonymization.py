@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import to_fraction
 from quiltwork.publishing.asked import check_progress, read_m, read_table
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
@@ -72,7 +72,8 @@ def anonymize(
     Raises:
         InvalidInputError: for unknown choices.
         NotPrivateError: if not even one group of all rows is m-private.
-        UnsupportedError: for quality or suppression on Spark.
+        UnsupportedError: on Spark without PySpark or Java, or with more values, providers or sets
+            of providers that know one person than its driver takes.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({
@@ -98,7 +99,17 @@ def anonymize(
             f"{suppression!r}."
         )
     if read_table(table).kind == "spark" or backend == "spark":
-        return _on_spark(table, asked, coalition, method, split, relaxed, quality or share > 0)
+        return _on_spark(
+            table,
+            asked,
+            coalition,
+            method,
+            split=split,
+            relaxed=relaxed,
+            quality=quality,
+            suppression=share,
+            progress=progress,
+        )
     encoded = table.encoded
     records = records_of(encoded)
     order = by_content(records, encoded.subject) if relaxed or quality else None
@@ -121,21 +132,11 @@ def anonymize(
 
 
 def _on_spark(
-    table: Table,
-    asked: Constraint,
-    m: int,
-    method: Method,
-    split: Split,
-    relaxed: bool,
-    local_only: bool,
+    table: Table, asked: Constraint, m: int, method: Method, **choices: Any
 ) -> Publication:
-    if local_only:
-        raise UnsupportedError(
-            "quality and suppression work on one machine only; leave them out with Spark."
-        )
     from quiltwork.publishing.spark import anonymize_spark
 
-    found = anonymize_spark(table, asked, m, method, split=split, relaxed=relaxed)
+    found = anonymize_spark(table, asked, m, method, **choices)
     return cast("Publication", found)  # the same attributes, on Spark frames
 
 

@@ -207,7 +207,7 @@ def encode_frame(
     secret = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
     codes, values, kind = encode_product(secret)
     for column in quasi:
-        _refuse_endless(column)
+        refuse_endless(column)
     owner = None if provider is None else _named(frame, provider, "provider")
     person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
     return Encoded(
@@ -222,7 +222,7 @@ def encode_frame(
     )
 
 
-def _refuse_endless(column: Column) -> None:
+def refuse_endless(column: Column) -> None:
     """Refuse numbers between which a width is infinite."""
     if column.kind != "numeric":
         return

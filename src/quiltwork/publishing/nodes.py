@@ -130,11 +130,11 @@ def widths(records: Records, low: NDArray[Any], high: NDArray[Any]) -> NDArray[n
     extents = [place[b] - place[a] for place, a, b in zip(records.places, low, high, strict=True)]
     for number, blocks in enumerate(records.trees):
         if blocks is not None:
-            extents[number] = _label_widths(blocks, low[number], high[number])
+            extents[number] = label_widths(blocks, low[number], high[number])
     return np.stack(extents)
 
 
-def _label_widths(
+def label_widths(
     blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
 ) -> NDArray[np.float64]:
     """Return the share of the other values that the lowest common label covers."""

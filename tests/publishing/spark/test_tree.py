@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from quiltwork.publishing.constraints import KAnonymity, LDiversity
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.spark.blocks import Packing, Rows
-from quiltwork.publishing.spark.tree import Measure, Router, balanced_last, grow
+from quiltwork.publishing.spark.tree import Axes, Measure, Router, balanced_last, grow
 from quiltwork.publishing.verification import group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(
@@ -66,7 +66,7 @@ def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
     roots = measure(router, [0])
     if not group_is_private(Group.from_counts(roots[0].holdings.tolist()), asked, m):
         return
-    leaves = grow(router, roots, measure, places, asked, m, smallest, most)
+    leaves = grow(router, roots, measure, Axes(places, (None,) * 3), asked, m, smallest, most)
     where = router.route(rows)
     assert set(np.unique(where)) == set(leaves)
     for leaf, found in leaves.items():
@@ -93,7 +93,7 @@ def _cut_works(rows: Rows, here: np.ndarray, axis: int, asked, m: int) -> bool:
 
 def test_records_survive_packing():
     rows = some_rows(57, 3)
-    packing = Packing(("|u1", "<u2", "|u1", "|u1", "<u4"))
+    packing = Packing(("|u1", "<u4", "|u1", "<u2", "|u1"), 3)
     halves = [rows.take(np.arange(20)), rows.take(np.arange(20, 57))]
     read = packing.joined([packing.packed(half) for half in halves])
     assert packing.width == 9

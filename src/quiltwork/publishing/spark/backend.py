@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,19 +11,28 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.guards import guard_for
-from quiltwork.publishing.mondrian import Rules, Split
+from quiltwork.publishing.mondrian import Progress, Rules, Split
 from quiltwork.publishing.spark.blocks import encoded_blocks
-from quiltwork.publishing.spark.domains import Domains, bound, quoted, read_domains
-from quiltwork.publishing.spark.finish import WIDTH, Plan, finished
+from quiltwork.publishing.spark.domains import Domains, bound, read_domains
+from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
 from quiltwork.publishing.spark.passes import measurer, sent
-from quiltwork.publishing.spark.session import spark_frame
-from quiltwork.publishing.spark.tree import Measure, Router, grow, is_private
-from quiltwork.publishing.spark.verification import PartVerdict, combined, part_verdicts
+from quiltwork.publishing.spark.session import quoted, spark_frame
+from quiltwork.publishing.spark.subjects import CIRCLE
+from quiltwork.publishing.spark.suppression import without_widest
+from quiltwork.publishing.spark.tree import Axes, Measure, Router, decided, grow, is_private
+from quiltwork.publishing.spark.verification import (
+    PartVerdict,
+    bound_to_published,
+    combined,
+    part_verdicts,
+)
+from quiltwork.publishing.spark.watching import Watch
 from quiltwork.publishing.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+NOTHING = Fraction(0)
 SUBTREE_ROWS = 500_000
 """Records that one worker takes; larger nodes are cut from distributed counts."""
 
@@ -39,6 +49,7 @@ class SparkPublication:
         subtrees: how many parts workers finished by themselves.
         verdicts: what the workers found when they verified it.
         published: the records with providers and widths, kept on the workers' disks.
+        suppressed: how many rows of the source are not published.
     """
 
     source: Table
@@ -48,6 +59,7 @@ class SparkPublication:
     subtrees: int
     verdicts: tuple[PartVerdict, ...]
     published: Any
+    suppressed: int = 0
 
     @property
     def frame(self) -> DataFrame:
@@ -59,12 +71,13 @@ class SparkPublication:
 
     @cached_property
     def table(self) -> Table:
-        """The same as a Table with providers. Never publish it."""
+        """The same as a Table with providers; people have numbers. Never publish it."""
         return Table(
-            self.published.drop(WIDTH),
+            self.published.drop(WIDTH, GROUP, CIRCLE),
             self.source.provider,
             self.source.quasi_identifiers,
             self.source.sensitive,
+            self.source.subject,
             ordinal={n: v for n, v in self.source.ordinal.items() if n in self.source.sensitive},
             missing="value",
         )
@@ -75,11 +88,6 @@ class SparkPublication:
         columns = [self.published[quoted(name)] for name in self.source.quasi_identifiers]
         frame: DataFrame = self.published.groupBy(*columns).count()
         return frame
-
-    @property
-    def suppressed(self) -> int:
-        """How many rows of the source are not published: none."""
-        return 0
 
     @cached_property
     def gcp(self) -> float:
@@ -129,83 +137,116 @@ def anonymize_spark(
     *,
     split: Split = "range",
     relaxed: bool = False,
+    quality: bool = False,
+    suppression: Fraction = NOTHING,
+    progress: Progress | None = None,
     subtree_rows: int = SUBTREE_ROWS,
 ) -> SparkPublication:
     """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
 
-    The top of the tree is cut by range and strictly, whatever `split` and `relaxed` say; they rule
-    within subtrees. With `method="baseline"` the result is that of the local backend.
+    The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
+    they rule within subtrees. With `method="baseline"` and none of them the result is that of the
+    local backend. `progress` is called for the passes that decide the top of the tree, and again
+    for the records whose subtrees are finished.
 
     Raises:
         NotPrivateError: if not even one group of all rows is m-private, or the finished table
             does not pass its verification.
-        UnsupportedError: with a subject column, or too many values or providers.
+        UnsupportedError: without PySpark or Java, or with too many values or providers.
 
     Theorem: m-privacy
     """
+    frame = spark_frame(table)
     from pyspark import StorageLevel
 
-    frame = spark_frame(table)
     domains = read_domains(table, frame)
     asked = bound(constraint, domains)
     alone = method == "separate"
     coalition = 0 if alone else m
+    watch = Watch(frame.sparkSession, progress, domains.rows)
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
+    published: Any = None
     try:
         router = Router(len(domains.providers) if alone else 1)
-        measure = measurer(blocks, domains)
+        measure = watch.passes(measurer(blocks, domains, asked), subtree_rows)
         roots = measure(router, list(range(router.roots)))
-        _check_roots(roots, domains, asked, coalition, alone)
-        smallest = guard_for(_nothing(domains), asked, coalition).smallest
-        leaves = grow(
-            router, roots, measure, domains.places, asked, coalition, smallest, subtree_rows
-        )
-        rules = Rules(method == "provider-aware", split, relaxed)
-        plan = Plan(asked, coalition, method, rules)
-        parts = sent(blocks, domains, router).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, plan).persist(StorageLevel.DISK_ONLY)
-        verdicts = part_verdicts(table, published, domains, asked, m)
+        most = int(suppression * domains.rows)
+        private = _private_roots(roots, domains, asked, coalition, alone, most)
+        axes = Axes(domains.places, domains.trees)
+        smallest = guard_for(domains.nothing, asked, coalition).smallest
+        leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
+        best: Split = "loss" if quality and split == "range" else split
+        rules = Rules(method == "provider-aware", best, relaxed)
+        plan = Plan(asked, coalition, method, rules, quality)
+        parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
+        published = finished(table, frame, parts, domains, plan, watch.tell)
+        published = published.persist(StorageLevel.DISK_ONLY)
+        left = sum(found.size for found in leaves.values())
+        room = most - (domains.rows - left)
+        if room > 0:
+            published, gone = watch.run(lambda: without_widest(published, room))
+            left -= gone
+        if left < domains.rows:
+            asked = bound_to_published(constraint, table, published, domains)
+        verdicts = watch.run(lambda: part_verdicts(table, published, domains, asked, m))
+        _check_verdicts(verdicts, left, domains.rows)
+    except BaseException:
+        if published is not None:
+            published.unpersist()
+        raise
     finally:
         blocks.unpersist()
-    _check_verdicts(verdicts, domains)
-    words = str(constraint)
-    return SparkPublication(table, words, m, method, len(leaves), tuple(verdicts), published)
+    return SparkPublication(
+        source=table,
+        constraint=str(constraint),
+        m=m,
+        method=method,
+        subtrees=len(leaves),
+        verdicts=tuple(verdicts),
+        published=published,
+        suppressed=domains.rows - left,
+    )
 
 
-def _nothing(domains: Domains) -> Any:
-    import numpy as np
-
-    none = np.zeros(0, dtype=np.int32)
-    return domains.encoded(domains.quasi, none, none)
-
-
-def _check_roots(
-    roots: dict[int, Measure], domains: Domains, constraint: Constraint, m: int, alone: bool
-) -> None:
-    for root, measure in roots.items():
-        if is_private(measure, constraint, m):
-            continue
-        if alone:
-            raise NotPrivateError(
-                f"Provider {domains.providers[root]!r} alone cannot fulfil {constraint}; "
-                "anonymize together (method='provider-aware')."
-            )
+def _private_roots(
+    roots: dict[int, Measure],
+    domains: Domains,
+    constraint: Constraint,
+    m: int,
+    alone: bool,
+    most: int,
+) -> dict[int, Measure]:
+    """Return the trees that can be cut; a provider that cannot alone may be left out."""
+    private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
+    lost = sum(found.size for root, found in roots.items() if root not in private)
+    if lost and not alone:
+        decided(roots[0], constraint, m)  # says why, if it is only too much to search
         raise NotPrivateError(
             f"Even one group of all {domains.rows:,} rows does not withstand {m} colluding "
             f"providers under {constraint}; ask for less (a smaller m, k or l) or add records."
         )
+    if lost > most:
+        who = domains.providers[next(root for root in roots if root not in private)]
+        raise NotPrivateError(
+            f"Provider {who!r} alone cannot fulfil {constraint}; together such providers have "
+            f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
+            "(method='provider-aware'), or raise suppression."
+        )
+    return private
 
 
-def _check_verdicts(verdicts: list[PartVerdict], domains: Domains) -> None:
+def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> None:
     verdict = combined(verdicts)
     counted = sum(part.rows for part in verdicts)
-    if counted != domains.rows:
+    if counted != expected:
+        now = counted + rows - expected
         raise NotPrivateError(
-            f"The source had {domains.rows:,} rows when it was read first and {counted:,} when it "
-            "was published, so the table is withheld; give a frame that does not change."
+            f"The source had {rows:,} rows when it was read first and {now:,} when it was "
+            "published, so the table is withheld; give a frame that does not change."
         )
     if not verdict.private:
         raise NotPrivateError(
             "The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()}"
+            f"{verdict.explain()} Ask for less, or use a constraint that is generalization "
+            "monotonic."
         )

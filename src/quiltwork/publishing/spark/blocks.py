@@ -1,7 +1,8 @@
 """Rows as compact blocks: one Spark row holds some thousand records as a few packed arrays.
 
 Encoding happens once; every later pass reads bytes, not values. A record takes one to four bytes
-per quasi-identifier, provider and sensitive value.
+per quasi-identifier, provider and sensitive value. With a subject column there are the number of
+its person (8 bytes) and who knows them too, and no person's records are in two blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.spark.domains import Domains, quoted
+from quiltwork.publishing.spark.domains import Domains
+from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.subjects import by_person, people_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,38 +29,61 @@ BLOCK_SCHEMA = "data binary"
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some records: working codes by quasi-identifier, providers, sensitive values."""
+    """Some records: working codes by quasi-identifier, providers, sensitive values.
+
+    With a subject column also the number of each record's person and their circle.
+    """
 
     codes: tuple[NDArray[Any], ...]
     provider: NDArray[Any]
     sensitive: NDArray[Any]
+    person: NDArray[Any] | None = None
+    circle: NDArray[Any] | None = None
 
     @property
     def count(self) -> int:
         """How many there are."""
         return len(self.provider)
 
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        """All arrays, in the order in which they are packed."""
+        people = [] if self.person is None or self.circle is None else [self.person, self.circle]
+        return [self.provider, self.sensitive, *people, *self.codes]
+
+    @classmethod
+    def of(cls, arrays: list[NDArray[Any]], quasi: int) -> Rows:
+        """Take the arrays back; `quasi` is the number of quasi-identifiers."""
+        others = len(arrays) - quasi
+        return cls(tuple(arrays[others:]), *arrays[:others])
+
     def take(self, index: NDArray[Any]) -> Rows:
         """Return some of them."""
-        return Rows(
-            tuple(column[index] for column in self.codes),
-            self.provider[index],
-            self.sensitive[index],
-        )
+        return Rows.of([array[index] for array in self.arrays], len(self.codes))
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How records become bytes: the types of the arrays, in order."""
+    """How records become bytes: the types of the arrays, in order.
+
+    Attributes:
+        types: of provider, sensitive value, with subjects of person and circle, and of the
+            quasi-identifiers.
+        quasi: how many of these there are.
+    """
 
     types: tuple[str, ...]
+    quasi: int
 
     @classmethod
     def of(cls, domains: Domains) -> Packing:
         """Choose the smallest types that hold the codes."""
-        sizes = [len(column.values) for column in domains.quasi]
-        sizes += [len(domains.providers), len(domains.sensitive_values)]
-        return cls(tuple(np.dtype(np.min_scalar_type(max(1, size - 1))).str for size in sizes))
+        people = []
+        if domains.circles is not None:
+            people = ["<i8", _kind(len(domains.providers) + len(domains.circles))]
+        known = [_kind(len(column.values)) for column in domains.quasi]
+        owner, secret = _kind(len(domains.providers)), _kind(len(domains.sensitive_values))
+        return cls((owner, secret, *people, *known), len(known))
 
     @cached_property
     def width(self) -> int:
@@ -66,10 +92,9 @@ class Packing:
 
     def packed(self, rows: Rows) -> bytes:
         """Write records as bytes."""
-        arrays = (*rows.codes, rows.provider, rows.sensitive)
         return b"".join(
             array.astype(kind, copy=False).tobytes()
-            for array, kind in zip(arrays, self.types, strict=True)
+            for array, kind in zip(rows.arrays, self.types, strict=True)
         )
 
     def unpacked(self, data: bytes) -> Rows:
@@ -78,48 +103,71 @@ class Packing:
         for kind in self.types:
             arrays.append(np.frombuffer(data, dtype=kind, count=count, offset=place))
             place += arrays[-1].nbytes
-        return Rows(tuple(arrays[:-2]), arrays[-2], arrays[-1])
+        return Rows.of(arrays, self.quasi)
 
     def joined(self, parts: list[bytes]) -> Rows:
         """Read several blocks as one."""
-        read = [self.unpacked(part) for part in parts]
-        columns = zip(*((*rows.codes, rows.provider, rows.sensitive) for rows in read), strict=True)
-        arrays = [np.concatenate(column) for column in columns]
-        return Rows(tuple(arrays[:-2]), arrays[-2], arrays[-1])
+        columns = zip(*(self.unpacked(part).arrays for part in parts), strict=True)
+        return Rows.of([np.concatenate(column) for column in columns], self.quasi)
+
+
+def _kind(size: int) -> str:
+    return np.dtype(np.min_scalar_type(max(1, size - 1))).str
 
 
 def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
     """Return the table as a lazy frame of blocks."""
-    provider = [] if table.provider is None else [table.provider]
-    names = [*table.quasi_identifiers, *provider, *table.sensitive]
+    single = [name for name in (table.provider, table.subject) if name is not None]
+    names = [*table.quasi_identifiers, *table.sensitive, *single]
     chosen = frame.select(*(frame[quoted(name)] for name in names))
-    return chosen.mapInArrow(_encoder(domains, bool(provider)), BLOCK_SCHEMA)
+    if table.subject is not None:
+        chosen = by_person(table, chosen, domains.rows)
+    return chosen.mapInArrow(_encoder(domains, table.provider, table.subject), BLOCK_SCHEMA)
 
 
-def _encoder(domains: Domains, named: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _encoder(
+    domains: Domains, provider: str | None, subject: str | None
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     packing = Packing.of(domains)
-    quasi, secrets = len(domains.quasi), len(domains.secrets)
 
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         reader = CodeReader(domains)
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            columns = batch.columns
-            codes = tuple(
-                rank[reader.codes(place, columns[place])]
-                for place, rank in enumerate(domains.ranks)
-            )
-            provider = np.zeros(batch.num_rows, dtype=np.int64)
-            if named:
-                provider = reader.provider(columns[quasi])
-            sensitive = reader.sensitive(columns[len(columns) - secrets :])
-            data = packing.packed(Rows(codes, provider, sensitive))
+        parts = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
+        for part in parts if subject is None else _as_one(parts):
+            data = packing.packed(_rows(reader, part, provider, subject))
             yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
 
     return encode
+
+
+def _as_one(parts: Iterator[Any]) -> Iterator[Any]:
+    """Put tables on top of each other; nothing stays nothing."""
+    import pyarrow as pa
+
+    whole = list(parts)
+    if whole:
+        yield pa.concat_tables(whole)
+
+
+def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | None) -> Rows:
+    domains = reader.domains
+
+    def column(name: str) -> Any:
+        return part.column(name).combine_chunks()
+
+    codes = tuple(
+        rank[reader.codes(place, column(known.name))]
+        for place, (known, rank) in enumerate(zip(domains.quasi, domains.ranks, strict=True))
+    )
+    sensitive = reader.sensitive([column(secret.name) for secret in domains.secrets])
+    owner = np.zeros(part.num_rows, dtype=np.int64)
+    if provider is not None:
+        owner = reader.provider(column(provider))
+    if subject is None:
+        return Rows(codes, owner, sensitive)
+    return Rows(codes, owner, sensitive, *people_of(part, subject, owner, domains))
 
 
 class CodeReader:

@@ -15,11 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.circles import Sets
 from quiltwork.publishing.constraints.base import Conjunction, Constraint
 from quiltwork.publishing.constraints.t_closeness import TCloseness
-from quiltwork.publishing.encoding import Column, Encoded, Scale, encode_column, encode_product
+from quiltwork.publishing.encoding import (
+    Column,
+    Encoded,
+    Scale,
+    encode_column,
+    encode_product,
+    refuse_endless,
+)
 from quiltwork.publishing.hierarchies import Hierarchy
-from quiltwork.publishing.records import is_unordered, places
+from quiltwork.publishing.records import is_unordered, records_of
+from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.subjects import counts_by_value, read_circles
 from quiltwork.publishing.table import Table
 
 if TYPE_CHECKING:
@@ -29,7 +39,7 @@ MOST_VALUES = 200_000
 """Distinct values of a column that the driver takes."""
 MOST_CELLS = 4_000_000
 """Providers × sensitive values whose counts the driver takes for one node."""
-_COUNT = "quiltwork_count"
+COUNT = "quiltwork_count"
 _SET = "quiltwork_set"
 
 Counts = NDArray[np.int64]
@@ -50,6 +60,9 @@ class Domains:
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
         rows: of the whole table.
+        trees: for each quasi-identifier, the blocks of its hierarchy, as `Records` has them.
+        circles: with a subject column, the sets of several providers that know one person; else
+            None.
     """
 
     quasi: tuple[Column, ...]
@@ -62,21 +75,43 @@ class Domains:
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
+    trees: tuple[Counts | None, ...] = ()
+    circles: Sets | None = None
 
     def encoded(
-        self, quasi: tuple[Column, ...], provider: NDArray[np.int32], sensitive: NDArray[np.int32]
+        self,
+        quasi: tuple[Column, ...],
+        provider: NDArray[np.int32],
+        sensitive: NDArray[np.int32],
+        person: Counts | None = None,
+        circle: NDArray[Any] | None = None,
     ) -> Encoded:
-        """Return some rows of the table as arrays with the codes of the whole."""
-        return Encoded(
+        """Return some rows of the table as arrays with the codes of the whole.
+
+        `person` numbers people in any way; `circle` says who knows them, in the whole table.
+        """
+        found = Encoded(
             quasi=quasi,
             provider=provider,
             providers=self.providers,
             sensitive=sensitive,
             sensitive_values=self.sensitive_values,
             sensitive_kind=self.sensitive_kind,
-            subject=None,
+            subject=None if person is None else np.unique(person, return_inverse=True)[1],
             rows=len(provider),
         )
+        if circle is not None:
+            # These rows alone do not tell: a person may have records elsewhere.
+            found.__dict__["known_by"] = (circle.astype(np.int64), self.circles)
+        return found
+
+    @property
+    def nothing(self) -> Encoded:
+        """The table without its rows."""
+        none = np.zeros(0, dtype=np.int32)
+        if self.circles is None:
+            return self.encoded(self.quasi, none, none)
+        return self.encoded(self.quasi, none, none, none.astype(np.int64), none)
 
 
 def read_domains(table: Table, frame: DataFrame) -> Domains:
@@ -84,62 +119,92 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
     Raises:
         InvalidInputError: for an empty table and whatever a local table refuses in its columns.
-        UnsupportedError: with a subject column, or with more values than a driver should take.
+        UnsupportedError: with more values, or sets of providers that know one person, than a driver
+            should take.
     """
-    if table.subject is not None:
-        raise UnsupportedError(
-            "A subject column needs the local backend: who knows whom cannot be told from counts "
-            "per node. Keep one record per person, or use backend='local'."
-        )
     trees = {name: Hierarchy.read(source, name) for name, source in table.hierarchies.items()}
     owner = [] if table.provider is None else [[table.provider]]
     sets = [*([name] for name in table.quasi_identifiers), list(table.sensitive), *owner]
     tables = _counted(frame, sets)
+    if not tables[0].num_rows:
+        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
     quasi, counts = [], []
     for name, found in zip(table.quasi_identifiers, tables, strict=False):
-        column = encode_column(found, name, table.missing, table.ordinal.get(name), trees.get(name))
+        column = _encoded(table, found, name, trees.get(name))
+        refuse_endless(column)
         quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
         counts.append(_by_code(column.codes, found, len(column.values)))
-    rows = int(counts[0].sum())
-    if rows == 0:
-        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
     found = tables[len(quasi)]
-    secrets = tuple(
-        encode_column(found, name, table.missing, table.ordinal.get(name))
-        for name in table.sensitive
-    )
+    secrets = [_encoded(table, found, name) for name in table.sensitive]
     codes, values, kind = encode_product(secrets)
     types = {name: found.schema.field(name).type for name in table.sensitive}
     providers: tuple[Any, ...] = ("",)
     if table.provider is not None:
-        providers = encode_column(tables[-1], table.provider).values
+        providers = _providers(tables[-1], table.provider)
         types[table.provider] = tables[-1].schema.field(table.provider).type
     if len(providers) * len(values) > MOST_CELLS:
         raise UnsupportedError(
             f"{len(providers):,} providers and {len(values):,} sensitive values are too many "
             "combinations to count per node; group small providers, or use backend='local'."
         )
-    order = np.argsort(codes, kind="stable")
-    return Domains(
+    circles = None
+    if table.subject is not None:
+        circles = read_circles(table, frame, providers)
+        found = counts_by_value(table, frame, COUNT)
+    every, _, _ = encode_product([_encoded(table, found, name) for name in table.sensitive])
+    first = np.unique(codes, return_index=True)[1]
+    known = Domains(
         quasi=tuple(quasi),
         ranks=tuple(_ranks(column, count) for column, count in zip(quasi, counts, strict=True)),
-        places=tuple(places(column) for column in quasi),
+        places=(),
         providers=providers,
-        secrets=tuple(replace(column, codes=column.codes[order]) for column in secrets),
+        secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
         sensitive_values=values,
         sensitive_kind=kind,
-        sensitive_counts=_by_code(codes, found, len(values)),
+        sensitive_counts=_by_code(every, found, len(values)),
         types=types,
-        rows=rows,
+        rows=int(counts[0].sum()),
+        circles=circles,
     )
+    shape = records_of(known.nothing)
+    return replace(known, places=shape.places, trees=shape.trees)
 
 
-def bound(constraint: Constraint, domains: Domains) -> Constraint:
-    """Return the constraint for this table: labels of values, and the whole's distribution."""
+def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
+    """Encode the distinct values of a column; say how many rows have none if that is refused."""
+    column = encode_column(found, name, "value", table.ordinal.get(name), tree)
+    if column.values[-1] is None and table.missing == "refuse":
+        lost = int(_by_code(column.codes, found, len(column.values))[-1])
+        raise InvalidInputError(
+            f"Column {name!r} has {lost:,} missing values; drop those rows, or let missing be a "
+            "value of its own with missing='value'."
+        )
+    return column
+
+
+def _providers(found: Any, name: str) -> tuple[Any, ...]:
+    column = encode_column(found, name, "value")
+    if column.values[-1] is None:
+        lost = int(_by_code(column.codes, found, len(column.values))[-1])
+        raise InvalidInputError(
+            f"Column {name!r} has {lost:,} missing values; every record needs a provider: fill it "
+            "in, or drop those rows."
+        )
+    return column.values
+
+
+def bound(
+    constraint: Constraint, domains: Domains, sensitive_counts: Counts | None = None
+) -> Constraint:
+    """Return the constraint for this table: labels of values, and their distribution.
+
+    That is the whole table's unless other counts are given.
+    """
     every = np.arange(len(domains.sensitive_values), dtype=np.int32)
     sample = domains.encoded(domains.quasi, np.zeros(len(every), dtype=np.int32), every)
     parts = [part.bind(sample) for part in constraint.parts]
-    counts = tuple(domains.sensitive_counts.tolist())
+    known = domains.sensitive_counts if sensitive_counts is None else sensitive_counts
+    counts = tuple(known.tolist())
     parts = [
         replace(part, reference=counts) if isinstance(part, TCloseness) else part for part in parts
     ]
@@ -157,7 +222,7 @@ def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
     columns = {name: frame[quoted(name)] for name in names}
     counted = frame.groupingSets([[columns[n] for n in one] for one in sets], *columns.values())
     sums = counted.agg(
-        functions.grouping_id().alias(_SET), functions.count(functions.lit(1)).alias(_COUNT)
+        functions.grouping_id().alias(_SET), functions.count(functions.lit(1)).alias(COUNT)
     )
     found = sums.limit(MOST_VALUES * len(sets) + 1).toArrow()
     which = found.column(_SET).to_numpy()
@@ -165,7 +230,7 @@ def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
     for one in sets:
         absent = [name not in one for name in names]
         number = sum(bit << place for place, bit in enumerate(reversed(absent)))
-        table = found.filter(which == number).select([*one, _COUNT])
+        table = found.filter(which == number).select([*one, COUNT])
         if table.num_rows > MOST_VALUES:
             raise UnsupportedError(
                 f"Column {', '.join(one)!r} has more than {MOST_VALUES:,} distinct values; round "
@@ -175,13 +240,8 @@ def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
     return tables
 
 
-def quoted(name: str) -> str:
-    """Name a column for Spark, where dots and backticks have a meaning."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _by_code(codes: NDArray[np.int32], found: Any, values: int) -> Counts:
-    weights = found.column(_COUNT).to_numpy()
+    weights = found.column(COUNT).to_numpy()
     totals = np.zeros(values, dtype=np.int64)
     np.add.at(totals, codes, weights)
     return totals

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from quiltwork.publishing.boxes import boxes_of
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.encoding import Encoded
+from quiltwork.publishing.encoding import Encoded, code_type
 from quiltwork.publishing.guards import guard_for
 from quiltwork.publishing.mondrian import Rules, mondrian
+from quiltwork.publishing.ordering import by_content
 from quiltwork.publishing.provider_aware import provider_aware
 from quiltwork.publishing.records import Records
+from quiltwork.publishing.repair import repair
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.domains import Domains
+from quiltwork.publishing.spark.subjects import CIRCLE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,8 +29,12 @@ if TYPE_CHECKING:
 
 WIDTH = "quiltwork_width"
 """The mean normalized width of a record's box: for the report, never published."""
+GROUP = "quiltwork_group"
+"""The number of a record's group before equal boxes are one: for suppression, never published."""
 
 Counts = NDArray[np.int64]
+Tell = Callable[[int], object]
+"""Called by workers with the records that they have done."""
 
 
 @dataclass(frozen=True)
@@ -38,35 +45,67 @@ class Plan:
     m: int
     method: str
     rules: Rules
+    quality: bool = False
 
 
-def finished(table: Table, frame: DataFrame, parts: DataFrame, domains: Domains, plan: Plan) -> Any:
-    """Return the published records of all subtrees, with provider and width."""
+def finished(
+    table: Table,
+    frame: DataFrame,
+    parts: DataFrame,
+    domains: Domains,
+    plan: Plan,
+    tell: Tell | None = None,
+) -> Any:
+    """Return the published records of all subtrees, with provider, width and group.
+
+    With a subject column also with the numbers of people, under its name, and their circles.
+    """
     from pyspark.sql import types
 
     text = [types.StructField(name, types.StringType()) for name in table.quasi_identifiers]
     owner = [] if table.provider is None else [table.provider]
     kept = [frame.schema[name] for name in (*owner, *table.sensitive)]
-    schema = types.StructType([*text, *kept, types.StructField(WIDTH, types.DoubleType())])
-    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, plan), schema)
+    known = [types.StructField(WIDTH, types.DoubleType())]
+    known.append(types.StructField(GROUP, types.LongType()))
+    if table.subject is not None:
+        known.append(types.StructField(table.subject, types.LongType()))
+        known.append(types.StructField(CIRCLE, types.IntegerType()))
+    schema = types.StructType([*text, *kept, *known])
+    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, plan, tell), schema)
 
 
-def _finisher(table: Table, domains: Domains, plan: Plan) -> Callable[[Any], Any]:
+def _finisher(
+    table: Table, domains: Domains, plan: Plan, tell: Tell | None = None
+) -> Callable[[Any], Any]:
     packing = Packing.of(domains)
-    provider, sensitive = table.provider, table.sensitive
+    roles = _Roles(table.provider, table.sensitive, table.subject)
 
     def finish(blocks: Any) -> Any:
-        rows = packing.joined(blocks.column("data").to_pylist())
-        encoded, records = local_table(domains, _in_order(rows))
+        rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
+        encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, plan)
-        return _published(domains, encoded, labels, provider, sensitive)
+        subtree = blocks.column("subtree")[0].as_py()
+        done = _published(domains, encoded, rows, labels, subtree, roles)
+        if tell is not None:
+            tell(rows.count)
+        return done
 
     return finish
 
 
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of a table beside the quasi-identifiers."""
+
+    provider: str | None
+    sensitive: tuple[str, ...]
+    subject: str | None
+
+
 def _in_order(rows: Rows) -> Rows:
     """Order records by content, so that results do not depend on how they arrived."""
-    return rows.take(np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1])))
+    person = [] if rows.person is None else [rows.person]
+    return rows.take(np.lexsort((*person, rows.sensitive, rows.provider, *rows.codes[::-1])))
 
 
 def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
@@ -76,8 +115,7 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
         for column, rank, codes in zip(domains.quasi, domains.ranks, rows.codes, strict=True)
     )
     provider, sensitive = (a.astype(np.int32) for a in (rows.provider, rows.sensitive))
-    most = max(len(column.values) for column in domains.quasi)
-    kind = np.int16 if most <= np.iinfo(np.int16).max else np.int32
+    kind = code_type(max(len(column.values) for column in domains.quasi))
     records = Records(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
         places=domains.places,
@@ -86,25 +124,35 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
         sensitive=sensitive,
         values=len(domains.sensitive_values),
         ids=np.arange(rows.count),
+        trees=domains.trees,
     )
-    return domains.encoded(quasi, provider, sensitive), records
+    return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
 
 
 def partition(encoded: Encoded, records: Records, plan: Plan) -> Counts:
-    """Return the group of each record of a subtree whose whole is private."""
+    """Return the group of each record of a subtree whose whole is private.
+
+    As `anonymize` does: where records with equal values may part, content alone says which.
+    """
+    order = np.arange(records.count)
+    if plan.rules.relaxed or plan.quality:
+        order = by_content(records, encoded.subject)
+        records = records.take(order)
     guard = guard_for(encoded, plan.constraint, plan.m)
-    aware = plan.method == "provider-aware" and plan.rules.split == "range"
+    aware = plan.method == "provider-aware" and plan.rules.split != "fitness"
     if aware and records.providers > 1:
-        return provider_aware(records, guard, plan.rules)
-    return mondrian(records, guard, plan.rules)
+        labels = provider_aware(records, guard, plan.rules)
+    else:
+        labels = mondrian(records, guard, plan.rules)
+    if plan.quality and plan.method != "separate":
+        labels = repair(records, labels, guard)
+    found = np.empty_like(labels)
+    found[order] = labels
+    return found
 
 
 def _published(
-    domains: Domains,
-    encoded: Encoded,
-    labels: Counts,
-    provider: str | None,
-    sensitive: tuple[str, ...],
+    domains: Domains, encoded: Encoded, rows: Rows, labels: Counts, subtree: int, roles: _Roles
 ) -> Any:
     """Write each record's box as texts, in an order that content alone decides."""
     import pyarrow as pa
@@ -120,11 +168,15 @@ def _published(
         column.name: pa.array(texts, pa.string()).take(pa.array(boxes.text_of[group, place]))
         for place, (column, texts) in enumerate(zip(encoded.quasi, boxes.texts, strict=True))
     }
-    if provider is not None:
-        labels_of = pa.array(domains.providers, domains.types[provider])
-        columns[provider] = labels_of.take(pa.array(encoded.provider[order]))
-    for name, column in zip(sensitive, domains.secrets, strict=True):
+    if roles.provider is not None:
+        labels_of = pa.array(domains.providers, domains.types[roles.provider])
+        columns[roles.provider] = labels_of.take(pa.array(encoded.provider[order]))
+    for name, column in zip(roles.sensitive, domains.secrets, strict=True):
         values = pa.array(column.values, domains.types[name])
         columns[name] = values.take(pa.array(column.codes[encoded.sensitive[order]]))
     columns[WIDTH] = pa.array(boxes.widths.mean(axis=1)[group])
+    columns[GROUP] = pa.array((np.int64(subtree) << 32) + group)
+    if roles.subject is not None and rows.person is not None and rows.circle is not None:
+        columns[roles.subject] = pa.array(rows.person[order])
+        columns[CIRCLE] = pa.array(rows.circle[order].astype(np.int32))
     return pa.table(columns)

@@ -16,7 +16,7 @@ def spark_frame(table: Table) -> DataFrame:
     """Return the table as a Spark frame; a local frame goes to the active or a local session.
 
     Raises:
-        UnsupportedError: without PySpark.
+        UnsupportedError: without PySpark or Java.
     """
     if table.kind == "spark":
         frame: DataFrame = table.frame
@@ -27,14 +27,34 @@ def spark_frame(table: Table) -> DataFrame:
     return made
 
 
+def quoted(name: str) -> str:
+    """Name a column for Spark, where dots and backticks have a meaning.
+
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _session() -> Any:
     try:
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
         raise UnsupportedError(
             "backend='spark' needs PySpark: install it with pip install 'quiltwork[spark]'."
         ) from None
-    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    try:
+        return SparkSession.builder.getOrCreate()
+    except (PySparkException, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UnsupportedError(
+            "Spark did not start. It needs Java 17 or newer, on the path or named by JAVA_HOME: "
+            f"{reason}"
+        ) from None
 
 
 def _plain(table: Any) -> Any:

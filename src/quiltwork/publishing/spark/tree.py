@@ -1,22 +1,27 @@
 """The top of the partition tree: cuts decided on the driver from exact counts of all rows.
 
 It is Mondrian's rule of the local backend: along the widest quasi-identifier, at the most balanced
-place, if both sides are m-private; else along the next widest. Nodes small enough for one worker,
-and nodes that no cut divides, become subtrees. One distributed pass per level of the tree, and one
-more where a side was not private.
+place, if both sides are m-private; else along the next widest. Under a hierarchy widths are those
+of labels, and cuts lie between them. Nodes small enough for one worker, and nodes that no cut
+divides, become subtrees. One distributed pass per level of the tree, and one more where a side was
+not private.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.cuts import below_common_label
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.nodes import label_widths
 from quiltwork.publishing.spark.blocks import Rows
+from quiltwork.publishing.spark.people import People
 from quiltwork.publishing.verification import group_is_private
 
 Counts = NDArray[np.int64]
@@ -28,16 +33,17 @@ class Measure:
 
     Attributes:
         values: for each quasi-identifier, records per working code.
-        holdings: records by provider and sensitive value.
+        holdings: records by provider and sensitive value; with a subject column, people by who
+            knows them.
     """
 
     values: tuple[Counts, ...]
-    holdings: Counts
+    holdings: Counts | People
 
     @property
     def size(self) -> int:
         """The records of the node."""
-        return int(self.holdings.sum())
+        return int(self.values[0].sum())
 
 
 Measurer = Callable[["Router", list[int]], dict[int, Measure]]
@@ -107,11 +113,48 @@ class _Pending:
     axes: list[int]
 
 
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The quasi-identifiers as directions of cuts.
+
+    Attributes:
+        places: for each of them, where each working code lies in 0..1.
+        trees: for each of them, the blocks of its hierarchy by level and code, or None.
+    """
+
+    places: tuple[NDArray[np.float64], ...]
+    trees: tuple[Counts | None, ...]
+
+    def widest(self, measure: Measure) -> list[int]:
+        """Return those that a node extends in, the widest first."""
+        extents = [
+            self._extent(axis, np.flatnonzero(counts)) for axis, counts in enumerate(measure.values)
+        ]
+        order = np.argsort(-np.array(extents), kind="stable")
+        return [int(axis) for axis in order if extents[axis] > 0]
+
+    def _extent(self, axis: int, held: Counts) -> float:
+        tree = self.trees[axis]
+        if tree is None:
+            return float(self.places[axis][held[-1]] - self.places[axis][held[0]])
+        return float(label_widths(tree, held[:1], held[-1:])[0])
+
+    def last(self, axis: int, counts: Counts) -> int:
+        """Return the last code of the left side of the most balanced cut."""
+        tree = self.trees[axis]
+        if tree is None:
+            return balanced_last(counts)
+        held = np.flatnonzero(counts)
+        blocks = tree[below_common_label(tree, held[:1], held[-1:])[0]]
+        cut = balanced_last(np.bincount(blocks, weights=counts).astype(np.int64))
+        return int(np.flatnonzero(blocks <= cut)[-1])
+
+
 def grow(
     router: Router,
     roots: dict[int, Measure],
     measure: Measurer,
-    places: tuple[NDArray[np.float64], ...],
+    axes: Axes,
     constraint: Constraint,
     m: int,
     smallest: int,
@@ -124,9 +167,11 @@ def grow(
     """
     leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], _axes(leaves[node], places)) for node in large]
+    pending = [_Pending(node, leaves[node], axes.widest(leaves[node])) for node in large]
     while pending:
-        tried = [one for one in pending if _try_next(router, one, smallest)]
+        tried = [one for one in pending if _try_next(router, one, axes, smallest)]
+        if not tried:
+            break
         found = measure(router, [child for one in tried for child in _children(router, one.node)])
         pending = []
         for one in tried:
@@ -136,7 +181,7 @@ def grow(
                 for child in children:
                     leaves[child] = found[child]
                     if found[child].size > most_rows:
-                        pending.append(_Pending(child, found[child], _axes(found[child], places)))
+                        pending.append(_Pending(child, found[child], axes.widest(found[child])))
             else:
                 router.uncut(one.node)
                 pending.append(one)
@@ -147,26 +192,16 @@ def _children(router: Router, node: int) -> tuple[int, int]:
     return router.left[node], router.left[node] + 1
 
 
-def _try_next(router: Router, one: _Pending, smallest: int) -> bool:
+def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
     """Cut the node along its next axis; leave it a leaf if none is left."""
     while one.axes:
         axis = one.axes.pop(0)
-        last = balanced_last(one.measure.values[axis])
+        last = axes.last(axis, one.measure.values[axis])
         below = int(one.measure.values[axis][: last + 1].sum())
         if min(below, one.measure.size - below) >= smallest:
             router.cut(one.node, axis, last)
             return True
     return False
-
-
-def _axes(measure: Measure, places: Iterable[NDArray[np.float64]]) -> list[int]:
-    """Return the quasi-identifiers that the node extends in, the widest first."""
-    extents = []
-    for counts, place in zip(measure.values, places, strict=True):
-        held = np.flatnonzero(counts)
-        extents.append(place[held[-1]] - place[held[0]])
-    order = np.argsort(-np.array(extents), kind="stable")
-    return [int(axis) for axis in order if extents[axis] > 0]
 
 
 def balanced_last(counts: Counts) -> int:
@@ -185,5 +220,19 @@ def balanced_last(counts: Counts) -> int:
 
 
 def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
-    """Tell whether a node as a whole withstands every coalition of at most m providers."""
+    """Tell whether a node is proven to withstand every coalition of at most m providers."""
+    try:
+        return decided(measure, constraint, m)
+    except UnsupportedError:  # too many sets to try
+        return False
+
+
+def decided(measure: Measure, constraint: Constraint, m: int) -> bool:
+    """Tell the same.
+
+    Raises:
+        UnsupportedError: if there are too many sets to try.
+    """
+    if isinstance(measure.holdings, People):
+        return measure.holdings.withstand(constraint, m)
     return group_is_private(Group.from_counts(measure.holdings.tolist()), constraint, m)

@@ -2,7 +2,8 @@
 
 Records with equal quasi-identifiers are sent to one worker, which counts them again and runs the
 exact verification of the local backend; the driver receives one verdict per partition. Nothing of
-the partition tree is used.
+the partition tree is used. With a subject column, records are first told who knows their person,
+anywhere in the table.
 
 Theorem: m-privacy
 """
@@ -18,8 +19,16 @@ import numpy as np
 
 from quiltwork.exact import integer
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.encoding import group_rows
-from quiltwork.publishing.spark.domains import Domains, bound, quoted, read_domains
+from quiltwork.publishing.spark.domains import COUNT, Domains, bound, read_domains
+from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.subjects import (
+    CIRCLE,
+    ROWS_PER_PARTITION,
+    counts_by_value,
+    numbered,
+)
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import Verdict, verify_counts
@@ -27,7 +36,6 @@ from quiltwork.publishing.verification import Verdict, verify_counts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROWS_PER_PARTITION = 200_000
 VERDICT_SCHEMA = "verdict binary"
 
 
@@ -39,7 +47,7 @@ class PartVerdict:
         verdict: of the exact verification.
         rows: the records it counted.
         groups: the groups they form.
-        smallest: the records of the smallest of them.
+        smallest: the records of the smallest of them; with a subject column, its people.
         fewest_values: the fewest sensitive values of one of them.
         squares: Σ size² over its groups.
     """
@@ -57,14 +65,17 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
 
     Raises:
         InvalidInputError: for a negative m or something that is no constraint.
-        UnsupportedError: with a subject column, or too many values or providers.
+        UnsupportedError: with too many values or providers.
 
     Theorem: m-privacy
     """
     size = integer(m, "m", 0)
     domains = read_domains(table, table.frame)
     asked = bound(as_constraint(constraint), domains)
-    return combined(part_verdicts(table, table.frame, domains, asked, size))
+    frame = table.frame
+    if table.subject is not None:
+        frame = numbered(table, frame.select(*_columns(table, frame)), domains)
+    return combined(part_verdicts(table, frame, domains, asked, size))
 
 
 def combined(parts: list[PartVerdict]) -> Verdict:
@@ -74,14 +85,31 @@ def combined(parts: list[PartVerdict]) -> Verdict:
     return replace(broken[0] if broken else parts[0].verdict, checks=checks)
 
 
+def bound_to_published(
+    constraint: Constraint, table: Table, published: DataFrame, domains: Domains
+) -> Constraint:
+    """Bind a constraint to the records that are left after suppression, as a reader would."""
+    if not any(isinstance(part, TCloseness) for part in constraint.parts):
+        return bound(constraint, domains)
+    from quiltwork.publishing.spark.blocks import CodeReader
+
+    found = counts_by_value(table, published, COUNT)
+    columns = [found.column(name).combine_chunks() for name in table.sensitive]
+    counts = np.zeros(len(domains.sensitive_values), dtype=np.int64)
+    np.add.at(counts, CodeReader(domains).sensitive(columns), found.column(COUNT).to_numpy())
+    return bound(constraint, domains, counts)
+
+
 def part_verdicts(
     table: Table, frame: DataFrame, domains: Domains, constraint: Constraint, m: int
 ) -> list[PartVerdict]:
-    """Verify every group of a Spark frame; `constraint` is bound to the whole table."""
+    """Verify every group of a Spark frame; `constraint` is bound to the whole table.
+
+    With a subject column the frame holds numbers of people and their circles; see `numbered`.
+    """
     known = [frame[quoted(name)] for name in table.quasi_identifiers]
-    owner = [] if table.provider is None else [table.provider]
-    needed = [*table.quasi_identifiers, *owner, *table.sensitive]
-    chosen = frame.select(*(frame[quoted(name)] for name in needed))
+    circle = [] if table.subject is None else [frame[CIRCLE]]
+    chosen = frame.select(*_columns(table, frame), *circle)
     workers = max(1, -(-domains.rows // ROWS_PER_PARTITION))
     found = chosen.repartition(workers, *known).mapInArrow(
         _verifier(table, domains, constraint, m), VERDICT_SCHEMA
@@ -90,10 +118,16 @@ def part_verdicts(
     return [pickle.loads(row["verdict"]) for row in found.collect()]  # noqa: S301
 
 
+def _columns(table: Table, frame: DataFrame) -> list[Any]:
+    single = [name for name in (table.provider, table.subject) if name is not None]
+    names = [*table.quasi_identifiers, *single, *table.sensitive]
+    return [frame[quoted(name)] for name in names]
+
+
 def _verifier(
     table: Table, domains: Domains, constraint: Constraint, m: int
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    roles = (table.provider, table.quasi_identifiers, table.sensitive)
+    roles = (table.provider, table.quasi_identifiers, table.sensitive, table.subject)
 
     def verify(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -108,14 +142,14 @@ def _verifier(
 
 def _verified(
     rows: Any,
-    roles: tuple[str | None, tuple[str, ...], tuple[str, ...]],
+    roles: tuple[str | None, tuple[str, ...], tuple[str, ...], str | None],
     domains: Domains,
     constraint: Constraint,
     m: int,
 ) -> PartVerdict:
     from quiltwork.publishing.spark.blocks import CodeReader
 
-    provider, quasi, sensitive = roles
+    provider, quasi, sensitive, subject = roles
     local = Table(rows, provider, quasi, sensitive, missing="value")
     reader = CodeReader(domains)
     columns = [rows.column(name).combine_chunks() for name in sensitive]
@@ -123,10 +157,14 @@ def _verified(
     owners = np.zeros(rows.num_rows, dtype=np.int32)
     if provider is not None:
         owners = reader.provider(rows.column(provider).combine_chunks()).astype(np.int32)
+    person = circle = None
+    if subject is not None:
+        person, circle = (rows.column(name).to_numpy() for name in (subject, CIRCLE))
     own = local.encoded  # its codes of quasi-identifiers are enough to tell groups apart
-    local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets)
+    local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets, person, circle)
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)
+    people = np.bincount(counts.group, weights=counts.weight, minlength=groups.count)
     sizes = np.bincount(groups.labels, minlength=groups.count)
     pairs = group_rows([groups.labels, secrets], [groups.count, len(domains.sensitive_values)])
     values = np.bincount(groups.labels[pairs.first], minlength=groups.count)
@@ -134,7 +172,7 @@ def _verified(
         verdict=verify_counts(local, counts, constraint, m),
         rows=rows.num_rows,
         groups=groups.count,
-        smallest=int(sizes.min()),
+        smallest=int(people.min()),
         fewest_values=int(values.min()),
         squares=int((sizes.astype(object) ** 2).sum()),
     )
