@@ -128,7 +128,7 @@ def anonymize(
     labels = _suppressed(encoded, labels, most)
     publication = assemble(table, labels, str(asked), coalition, method)
     verify_publication(publication, asked)
-    return publication
+    return replace(publication, asked=asked)
 
 
 def _on_spark(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.writing import check_ending, write_table
+
+if TYPE_CHECKING:
+    from quiltwork.publishing.constraints.base import Constraint
 
 Counts = NDArray[np.int64]
 
@@ -32,6 +35,7 @@ class Publication:
         boxes: what each group says, as arrays; groups are in published order.
         labels: for each row that is published, its group.
         rows: the numbers of these rows in the source, ascending.
+        asked: the constraint itself, where it was kept.
     """
 
     source: Table
@@ -41,6 +45,7 @@ class Publication:
     boxes: Boxes
     labels: Counts
     rows: Counts
+    asked: Constraint | None = None
 
     @property
     def suppressed(self) -> int:

@@ -21,6 +21,7 @@ from quiltwork.publishing.report_parts import (
 )
 from quiltwork.publishing.risk.assessment import Assessment, assess
 from quiltwork.publishing.risk.definetti import definetti
+from quiltwork.publishing.risk.minimality import refused_cuts
 from quiltwork.report import Html, facts, page, section
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
     error = query_error(publication.source, publication, queries)
-    assessment = assess(publication.table, learned=definetti(publication))
+    asked = publication.asked
+    refused = None if asked is None else refused_cuts(publication, asked)
+    assessment = assess(publication.table, learned=definetti(publication), refused=refused)
     loss = publication_loss(publication)
     report = TableReport(
         "Published table",

@@ -3,13 +3,16 @@
 from quiltwork.publishing.risk.assessment import Assessment, assess
 from quiltwork.publishing.risk.definetti import Learned, definetti, definetti_on
 from quiltwork.publishing.risk.intersection import Intersection, intersection
+from quiltwork.publishing.risk.minimality import Refused, refused_cuts
 
 __all__ = [
     "Assessment",
     "Intersection",
     "Learned",
+    "Refused",
     "assess",
     "definetti",
     "definetti_on",
     "intersection",
+    "refused_cuts",
 ]

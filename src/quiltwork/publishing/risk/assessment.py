@@ -10,6 +10,7 @@ from quiltwork.publishing.metrics.models import Models, privacy_models
 from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure, disclosures
 from quiltwork.publishing.risk.intersection import Intersection
+from quiltwork.publishing.risk.minimality import Refused
 from quiltwork.publishing.risk.reidentification import Reidentification, reidentification
 from quiltwork.publishing.risk.warnings import RiskWarning, warnings_for
 from quiltwork.publishing.table import Table
@@ -26,6 +27,7 @@ class Assessment:
         disclosures: the risk that sensitive values are inferred, per column.
         learned: how well a learner guesses sensitive values within the groups, where the original
             records were at hand to score it.
+        refused: groups left whole because of their sensitive values, for a publication.
         against: what an earlier release adds, if one was compared.
         warnings: attacks that none of these values covers.
     """
@@ -35,6 +37,7 @@ class Assessment:
     reidentification: Reidentification
     disclosures: tuple[Disclosure, ...]
     learned: tuple[Learned, ...] | None
+    refused: Refused | None
     against: Intersection | None
     warnings: tuple[RiskWarning, ...]
 
@@ -46,6 +49,7 @@ class Assessment:
             "reidentification": self.reidentification.as_dict(),
             "disclosures": [one.as_dict() for one in self.disclosures],
             "learned": None if self.learned is None else [one.as_dict() for one in self.learned],
+            "refused": None if self.refused is None else self.refused.as_dict(),
             "against": None if self.against is None else self.against.as_dict(),
             "warnings": [one.as_dict() for one in self.warnings],
         }
@@ -55,11 +59,13 @@ def assess(
     table: Table,
     against: Intersection | None = None,
     learned: tuple[Learned, ...] | None = None,
+    refused: Refused | None = None,
 ) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
-    or `definetti_on(table, original)` did. Cost: a few passes over the rows.
+    or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication, constraint)`
+    did. Cost: a few passes over the rows.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -78,6 +84,7 @@ def assess(
         reidentification=reidentification(table),
         disclosures=disclosed,
         learned=learned,
+        refused=refused,
         against=against,
-        warnings=warnings_for(table, disclosed, learned, against),
+        warnings=warnings_for(table, disclosed, learned, refused, against),
     )

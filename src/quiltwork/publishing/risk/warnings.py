@@ -15,6 +15,7 @@ from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure
 from quiltwork.publishing.risk.extents import EVERYTHING
 from quiltwork.publishing.risk.intersection import Intersection
+from quiltwork.publishing.risk.minimality import Refused
 from quiltwork.publishing.table import Table
 
 
@@ -39,23 +40,37 @@ def warnings_for(
     table: Table,
     disclosed: Sequence[Disclosure],
     learned: Sequence[Learned] | None,
+    refused: Refused | None,
     against: Intersection | None,
 ) -> tuple[RiskWarning, ...]:
     """Return every warning, with this table's own figures."""
     return (
-        _minimality(),
+        _minimality(refused),
         _definetti(disclosed, learned),
         _downcoding(table),
         _intersection(against),
     )
 
 
-def _minimality() -> RiskWarning:
+def _minimality(refused: Refused | None) -> RiskWarning:
+    if refused is None:
+        told = "The values of l and t above do not count that in."
+    elif refused.groups == 0:
+        told = (
+            "Here no group gives that away: wherever a group was not cut in the middle of a "
+            "quasi-identifier, a side would have had too few records."
+        )
+    else:
+        told = (
+            f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.records:,} records, "
+            "were left whole though a cut leaves records enough on both sides: only sensitive "
+            "values can have been the reason. k-anonymity alone would rule that out."
+        )
     return RiskWarning(
         "minimality",
         "Whoever knows the algorithm and the constraint can ask why a group was not cut further: "
         "often because a sensitive value would have stood out, which says something about its "
-        "members. The values of l and t above do not count that in.",
+        f"members. {told}",
     )
 
 
