@@ -25,7 +25,8 @@ from quiltwork.publishing.nodes import Nodes
 from quiltwork.publishing.records import Records, Rows
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.verification import group_breach, group_is_private
-from quiltwork.publishing.verification.settle import BROKEN, SAFE, Status, settle
+from quiltwork.publishing.verification.rows import subset
+from quiltwork.publishing.verification.settle import BROKEN, OPEN, settle
 from quiltwork.publishing.verification.verify import AnyMethod
 
 Flags = NDArray[np.bool_]
@@ -172,8 +173,23 @@ class GeneralGuard:
         counts = self._counts(records, rows, starts)
         if self.method != "exact":
             return np.array([self._searched(counts.cut(i)) for i in range(counts.groups)])
-        safe = [settle(counts, part, self.m) for part in self.constraint.parts]
-        return np.array([self._withstands(counts, i, safe) for i in range(counts.groups)])
+        return self._settled(counts)
+
+    def _settled(self, counts: SparseCounts) -> Flags:
+        """Settle part after part, the cheap ones first, each for the groups that are left."""
+        private = np.ones(counts.groups, dtype=np.bool_)
+        doubts: list[tuple[Counts, Constraint]] = []
+        for part in sorted(self.constraint.parts, key=lambda part: not part.eg_monotonic):
+            left = np.flatnonzero(private)
+            if not len(left):
+                return private
+            status = settle(subset(counts, left), part, self.m)
+            private[left[status == BROKEN]] = False
+            doubts.append((left[status == OPEN], part))
+        for groups, part in doubts:
+            for group in groups[private[groups]].tolist():
+                private[group] = self._withstands(counts.cut(group), part)
+        return private
 
     def least(self, records: Records, nodes: Nodes) -> Counts:
         """Guess nothing better than the bound."""
@@ -193,12 +209,9 @@ class GeneralGuard:
         found = group_breach(group, self.constraint, self.m, self.method)
         return found.breach is None and found.settled
 
-    def _withstands(self, counts: SparseCounts, group: int, status: list[Status]) -> bool:
-        if any(known[group] == BROKEN for known in status):
-            return False
-        open_ = [p for p, s in zip(self.constraint.parts, status, strict=True) if s[group] != SAFE]
+    def _withstands(self, group: Group, part: Constraint) -> bool:
         try:
-            return all(group_is_private(counts.cut(group), part, self.m) for part in open_)
+            return group_is_private(group, part, self.m)
         except UnsupportedError:  # too many sets to try
             return False
 

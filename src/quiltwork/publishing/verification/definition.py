@@ -1,22 +1,32 @@
 """Definition 2.1 in full: every set between what a coalition leaves and the whole group.
 
 A coalition may breach a constraint that is not EG monotonic by taking away only some of its own
-records. Cost: (coalitions of the largest size) × (sets in between that can be the worst).
+records. Cost: (coalitions of the largest size) × (sets in between that can be the worst). For
+entropy and recursive diversity and t-closeness the coalitions are looked at many at a time, and
+hardly more than one set each; coalitions of equal providers count once.
 
 Theorem: m-privacy
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, islice
 from math import comb
+
+import numpy as np
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.group import Group, Weights
+from quiltwork.publishing.verification.between import BETWEEN, columns_of, worst_between
 from quiltwork.publishing.verification.checks import Outcome
+from quiltwork.publishing.verification.corners import Flags
 from quiltwork.publishing.verification.spaces import spaces
+from quiltwork.publishing.verification.teams import draws_of
 from quiltwork.publishing.verification.worst import trials, violating_set
+
+_PORTION = 2_048
 
 
 def breach_between(
@@ -27,6 +37,10 @@ def breach_between(
     Raises:
         UnsupportedError: if there are more sets than the limit.
     """
+    if isinstance(part, BETWEEN) and group.kinds is None:
+        decided = _breach_of_corners(group, part, m, limit)
+        if decided is not None:
+            return decided
     checks = 0
     for space in spaces(group, m):
         for coalition in combinations(space.candidates, space.level):
@@ -35,15 +49,80 @@ def breach_between(
             more = trials(group, part, kept, known)
             checks += more
             if checks > limit:
-                coalitions = comb(len(space.candidates), space.level)
-                raise UnsupportedError(
-                    f"{part} can fail when records are added, so every set between what a "
-                    f"coalition leaves and the whole group counts: one group has {coalitions:,} "
-                    f"coalitions with up to {more:,} sets each, above the limit of {limit:,}. "
-                    "Raise limit, lower m, or take a constraint that is EG monotonic, such as "
-                    "LDiversity."
-                )
+                raise _too_many(part, comb(len(space.candidates), space.level), more, limit)
             found = violating_set(group, part, kept, known)
             if found is not None:
                 return Outcome(coalition, checks), found
     return Outcome(None, checks), None
+
+
+def _breach_of_corners(
+    group: Group, part: Constraint, m: int, limit: int
+) -> tuple[Outcome, Weights | None] | None:
+    """Look at the worst corners for many coalitions at a time; None if they stay in doubt."""
+    checks = 0
+    columns = columns_of(part, group)
+    whole = np.zeros((1, columns.width), dtype=np.int64)
+    whole[:, columns.of] = group.total
+    for number, members in _coalitions(group, m):
+        if checks + len(members) > limit:
+            raise _too_many(part, number, 1, limit)
+        kept = np.zeros((len(members), columns.width), dtype=np.int64)
+        kept[:, columns.of] = _kept(group, members)
+        owner = np.zeros(len(members), dtype=np.int64)
+        found = worst_between(part, kept, np.broadcast_to(whole, kept.shape), owner, 1)
+        checks += found.looked
+        if found.box[0] >= 0:
+            coalition = tuple(np.flatnonzero(members[found.box[0]]).tolist())
+            return Outcome(coalition, checks), found.point[0, columns.of]
+        if not found.safe[0]:
+            return None
+    return Outcome(None, checks), None
+
+
+def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
+    """Yield how many coalitions there are, and some of them as rows: who is in it."""
+    if group.held is None and group.contributors is None:
+        yield from _unlike_coalitions(group, min(m, group.size - 1))
+        return
+    for space in spaces(group, m):
+        teams = combinations(space.candidates, space.level)
+        number = comb(len(space.candidates), space.level)
+        while chosen := list(islice(teams, _PORTION)):
+            members = np.zeros((len(chosen), group.size), dtype=np.bool_)
+            members[np.arange(len(chosen))[:, None], np.array(chosen, dtype=np.int64)] = True
+            yield number, members
+
+
+def _unlike_coalitions(group: Group, size: int) -> Iterator[tuple[int, Flags]]:
+    """Of coalitions that hold the same, take the one with the first of equal providers."""
+    found, kind = np.unique(group.weights, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    number = np.bincount(kind)
+    order = np.argsort(kind, kind="stable")
+    place = np.empty(group.size, dtype=np.int64)  # of each provider among its like
+    place[order] = np.arange(group.size) - np.searchsorted(kind[order], kind[order])
+    draws = draws_of(len(found), group.size, size)
+    every = draws.all()
+    while some := list(islice(every, _PORTION)):
+        drawn = draws.table(some)
+        possible = drawn[(drawn <= number).all(axis=1)]
+        if len(possible):
+            members = place < possible[:, kind]
+            yield draws.number, ~members if draws.spared else members
+
+
+def _kept(group: Group, members: Flags) -> Weights:
+    """Return, for each coalition, the weights of those whom nobody in it knows."""
+    known = members if group.held is None else (members @ group.held.T)
+    kept: Weights = group.total - known.astype(np.int64) @ group.weights
+    return kept
+
+
+def _too_many(part: Constraint, coalitions: int, sets: int, limit: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"{part} can fail when records are added, so every set between what a coalition leaves "
+        f"and the whole group counts: one group has {coalitions:,} coalitions with up to {sets:,} "
+        f"sets each, above the limit of {limit:,}. Raise limit, lower m, or take a constraint that "
+        "is EG monotonic, such as LDiversity."
+    )

@@ -1,6 +1,10 @@
-"""All groups at once for k-anonymity and distinct l-diversity: which are safe, broken, or open.
+"""All groups at once: which are safe, broken, or open.
 
-Only groups that the bounds leave open are searched one by one. Cost: a few sorts of the entries.
+Bounds come first: for k-anonymity and distinct l-diversity from sorted counts, for entropy and
+recursive diversity and t-closeness from the number of records that coalitions hold. What they leave
+open is decided by trying every coalition on all groups together (`rows`), where these are few.
+Only groups that are open after that are searched one by one. Cost: a few sorts of the entries, and
+O(coalitions · entries) for the groups in doubt.
 
 Theorem: m-privacy
 """
@@ -14,9 +18,21 @@ from quiltwork.publishing.circles import distinct_rows
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.sparse import SparseCounts
+from quiltwork.publishing.verification.between import BETWEEN, surely_safe, worst_between
+from quiltwork.publishing.verification.rows import (
+    Coalitions,
+    Rows,
+    by_value,
+    narrow,
+    one_value_each,
+    subset,
+)
 
 OPEN, SAFE, BROKEN = 0, 1, 2
+
+_CELLS = 4_000_000
 
 Ints = NDArray[np.int64]
 Status = NDArray[np.int8]
@@ -25,10 +41,85 @@ Status = NDArray[np.int8]
 def settle(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Return OPEN, SAFE or BROKEN for every group."""
     if isinstance(part, KAnonymity):
-        return _settle_k(counts, part.k, m)
-    if isinstance(part, LDiversity):
-        return _settle_l(counts, part.l, m)
-    return np.full(counts.groups, OPEN, dtype=np.int8)
+        status = _settle_k(counts, part.k, m)
+    elif isinstance(part, LDiversity):
+        status = _settle_l(counts, part.l, m)
+    elif isinstance(part, BETWEEN):
+        return _settle_between(counts, part, m)
+    else:
+        return np.full(counts.groups, OPEN, dtype=np.int8)
+    left = np.flatnonzero(status == OPEN)
+    if len(left):
+        status[left] = _try_coalitions(subset(counts, left), part, m)
+    return status
+
+
+def _settle_between(counts: SparseCounts, part: Constraint, m: int) -> Status:
+    """Check the whole groups, then bounds for all coalitions, then every coalition."""
+    if not isinstance(part, TCloseness) and not len(counts.kinds):
+        counts = narrow(counts)
+    status = np.full(counts.groups, OPEN, dtype=np.int8)
+    step = max(1, _CELLS // max(counts.values, 1))
+    for first in range(0, counts.groups, step):
+        some = np.arange(first, min(first + step, counts.groups))
+        status[some] = _settle_some(subset(counts, some), part, m)
+    return status
+
+
+def _settle_some(counts: SparseCounts, part: Constraint, m: int) -> Status:
+    total = by_value(counts)
+    whole = worst_between(part, total, total, np.arange(counts.groups), counts.groups)
+    status = np.where(whole.safe, OPEN, BROKEN).astype(np.int8)
+    sizes = _sizes(counts, m)
+    group, known = _known_by_provider(counts)
+    most = _sum_of_largest(group, known, sizes)
+    safe = (sizes == 0) | (surely_safe(part, total, most) & one_value_each(counts))
+    status[safe & whole.safe] = SAFE
+    left = np.flatnonzero(status == OPEN)
+    if len(left):
+        status[left] = _try_coalitions(subset(counts, left), part, m)
+    return status
+
+
+def _try_coalitions(counts: SparseCounts, part: Constraint, m: int) -> Status:
+    """Decide groups with few coalitions by trying all of them."""
+    coalitions = Coalitions(counts, m)
+    wanted = coalitions.few.copy()
+    status = np.where(wanted, SAFE, OPEN).astype(np.int8)
+    if not wanted.any():
+        return status
+    total = by_value(counts)
+    for rows in coalitions.rows(wanted):
+        if isinstance(part, KAnonymity):
+            status[rows.group[rows.people < part.k]] = BROKEN
+        elif isinstance(part, LDiversity):
+            status[rows.group[np.count_nonzero(rows.kept, axis=1) < part.l]] = BROKEN
+        else:
+            _try_between(part, rows, total, status)
+        wanted &= status != BROKEN
+        if not wanted.any():
+            break
+    return status
+
+
+def _try_between(part: Constraint, rows: Rows, total: Ints, status: Status) -> None:
+    """Look between what is left and the whole; changes `status`.
+
+    People with two values make the sets in between fewer than the box holds: then the whole box
+    proves safety, and what can be added value by value proves a breach.
+    """
+    group, owners = rows.group, len(status)
+    found = worst_between(part, rows.kept, total[group], group, owners)
+    status[~found.safe & (status == SAFE)] = OPEN
+    inner = (rows.more != total[group]).any(axis=1)
+    if inner.any():
+        doubtful = np.zeros(owners, dtype=np.bool_)
+        doubtful[group[inner]] = True
+        again = np.flatnonzero(doubtful[group] & ~found.safe[group])
+        found.box[doubtful] = -1
+        second = worst_between(part, rows.kept[again], rows.more[again], group[again], owners)
+        found.box[second.box >= 0] = second.box[second.box >= 0]
+    status[found.box >= 0] = BROKEN
 
 
 def left_by_largest(counts: SparseCounts, m: int) -> Ints:

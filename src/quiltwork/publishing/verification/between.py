@@ -1,0 +1,164 @@
+"""Constraints that can fail when records are added, on many boxes at once.
+
+A box is what a coalition leaves and the whole group; an owner, a group with one box for each
+coalition. Recursive diversity is decided by a closed form in integers, t-closeness and entropy
+diversity by `worst_corners`; `surely_safe` decides whole groups from the number of records that
+coalitions hold at most.
+
+Theorem: m-privacy
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.constraints.entropy import EntropyLDiversity
+from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
+from quiltwork.publishing.constraints.t_closeness import TCloseness
+from quiltwork.publishing.group import Group
+from quiltwork.publishing.verification.corners import Corners, Flags, Ints, worst_corners
+from quiltwork.publishing.verification.excess import Entropy, excess_of
+
+BETWEEN = (EntropyLDiversity, RecursiveLDiversity, TCloseness)
+"""The constraints that are decided here."""
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Where the values of a group lie in the histograms that are looked at.
+
+    Attributes:
+        of: for each value of the group, its column.
+        width: how many columns there are.
+    """
+
+    of: Ints
+    width: int
+
+
+def columns_of(part: Constraint, group: Group) -> Columns:
+    """Return the columns for one group: all values of the table for t-closeness, else its own."""
+    if isinstance(part, TCloseness) and part.reference is not None:
+        return Columns(group.values, len(part.reference))
+    return Columns(np.arange(len(group.values)), len(group.values))
+
+
+def worst_between(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int) -> Corners:
+    """Look for histograms between `low` and `high` that violate; columns are sensitive values.
+
+    For t-closeness a column for each value of the table, for the others as many as are needed.
+    """
+    if isinstance(part, RecursiveLDiversity):
+        return _worst_recursive(part, low, high, owner, owners)
+    largest = int(high.sum(axis=1).max(initial=1))
+    excess = excess_of(part, largest)
+    if excess is None:
+        raise TypeError(f"{part} has no bound")
+    return worst_corners(excess, part, low, high, owner, owners)
+
+
+def _worst_recursive(
+    part: RecursiveLDiversity, low: Ints, high: Ints, owner: Ints, owners: int
+) -> Corners:
+    """Try each box with one value raised, and with none: O(values · log values) per box."""
+    rows, columns = low.shape
+    order = np.argsort(-low, axis=1, kind="stable")
+    falling = np.take_along_axis(low, order, axis=1)
+    top = part.l - 1
+    heads = np.concatenate((np.zeros((rows, 1), np.int64), np.cumsum(falling, axis=1)), axis=1)
+    head = heads[:, min(top, columns)][:, None]
+    shorter = heads[:, min(max(top - 1, 0), columns)][:, None]
+    total = heads[:, -1:]
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(columns)[None, :], axis=1)
+    raised = np.where(rank < top, head + high - low, np.maximum(head, shorter + high))
+    tail = total + high - low - (raised if top else 0)
+    most = np.concatenate((falling[:, :1], np.maximum(high, falling[:, :1])), axis=1)
+    tails = np.concatenate((total - head, tail), axis=1)
+    factor = positive_fraction(part.c, "c")
+    bad = _at_least(most, factor.denominator, tails, factor.numerator)
+    which, failing = np.argmax(bad, axis=1), bad.any(axis=1)
+    box = np.full(owners, -1, dtype=np.int64)
+    point = np.zeros((owners, columns), dtype=np.int64)
+    hit = np.flatnonzero(failing)[::-1]
+    box[owner[hit]] = hit
+    there = np.flatnonzero(box >= 0)
+    point[there] = low[box[there]]
+    one = which[box[there]] - 1
+    some = there[one >= 0]
+    point[some, one[one >= 0]] = high[box[some], one[one >= 0]]
+    return Corners(box < 0, box, point, bad.size)
+
+
+def _at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:
+    """Tell where left·by ≥ right·times, in integers of any size."""
+    largest = max(int(left.max(initial=0)) * by, int(right.max(initial=0)) * times)
+    if largest < 2**62:
+        return np.asarray(left * by >= right * times)
+    return np.asarray(left.astype(object) * by >= right.astype(object) * times, dtype=np.bool_)
+
+
+def surely_safe(part: Constraint, total: Ints, most_known: Ints) -> Flags:
+    """Tell which groups withstand every coalition that knows at most so many of the records.
+
+    `total` has the groups' histograms as rows. A lower bound: other groups may be safe as well.
+    """
+    number = total.sum(axis=1)
+    left = number - most_known
+    safe: Flags = left > 0
+    if isinstance(part, RecursiveLDiversity):
+        falling = -np.sort(-total, axis=1)
+        tail = np.maximum(falling[:, part.l - 1 :].sum(axis=1) - most_known, 0)
+        factor = positive_fraction(part.c, "c")
+        return safe & ~_at_least(falling[:, 0], factor.denominator, tail, factor.numerator)
+    if isinstance(part, EntropyLDiversity):
+        return safe & _entropy_survives(part, total, most_known)
+    if isinstance(part, TCloseness):
+        return safe & _distance_survives(part, total, most_known)
+    return np.zeros(len(total), dtype=np.bool_)
+
+
+def _entropy_survives(part: EntropyLDiversity, total: Ints, most_known: Ints) -> Flags:
+    """Take the rarest values away first, as many records as are known: nothing leaves less entropy.
+
+    With whole values taken away one by one, and the last as far as it goes; in between F is convex.
+    """
+    excess = Entropy(log(to_fraction(part.l, "l")))
+    rising = np.sort(total, axis=1)
+    gone = np.concatenate((np.zeros((len(total), 1), np.int64), np.cumsum(rising, axis=1)), axis=1)
+    safe = np.ones(len(total), dtype=np.bool_)
+    for taken in gone.T:
+        removed = np.minimum(taken, most_known)[:, None]
+        rest = rising - np.clip(removed - gone[:, :-1], 0, rising)
+        value, doubt = excess.at(rest.astype(np.float64))
+        safe &= value <= -doubt
+    return safe
+
+
+def _distance_survives(part: TCloseness, total: Ints, most_known: Ints) -> Flags:
+    """Let every gap be as large as it can get, over the fewest records that are left."""
+    whole = np.array(part.reference, dtype=np.int64)
+    overall, t = int(whole.sum()), to_fraction(part.t, "t")
+    number = total.sum(axis=1)
+    columns = len(whole)
+    exact = int(number.max(initial=1)) * overall * 2 * columns < 2**62
+    kind = np.int64 if exact else object
+    total, whole = total.astype(kind), whole.astype(kind)
+    left = (number - most_known).astype(kind)
+    if part.distance == "equal":
+        over = total * overall - whole * left[:, None]
+        moved, times = np.where(over > 0, over, 0).sum(axis=1), t.numerator
+    else:
+        below, share = np.cumsum(total, axis=1)[:, :-1], np.cumsum(whole)[:-1]
+        known = most_known.astype(kind)[:, None]
+        gaps = below * overall - share * number.astype(kind)[:, None]
+        up, down = gaps + share * known, (overall - share) * known - gaps
+        moved = np.where(up > down, up, down).sum(axis=1)
+        times = t.numerator * max(columns - 1, 1)
+    allowed = np.where(left > 0, left * overall, 0)
+    return np.asarray(moved.astype(object) * t.denominator <= allowed.astype(object) * times)

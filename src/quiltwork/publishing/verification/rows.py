@@ -1,0 +1,272 @@
+"""What coalitions leave, for many groups and coalitions at once, as rows of arrays.
+
+Without a subject column, groups whose coalitions are drawn alike are taken together, and what a
+coalition holds is a sum of rows of a table; with one, each coalition of all providers is taken in
+turn. Cost: O(coalitions · entries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.publishing.sparse import SparseCounts
+from quiltwork.publishing.verification.teams import Draws, draws_of
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+MOST_COALITIONS = 5_000
+"""Coalitions of one group, or of the table's providers, that are worth trying on all groups."""
+_CELLS = 2_000_000
+_MOST_STEPS = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One row for each group and coalition; columns are the table's sensitive values.
+
+    Attributes:
+        group: its group.
+        kept: the histogram of what is left.
+        more: the same with all the records that can be added to it value by value.
+        people: how many records (people) are left.
+    """
+
+    group: Ints
+    kept: Ints
+    more: Ints
+    people: Ints
+
+
+def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
+    """Return some of the groups, numbered anew in the same order."""
+    if len(groups) == counts.groups:
+        return counts
+    place = np.full(counts.groups, -1, dtype=np.int64)
+    place[groups] = np.arange(len(groups))
+    taken = place[counts.group] >= 0
+    group = place[counts.group[taken]]
+    contributors = counts.contributors
+    if contributors is not None:
+        inside = place[contributors[0]] >= 0
+        contributors = (place[contributors[0][inside]], contributors[1][inside])
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[taken],
+        kind=counts.kind[taken],
+        weight=counts.weight[taken],
+        start=np.searchsorted(group, np.arange(len(groups) + 1)),
+        inside=counts.inside[groups],
+        contributors=contributors,
+    )
+
+
+def narrow(counts: SparseCounts) -> SparseCounts:
+    """Number the values of each group from 0, for constraints to which their names are nothing.
+
+    Nobody has two values.
+    """
+    cell = counts.group * counts.values + counts.kind
+    found, inverse = np.unique(cell, return_inverse=True)
+    group = found // counts.values
+    rank = np.arange(len(found)) - np.searchsorted(group, group)
+    return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
+
+
+def by_value(counts: SparseCounts) -> Ints:
+    """Return each group's histogram; people count at each of their values."""
+    entry, value = _spread(counts)
+    return _table(counts, entry, value, counts.weight)
+
+
+def _table(counts: SparseCounts, entry: Ints, value: Ints, weight: Ints) -> Ints:
+    cell = counts.group[entry] * counts.values + value
+    size = counts.groups * counts.values
+    table = np.bincount(cell, weights=weight[entry], minlength=size)
+    return table.astype(np.int64).reshape(counts.groups, counts.values)
+
+
+def _spread(counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (entry, value) for every value that an entry's people have."""
+    single = counts.kind < counts.values
+    if single.all():
+        return np.arange(len(counts.kind)), counts.kind
+    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
+    entry = np.concatenate((np.flatnonzero(single), np.flatnonzero(~single)[position]))
+    return entry, np.concatenate((counts.kind[single], members))
+
+
+def one_value_each(counts: SparseCounts) -> Flags:
+    """Tell in which groups nobody has two values."""
+    alone = np.ones(counts.groups, dtype=np.bool_)
+    alone[counts.group[counts.kind >= counts.values]] = False
+    return alone
+
+
+class Coalitions:
+    """The coalitions of the largest size of each group.
+
+    Attributes:
+        few: which groups have few enough for `rows`.
+    """
+
+    few: Flags
+
+    def __init__(self, counts: SparseCounts, m: int) -> None:
+        """Find out how the coalitions of each group are drawn."""
+        self._counts, self._m = counts, m
+        if counts.contributors is None:
+            self._holders = _Holders(counts)
+            self._draws = self._holders.draws(m)
+            number = {d: d.number <= MOST_COALITIONS for d in set(self._draws)}
+            self.few = np.array([number[d] for d in self._draws], dtype=np.bool_)
+        else:
+            teams = comb(counts.providers, min(m, counts.providers - 1))
+            few = teams <= MOST_COALITIONS and teams * len(counts.group) <= _MOST_STEPS
+            self.few = np.full(counts.groups, few)
+
+    def rows(self, wanted: Flags) -> Iterator[Rows]:
+        """Yield what they leave in the wanted groups, all of which have few; in portions.
+
+        `wanted` may lose groups on the way.
+        """
+        if self._counts.contributors is not None:
+            yield from _shared_rows(self._counts, self._m, wanted)
+            return
+        alike: dict[Draws, list[int]] = {}
+        for group in np.flatnonzero(wanted).tolist():
+            alike.setdefault(self._draws[group], []).append(group)
+        for draws, groups in alike.items():
+            step = max(1, _CELLS // (draws.kinds * self._counts.values))
+            for first in range(0, len(groups), step):
+                some = np.array(groups[first : first + step], dtype=np.int64)
+                yield from _plain_rows(*self._holders.table(some, draws.kinds), some, draws, wanted)
+
+
+class _Holders:
+    """The different providers of each group: equal ones are one, with a number."""
+
+    def __init__(self, counts: SparseCounts) -> None:
+        self.counts = counts
+        new = np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+        first = np.flatnonzero(new)
+        owner = counts.group[first]
+        kind = _alike(counts, first, owner)
+        found, example, number = np.unique(kind, return_index=True, return_counts=True)
+        self.number, self.owner = number, owner[example]
+        records = np.add.reduceat(counts.weight, first)[example]
+        order = np.lexsort((-records, self.owner))
+        begin = np.searchsorted(self.owner[order], np.arange(counts.groups))
+        rank = np.empty(len(found), dtype=np.int64)
+        rank[order] = np.arange(len(order)) - begin[self.owner[order]]
+        self.rank = rank
+        chosen = np.full(len(first), -1, dtype=np.int64)
+        chosen[example] = np.arange(len(found))
+        self.of_entry = chosen[np.cumsum(new) - 1]  # −1: the entry of a provider like another
+
+    def draws(self, m: int) -> list[Draws]:
+        """Return how each group's coalitions are drawn."""
+        kinds = np.bincount(self.owner, minlength=self.counts.groups).tolist()
+        inside = self.counts.inside.tolist()
+        return [draws_of(k, n, min(m, n - 1)) for k, n in zip(kinds, inside, strict=True)]
+
+    def table(self, groups: Ints, kinds: int) -> tuple[Floats, Floats]:
+        """Return group × kind × value: how many records, and group × kind: how many providers."""
+        counts = self.counts
+        place = np.full(counts.groups, -1, dtype=np.int64)
+        place[groups] = np.arange(len(groups))
+        taken = (place[counts.group] >= 0) & (self.of_entry >= 0)
+        held = np.zeros((len(groups), kinds, counts.values))
+        rank = self.rank[self.of_entry[taken]]
+        held[place[counts.group[taken]], rank, counts.kind[taken]] = counts.weight[taken]
+        some = place[self.owner] >= 0
+        number = np.zeros((len(groups), kinds))
+        number[place[self.owner[some]], self.rank[some]] = self.number[some]
+        return held, number
+
+
+def _alike(counts: SparseCounts, first: Ints, owner: Ints) -> Ints:
+    """Number the providers of all groups; those of a group that hold the same are one.
+
+    Only where there are many providers; in groups of few, each has its own number.
+    """
+    length = np.diff(np.append(first, len(counts.group)))
+    number = np.arange(len(first))
+    crowded = counts.inside[owner] > _MOST_APART
+    token = counts.kind * (int(counts.weight.max(initial=0)) + 1) + counts.weight
+    next_number = len(first)
+    for size in np.unique(length[crowded]).tolist():
+        runs = np.flatnonzero(crowded & (length == size))
+        lines = token[first[runs][:, None] + np.arange(size)]
+        lines = np.column_stack((owner[runs], lines))
+        found, inverse = np.unique(lines, axis=0, return_inverse=True)
+        number[runs] = next_number + inverse.reshape(-1)
+        next_number += len(found)
+    return number
+
+
+_MOST_APART = 12
+"""Providers of a group up to which nobody looks for equal ones."""
+
+
+def _plain_rows(
+    held: Floats, number: Floats, groups: Ints, draws: Draws, wanted: Flags
+) -> Iterator[Rows]:
+    """Draw coalitions of providers, each of whom alone knows their records; one value each."""
+    whole = (held * number[:, :, None]).sum(axis=1)
+    values = held.shape[2]
+    every, size = draws.all(), 1
+    while some := list(islice(every, size)):
+        still = wanted[groups]
+        groups, held, number, whole = groups[still], held[still], number[still], whole[still]
+        if not len(groups):
+            return
+        drawn = draws.table(some)
+        part = drawn @ held
+        kept = part if draws.spared else whole[:, None, :] - part
+        there = (drawn <= number[:, None, :]).all(axis=2)
+        group, team = np.nonzero(there)
+        rest = kept[group, team].astype(np.int64)
+        yield Rows(groups[group], rest, whole[group].astype(np.int64), rest.sum(axis=1))
+        size = max(1, min(8 * size, _CELLS // (len(groups) * values)))
+
+
+def _shared_rows(counts: SparseCounts, m: int, wanted: Flags) -> Iterator[Rows]:
+    """Take every coalition of the table's providers in turn.
+
+    Every coalition that leaves out a provider with records in a group is part of one of the
+    largest size that does; those that hold all of them are left out.
+    """
+    names, who = np.unique(counts.who, return_inverse=True)
+    circles = np.zeros((len(names), counts.providers), dtype=np.bool_)
+    alone = names < counts.providers
+    circles[alone, names[alone]] = True
+    position, members = counts.sets.spread(names[~alone] - counts.providers)
+    circles[np.flatnonzero(~alone)[position], members] = True
+    entry, value = _spread(counts)
+    single = counts.kind < counts.values
+    several = np.where(single, 0, counts.weight)
+    inside, provider = counts.contributors or (counts.group, counts.who)
+    total = _table(counts, entry, value, counts.weight)
+    for team in combinations(range(counts.providers), min(m, counts.providers - 1)):
+        colluding = np.zeros(counts.providers, dtype=np.bool_)
+        colluding[list(team)] = True
+        known = np.any(circles & colluding, axis=1)[who]
+        unknown = np.where(known, 0, counts.weight)
+        spared = np.zeros(counts.groups, dtype=np.bool_)
+        spared[inside[~colluding[provider]]] = True
+        groups = np.flatnonzero(spared & wanted)
+        kept = _table(counts, entry, value, unknown)[groups]
+        more = total[groups]
+        if not single.all():
+            more = more - _table(counts, entry, value, np.where(known, several, 0))[groups]
+        people = np.bincount(counts.group, weights=unknown, minlength=counts.groups)
+        yield Rows(groups, kept, more, people.astype(np.int64)[groups])

@@ -1,0 +1,221 @@
+"""All groups at once are settled as every coalition and every set in between says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence import coalition_reference as reference
+from evidence.random_groups import even_group, frame, random_group, random_people
+from quiltwork.publishing.constraints import (
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.sparse import count_groups
+from quiltwork.publishing.table import Table
+from quiltwork.publishing.verification import corners, group_breach, rows
+from quiltwork.publishing.verification.between import surely_safe, worst_between
+from quiltwork.publishing.verification.settle import BROKEN, OPEN, SAFE, settle
+
+KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
+
+
+def rule_of(kind, rng, records):
+    """A constraint and the same as a rule on records."""
+    values = sorted({record.value for record in records})
+    once = list({(record.person, record.value): record for record in records}.values())
+    number, quarters = int(rng.integers(1, 4)), Fraction(int(rng.integers(4, 12)), 4)
+    t = Fraction(int(rng.integers(0, 12)), 12)
+    return {
+        "k": (KAnonymity(number), reference.k_anonymous(number)),
+        "l": (LDiversity(number), reference.distinct_diverse(number)),
+        "entropy": (EntropyLDiversity(quarters), reference.entropy_diverse(quarters)),
+        "recursive": (
+            RecursiveLDiversity(quarters, number),
+            reference.recursively_diverse(quarters, number),
+        ),
+        "equal": (TCloseness(t), reference.close(t, once, None)),
+        "ordered": (TCloseness(t, "ordered"), reference.close(t, once, values)),
+    }[kind]
+
+
+def settled_as_defined(seed, kind, people):
+    """Settle a random table; return (status, truth) of its groups."""
+    rng = np.random.default_rng(seed)
+    if people:
+        records, labels = random_people(rng, int(rng.integers(4, 10)), int(rng.integers(1, 3)))
+    else:
+        make = even_group if seed % 2 else random_group
+        records = make(rng, int(rng.integers(4, 10)))
+        labels = [int(g) for g in rng.integers(0, 1 + seed % 3 // 2, len(records))]
+    constraint, rule = rule_of(kind, rng, records)
+    table = Table(
+        frame(records, labels),
+        "provider",
+        ["group"],
+        "value",
+        subject="person" if people else None,
+        ordinal={"value": sorted({record.value for record in records})},
+    )
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    bound, m = constraint.bind(table.encoded), int(rng.integers(0, 4))
+    status = settle(counts, bound, m)
+    found = []
+    for g in range(counts.groups):
+        group = [r for r, at in zip(records, table.groups.labels, strict=True) if at == g]
+        truth = reference.breached(group, records, m, rule)
+        outcome = group_breach(counts.cut(g), bound, m)
+        assert (outcome.breach is None) is (truth is None), (records, labels, m, kind)
+        if outcome.breach is not None:
+            assert not bound.holds(outcome.breach.left)
+        found.append((int(status[g]), truth is not None))
+    return found
+
+
+@pytest.mark.parametrize("people", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_are_settled_as_the_definition_says(kind, people):
+    seen = Counter()
+    for seed in range(60):
+        seen.update(settled_as_defined(seed, kind, people))
+    assert seen[SAFE, True] == seen[BROKEN, False] == 0, seen
+    assert min(seen[SAFE, False], seen[BROKEN, True]) >= 5, "the tables are too one-sided"
+    if not people:
+        assert seen[OPEN, True] + seen[OPEN, False] == 0, "nothing is left to search"
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
+    monkeypatch.setattr(rows, "_MOST_APART", 0)
+    for seed in range(100, 140):
+        for status, truth in settled_as_defined(seed, kind, people=False):
+            assert status == (BROKEN if truth else SAFE)
+
+
+def test_what_has_too_many_coalitions_stays_open(monkeypatch):
+    monkeypatch.setattr(rows, "MOST_COALITIONS", 0)
+    seen = Counter()
+    for seed in range(60):
+        seen.update(settled_as_defined(seed, "equal", people=False))
+    assert seen[OPEN, True] + seen[OPEN, False] > 0
+    assert seen[SAFE, True] == seen[BROKEN, False] == 0
+
+
+HISTOGRAMS = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 4)), min_size=1, max_size=4
+).filter(lambda cells: any(low + more for low, more in cells))
+LEVELS = st.fractions(1, 3, max_denominator=4)
+
+
+def histogram(point):
+    point = np.array(point)
+    there = np.flatnonzero(point)
+    return Histogram(int(point.sum()), there, point[there])
+
+
+def constraint_of(draw, values):
+    kind = draw(st.sampled_from(KINDS[2:]))
+    if kind == "entropy":
+        return EntropyLDiversity(draw(LEVELS))
+    if kind == "recursive":
+        return RecursiveLDiversity(draw(st.fractions(Fraction(1, 3), 3)), draw(st.integers(1, 4)))
+    whole = draw(st.lists(st.integers(0, 9), min_size=values, max_size=values).filter(any))
+    part = TCloseness(draw(st.fractions(0, Fraction(9, 10))), kind, tuple(whole))
+    if draw(st.booleans()):
+        return part
+    # A tie: t is the distance of some histogram.
+    tie = draw(st.lists(st.integers(0, 7), min_size=values, max_size=values).filter(any))
+    distance = part.emd(histogram(tie))
+    return TCloseness(min(distance, Fraction(9, 10)), kind, tuple(whole))
+
+
+@given(st.data())
+@settings(max_examples=250)
+def test_worst_corners_are_those_of_every_histogram_in_between(data):
+    boxes = data.draw(HISTOGRAMS)
+    part = constraint_of(data.draw, len(boxes))
+    low = np.array([[low for low, _ in boxes]])
+    high = low + np.array([[more for _, more in boxes]])
+    found = worst_between(part, low, high, np.zeros(1, dtype=np.int64), 1)
+    inside = product(*(range(a, b + 1) for a, b in zip(low[0], high[0], strict=True)))
+    truth = any(not part.holds(histogram(point)) for point in inside)
+    assert bool(found.safe[0]) is not truth
+    assert bool(found.box[0] == 0) is truth
+    if truth:
+        assert (found.point[0] >= low[0]).all()
+        assert (found.point[0] <= high[0]).all()
+        assert not part.holds(histogram(found.point[0]))
+
+
+@given(st.data())
+@settings(max_examples=150)
+def test_what_is_surely_safe_is_safe_whatever_records_are_known(data):
+    cells = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(any))
+    part = constraint_of(data.draw, len(cells))
+    known = data.draw(st.integers(0, 4))
+    total = np.array([cells])
+    if surely_safe(part, total, np.array([known]))[0]:
+        for point in product(*(range(n + 1) for n in cells)):
+            if sum(cells) - sum(point) <= known:
+                assert part.holds(histogram(point))
+
+
+def test_large_groups_are_surely_safe():
+    """The bound is no empty promise: large groups like the whole table need no search."""
+    whole = (300, 200, 400, 100)
+    total = np.array([[30, 20, 40, 10]])
+    for part in (
+        TCloseness(0.1, "equal", whole),
+        TCloseness(0.1, "ordered", whole),
+        EntropyLDiversity(3),
+        RecursiveLDiversity(2, 2),
+    ):
+        assert surely_safe(part, total, np.array([5]))[0]
+        assert not surely_safe(part, total, np.array([99]))[0]
+
+
+def test_numbers_beyond_exact_floats_are_decided_as_well():
+    """With huge denominators F is rounded; ties go to exact fractions."""
+    whole = (1, 1, 1)
+    third = TCloseness(Fraction(1, 3), "equal", whole)
+    for change, safe in ((0, True), (Fraction(1, 10**30), True), (-Fraction(1, 10**30), False)):
+        part = TCloseness(third.t + change, "equal", whole)
+        box = np.array([[4, 2, 0]])
+        assert worst_between(part, box, box, np.zeros(1, dtype=np.int64), 1).safe[0] == safe
+    recursive = RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 2)
+    even = np.array([[4, 2, 2]])
+    assert worst_between(recursive, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+    tie = RecursiveLDiversity(Fraction(10**30, 10**30), 2)
+    assert not worst_between(tie, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+
+
+def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
+    rng = np.random.default_rng(4)
+    whole = rng.integers(1, 20, 30)
+    high = rng.integers(0, 20, (40, 30))
+    low = rng.binomial(high, 0.5)
+    owner = np.arange(40)
+    everything = [
+        worst_between(TCloseness(t, "equal", tuple(whole.tolist())), low, high, owner, 40)
+        for t in (0.3, 0.35, 0.4, 0.45, 0.5)
+    ]
+    assert all((f.safe | (f.box >= 0)).all() for f in everything)
+    monkeypatch.setattr(corners, "MOST_BOXES", 0)
+    doubts = 0
+    for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
+        part = TCloseness(t, "equal", tuple(whole.tolist()))
+        cut = worst_between(part, low, high, owner, 40)
+        doubts += int((~cut.safe & (cut.box < 0)).sum())
+        assert not (cut.safe & ~full.safe).any()
+        assert not ((cut.box >= 0) & full.safe).any()
+    assert doubts > 0
