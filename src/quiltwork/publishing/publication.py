@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.boxes import Boxes
-from quiltwork.publishing.encoding import Column, Encoded, GroupIndex
+from quiltwork.publishing.encoding import Codes, Column, Encoded, GroupIndex, code_type
 from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
@@ -65,7 +65,9 @@ class Publication:
     @cached_property
     def order(self) -> Counts:
         """The published order: by group, then by sensitive values; content alone decides it."""
-        keys = [column[self.rows] for column in _sensitive_ranks(self.source.encoded)]
+        keys = _sensitive_ranks(self.source.encoded)
+        if self.suppressed:
+            keys = [column[self.rows] for column in keys]
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
@@ -138,10 +140,13 @@ class Publication:
         group = self.labels[order]
         return {
             column.name: pa.DictionaryArray.from_arrays(
-                pa.array(self.boxes.text_of[group, place]), pa.array(self.boxes.texts[place])
+                pa.array(self._text_codes(place)[group]), pa.array(self.boxes.texts[place])
             )
             for place, column in enumerate(self.source.encoded.quasi)
         }
+
+    def _text_codes(self, place: int) -> NDArray[Any]:
+        return self.boxes.text_of[:, place].astype(code_type(len(self.boxes.texts[place])))
 
     def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
         index = arrow().array(self.rows[order])
@@ -154,7 +159,7 @@ class Publication:
                 column.name,
                 "categorical",
                 self.boxes.texts[place],
-                self.boxes.text_of[self.labels, place],
+                self._text_codes(place)[self.labels],
             )
             for place, column in enumerate(whole.quasi)
         )
@@ -187,16 +192,17 @@ def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
     return GroupIndex(rank[labels], first[place])
 
 
-def _sensitive_ranks(encoded: Encoded) -> list[Counts]:
+def _sensitive_ranks(encoded: Encoded) -> list[Codes]:
     """Return sort keys of the sensitive columns that do not depend on the order of the rows."""
     values = encoded.sensitive_values
     several = isinstance(values[0], tuple)
-    ranks = []
+    ranks: list[Codes] = []
     for place in range(len(values[0]) if several else 1):
         part = [value[place] for value in values] if several else list(values)
         known = sorted({value for value in part if value is not None})
         rank = {value: i for i, value in enumerate(known)}
-        of_code = np.array([rank.get(value, len(rank)) for value in part], dtype=np.int64)
+        ranked = [rank.get(value, len(rank)) for value in part]
+        of_code = np.array(ranked, dtype=code_type(len(rank)))
         ranks.append(of_code[encoded.sensitive])
     return ranks
 
