@@ -98,7 +98,7 @@ def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Ite
 def counts_decide(guard: Guard, records: Records, rules: Rules) -> TypeGuard[CountingGuard]:
     """Tell whether sweeps cut large nodes just as whole levels are cut, and take less memory.
 
-    Labels of hierarchies and the order of records are not in the counts.
+    The order of records, which decides relaxed cuts, is not in the counts.
     """
     strict = rules.split == "range" and not rules.relaxed
     return strict and isinstance(guard, CountingGuard) and countable(records)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.axes import Axes, balanced_last
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.group import Group
@@ -31,9 +32,8 @@ Cut: TypeAlias = Callable[[Records, Numbers, CountingGuard], tuple[Numbers, Numb
 
 
 def countable(records: Records) -> bool:
-    """Tell whether there are no hierarchies, whose labels count too, and few enough counts."""
-    plain = all(blocks is None for blocks in records.trees)
-    return plain and records.providers * records.values <= _MOST_CELLS
+    """Tell whether providers and sensitive values have few enough combinations."""
+    return records.providers * records.values <= _MOST_CELLS
 
 
 def pieces(
@@ -76,8 +76,10 @@ def halves(records: Records, rows: Numbers, guard: CountingGuard) -> tuple[Numbe
     pairs = zip(records.codes, records.places, strict=True)
     counts = [_counted(column, rows, len(place)) for column, place in pairs]
     whole = _holdings(records, _parts(rows))
-    for axis in widest_first(counts, records.places):
-        found = _cut(records, rows, records.codes[axis], counts[axis], whole, guard)
+    axes = Axes(records.places, records.trees or (None,) * len(counts))
+    for axis in axes.widest(counts):
+        last = axes.last(axis, counts[axis])
+        found = _cut(records, rows, records.codes[axis], last, whole, guard)
         if found is not None:
             return found
     return None
@@ -91,55 +93,26 @@ def halves_by_provider(
     counts = whole.sum(axis=1)
     if np.count_nonzero(counts) < 2:
         return None
-    return _cut(records, rows, records.provider, counts, whole, guard)
+    return _cut(records, rows, records.provider, balanced_last(counts), whole, guard)
 
 
 def _cut(
     records: Records,
     rows: Numbers,
     column: Numbers,
-    counts: Counts,
+    last: int,
     whole: Counts,
     guard: CountingGuard,
 ) -> tuple[Numbers, Numbers] | None:
-    """Cut where the sides are most equal, if both are private."""
-    last = balanced_last(counts)
-    below = int(counts[: last + 1].sum())
-    if min(below, len(rows) - below) < guard.smallest:
-        return None
+    """Cut after a code, if both sides are private."""
     low = np.concatenate([column[part] <= last for part in _parts(rows)])
     left = rows[low]
+    if min(len(left), len(rows) - len(left)) < guard.smallest:
+        return None
     held = _holdings(records, _parts(left))
     if _private(held, guard) and _private(whole - held, guard):
         return left, rows[~low]
     return None
-
-
-def widest_first(
-    counts: list[Counts] | tuple[Counts, ...], places: tuple[NDArray[np.float64], ...]
-) -> list[int]:
-    """Return the quasi-identifiers that a node extends in, the widest first."""
-    extents = []
-    for count, place in zip(counts, places, strict=True):
-        held = np.flatnonzero(count)
-        extents.append(place[held[-1]] - place[held[0]])
-    order = np.argsort(-np.array(extents), kind="stable")
-    return [int(axis) for axis in order if extents[axis] > 0]
-
-
-def balanced_last(counts: Counts) -> int:
-    """Return the last code of the left side of the most balanced cut.
-
-    Of two cuts that are equally balanced, the one with more records on the left.
-
-    >>> balanced_last(np.array([2, 0, 3, 1])), balanced_last(np.array([1, 1, 1, 1]))
-    (0, 1)
-    """
-    held = np.flatnonzero(counts)
-    below = np.cumsum(counts[held])[:-1]
-    gap = np.abs(2 * below - counts.sum())
-    best = len(gap) - 1 - int(np.argmin(gap[::-1]))
-    return int(held[best])
 
 
 def _parts(rows: Numbers) -> Iterator[Numbers]:

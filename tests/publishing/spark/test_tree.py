@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quiltwork.publishing.axes import Axes, balanced_last
 from quiltwork.publishing.constraints import KAnonymity, LDiversity
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.spark.blocks import Packing, Rows
-from quiltwork.publishing.spark.tree import Axes, Measure, Router, balanced_last, grow
+from quiltwork.publishing.spark.tree import Measure, Router, grow
 from quiltwork.publishing.verification import group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.guards import guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split
@@ -19,7 +20,7 @@ from quiltwork.publishing.spark.passes import measurer, sent
 from quiltwork.publishing.spark.session import quoted, spark_frame
 from quiltwork.publishing.spark.subjects import CIRCLE
 from quiltwork.publishing.spark.suppression import without_widest
-from quiltwork.publishing.spark.tree import Axes, Measure, Router, decided, grow, is_private
+from quiltwork.publishing.spark.tree import Measure, Router, decided, grow, is_private
 from quiltwork.publishing.spark.verification import (
     PartVerdict,
     bound_to_published,

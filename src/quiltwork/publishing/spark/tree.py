@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.cuts import below_common_label
 from quiltwork.publishing.group import Group
-from quiltwork.publishing.nodes import label_widths
 from quiltwork.publishing.spark.blocks import Rows
 from quiltwork.publishing.spark.people import People
 from quiltwork.publishing.verification import group_is_private
@@ -113,43 +112,6 @@ class _Pending:
     axes: list[int]
 
 
-@dataclass(frozen=True, eq=False)
-class Axes:
-    """The quasi-identifiers as directions of cuts.
-
-    Attributes:
-        places: for each of them, where each working code lies in 0..1.
-        trees: for each of them, the blocks of its hierarchy by level and code, or None.
-    """
-
-    places: tuple[NDArray[np.float64], ...]
-    trees: tuple[Counts | None, ...]
-
-    def widest(self, measure: Measure) -> list[int]:
-        """Return those that a node extends in, the widest first."""
-        extents = [
-            self._extent(axis, np.flatnonzero(counts)) for axis, counts in enumerate(measure.values)
-        ]
-        order = np.argsort(-np.array(extents), kind="stable")
-        return [int(axis) for axis in order if extents[axis] > 0]
-
-    def _extent(self, axis: int, held: Counts) -> float:
-        tree = self.trees[axis]
-        if tree is None:
-            return float(self.places[axis][held[-1]] - self.places[axis][held[0]])
-        return float(label_widths(tree, held[:1], held[-1:])[0])
-
-    def last(self, axis: int, counts: Counts) -> int:
-        """Return the last code of the left side of the most balanced cut."""
-        tree = self.trees[axis]
-        if tree is None:
-            return balanced_last(counts)
-        held = np.flatnonzero(counts)
-        blocks = tree[below_common_label(tree, held[:1], held[-1:])[0]]
-        cut = balanced_last(np.bincount(blocks, weights=counts).astype(np.int64))
-        return int(np.flatnonzero(blocks <= cut)[-1])
-
-
 def grow(
     router: Router,
     roots: dict[int, Measure],
@@ -167,7 +129,7 @@ def grow(
     """
     leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], axes.widest(leaves[node])) for node in large]
+    pending = [_Pending(node, leaves[node], axes.widest(leaves[node].values)) for node in large]
     while pending:
         tried = [one for one in pending if _try_next(router, one, axes, smallest)]
         if not tried:
@@ -181,7 +143,8 @@ def grow(
                 for child in children:
                     leaves[child] = found[child]
                     if found[child].size > most_rows:
-                        pending.append(_Pending(child, found[child], axes.widest(found[child])))
+                        order = axes.widest(found[child].values)
+                        pending.append(_Pending(child, found[child], order))
             else:
                 router.uncut(one.node)
                 pending.append(one)
@@ -202,21 +165,6 @@ def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
             router.cut(one.node, axis, last)
             return True
     return False
-
-
-def balanced_last(counts: Counts) -> int:
-    """Return the last code of the left side of the most balanced cut.
-
-    Of two cuts that are equally balanced, the one with more records on the left.
-
-    >>> balanced_last(np.array([2, 0, 3, 1])), balanced_last(np.array([1, 1, 1, 1]))
-    (0, 1)
-    """
-    held = np.flatnonzero(counts)
-    below = np.cumsum(counts[held])[:-1]
-    gap = np.abs(2 * below - counts.sum())
-    best = len(gap) - 1 - int(np.argmin(gap[::-1]))
-    return int(held[best])
 
 
 def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
