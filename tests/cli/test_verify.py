@@ -113,6 +113,8 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--recursive-l", "3", "--provider", "hospital"), "C,L"),
         (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
         (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
+        (("--k", "2", "--own", "x.csv", "--m", "2"), "--own goes with"),
+        (("--k", "2", "--provider", "hospital", "--max-m", "--m", "2"), "leave --m out"),
         (("--k", "2", "--provider", "hospital", "--others", "2"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
     ],

@@ -57,12 +57,21 @@ def test_numbers_match_by_their_text():
         ([("a", "*"), ("a", "*")], "two lines for 'a'"),
         ([("a", "x", "*"), ("b", "x", "y")], "no tree"),
         (7, "no hierarchy"),
+        (["12367;123**;*"], "no hierarchy"),
+        ([("a", "*"), None], "no hierarchy"),
+        ("/dev/zero", "a device"),
         ("absent.csv", "Cannot read"),
     ],
 )
 def test_what_is_no_tree_is_refused(rows, words):
     with pytest.raises(InvalidInputError, match=words):
         Hierarchy.read(rows, "zip")
+
+
+def test_another_encoding_is_refused(tmp_path):
+    (tmp_path / "tree.csv").write_bytes("Orléans;France\n".encode("latin-1"))
+    with pytest.raises(InvalidInputError, match="not in UTF-8"):
+        Hierarchy.read(tmp_path / "tree.csv")
 
 
 def test_a_value_without_a_line_is_refused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
@@ -84,10 +85,16 @@ def verify(
 
     constraint = read_constraint(**asked)
     bound = LIMIT if limit is None else limit
+    m_is_given = (
+        click.get_current_context().get_parameter_source("m") is not ParameterSource.DEFAULT
+    )
+    if largest and m_is_given:
+        raise click.UsageError("--max-m finds the largest m; leave --m out")
     if own:
-        if largest or method != "exact" or len(files) > 1 or provider is not None:
+        if m_is_given or largest or method != "exact" or len(files) > 1 or provider is not None:
             raise click.UsageError(
-                "--own goes with one published file, without --provider, --method and --max-m"
+                "--own goes with one published file, without --provider, --m, --max-m and "
+                "--method; pool the rows of those who collude, or say --others"
             )
         published = read_table(files, None, quasi, sensitive, missing=missing)
         declared: dict[str, Any] = declarations(ordinal, hierarchy)

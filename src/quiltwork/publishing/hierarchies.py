@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.files import contents
 
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
@@ -116,18 +117,23 @@ def leaf_text(value: Any) -> str:
 
 
 def _rows(source: Any) -> list[list[str]]:
-    if not isinstance(source, Iterable):
-        raise InvalidInputError(
-            f"{source!r} is no hierarchy; give the path of a CSV file or rows from leaf to root."
-        )
-    return [[leaf_text(cell) for cell in row] for row in source]
+    rows = list(source) if isinstance(source, Iterable) else [source]
+    for row in rows:
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            raise InvalidInputError(
+                f"{row!r} is no hierarchy; give the path of a CSV file, or rows of labels from "
+                "leaf to root."
+            )
+    return [[leaf_text(cell) for cell in row] for row in rows]
 
 
 def _file_rows(path: Path) -> list[list[str]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Cannot read the hierarchy {str(path)!r}: {error}.") from None
+        text = contents(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"The hierarchy {str(path)!r} is not in UTF-8; it must be a CSV file in UTF-8."
+        ) from None
     first = text.partition("\n")[0]
     separator = max((";", ",", "\t"), key=first.count)
     rows = list(csv.reader(text.splitlines(), delimiter=separator))

@@ -103,6 +103,8 @@ class OwnView:
             )
         if self.unmatched:
             text += f" {self.unmatched:,} of the rows fit no group: they were not published."
+            if self.broken or self.disclosed:
+                text += " All this if no row that fits a group was left out too."
         if self.ambiguous:
             text += f" {self.ambiguous:,} of the rows fit several groups."
         return text
