@@ -26,12 +26,24 @@ def test_a_gain_is_measured_against_nothing_and_against_face_value():
     ("loss", "words"),
     [
         ("asymmetric:3:1", "single-crossing"),
-        (lambda i, r: (i + r) % 2, "see optimal_mechanism"),
+        (lambda i, r: (i + r) % 2, "another mechanism may serve this consumer better"),
     ],
 )
 def test_the_verdict_names_what_the_loss_lacks(loss, words):
     gain = consumer_gain(GeometricMechanism(6, epsilon=1), Consumer("uniform", loss))
-    assert words in gain.explain()[-1]
+    assert words in "\n".join(gain.explain())
+
+
+def test_without_order_the_consumers_own_program_is_solved_and_its_gap_told():
+    """Parity at α = 1/2: two answers at ratio α to 1, and no remap of G is as good."""
+    parity = Consumer("uniform", lambda i, r: (i + r) % 2)
+    gain = consumer_gain(GeometricMechanism(6, alpha=0.5), parity)
+    assert float(gain.made_for_it.expected_loss) == pytest.approx(1 / 3)
+    assert gain.made_for_it.gap <= 1e-9
+    assert gain.remap.expected_loss > 1.2 / 3
+    assert "optimal_mechanism loses 0.333333, at most" in gain.explain()[-1]
+    assert consumer_gain(GeometricMechanism(6, alpha=0.5), Consumer()).made_for_it is None
+    assert consumer_gain(GeometricMechanism(17, alpha=0.5), parity).made_for_it is None
 
 
 def test_at_alpha_zero_there_is_no_privacy_and_no_loss():

@@ -170,12 +170,20 @@ def _document(gain: Gain, readings: list[tuple[int, int, int, int]], confidence:
         "prior_loss": gain.prior_loss,
         "saved": gain.saved,
         "equivalent_epsilon": gain.equivalent_epsilon,
+        "made_for_it": _made_for_it(gain),
         "confidence": str(confidence),
         "readings": [
             {"released": r, "remapped": m, "low": low, "high": high} for r, m, low, high in readings
         ],
     }
     return files.dump("remapped", 1, body)
+
+
+def _made_for_it(gain: Gain) -> dict[str, float] | None:
+    best = gain.made_for_it
+    if best is None:
+        return None
+    return {"expected_loss": float(best.expected_loss), "gap": float(best.gap)}
 
 
 def _lines(

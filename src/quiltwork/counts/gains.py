@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.program import Certificate, optimal_mechanism
 from quiltwork.counts.remap import Remap
 from quiltwork.exact import float_up
 
 _STEPS = 24
 _LARGEST_EPSILON = 60.0
 _LARGEST_SEARCH = 20_000
+_LARGEST_PROGRAM = 16  # about a second
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,15 @@ class Gain:
         equivalent_epsilon: the ε at which answers at face value would serve it as well; None if
             none up to 60 does, or n is above 20,000.
         epsilon: the level of the release; infinite at α = 0.
+        made_for_it: if the loss has no order and n ≤ 16, the certificate of the best mechanism of
+            this level for the consumer, from its own program; None otherwise.
     """
 
     remap: Remap
     prior_loss: float
     equivalent_epsilon: float | None
     epsilon: float
+    made_for_it: Certificate | None = None
 
     @property
     def saved(self) -> float:
@@ -57,6 +62,12 @@ class Gain:
                 f"{self.equivalent_epsilon:.4g}: {more:.1f} % more privacy budget"
             )
         lines.append(_verdict(remap))
+        if self.made_for_it is not None:
+            loss, gap = float(self.made_for_it.expected_loss), float(self.made_for_it.gap)
+            lines.append(
+                f"a mechanism made for it by optimal_mechanism loses {loss:.6g}, at most {gap:.1g} "
+                "more than the least possible"
+            )
         return lines
 
 
@@ -82,8 +93,9 @@ def _verdict(remap: Remap) -> str:
 
 
 def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
-    """Compute what the remap is worth; about 25 remaps of cost each."""
+    """Compute what the remap is worth; about 25 remaps, and a program for losses without order."""
     remap = mechanism.remap(consumer)
+    unordered = remap.universality.condition == "fails" and mechanism.n <= _LARGEST_PROGRAM
     blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
     level = math.inf if mechanism.dp_epsilon is None else float_up(mechanism.dp_epsilon)
     return Gain(
@@ -91,6 +103,9 @@ def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
         blind.expected_loss,
         _equivalent(mechanism.n, consumer, remap.expected_loss, level),
         level,
+        optimal_mechanism(consumer, mechanism.n, mechanism.alpha).certificate
+        if unordered
+        else None,
     )
 
 
