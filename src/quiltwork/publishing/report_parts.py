@@ -94,13 +94,11 @@ def reidentification_section(found: Reidentification) -> Html:
     )
 
 
-def disclosure_section(
-    found: Sequence[Disclosure], rows: int, learned: Sequence[Learned] | None
-) -> Html:
+def disclosure_section(found: Sequence[Disclosure], learned: Sequence[Learned] | None) -> Html:
     """Write how surely sensitive values are inferred."""
     series = []
     for one in found:
-        points = tuple((level, number / rows) for level, number in one.surer.items())
+        points = tuple((level, number / one.records) for level, number in one.surer.items())
         series.append(Series(one.attribute, points))
     chart = LineChart(
         "How sure the best guess per group is",
@@ -188,9 +186,21 @@ def loss_section(loss: Loss, queries: int, error: float | None) -> Html:
     ]
     if error is not None:
         rows.append((f"mean error of {queries:,} random range queries", f"{error:.2%}"))
+    explained = (
+        []
+        if error is None
+        else [
+            paragraph(
+                "The query error is the mean of |estimate − count| / count over random counts by "
+                "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
+                "most such counts are small, and small counts are answered badly by large groups."
+            )
+        ]
+    )
     return section(
         "What was lost",
         figure(chart),
         table("Utility of the published table", ["measure", "value"], rows),
+        *explained,
         anchor="loss",
     )

@@ -71,7 +71,7 @@ class TableReport:
             warnings_section(found),
             models_section(found),
             reidentification_section(found.reidentification),
-            disclosure_section(found.disclosures, found.rows, found.learned),
+            disclosure_section(found.disclosures, found.learned),
         ]
         if found.against is not None:
             parts.append(intersection_section(found.against))

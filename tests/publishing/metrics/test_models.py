@@ -14,6 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycanon import anonymity as peer
 
+from quiltwork.publishing import (
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+    verify_m_privacy,
+)
 from quiltwork.publishing.metrics.models import privacy_models
 from quiltwork.publishing.table import Table
 
@@ -117,6 +125,38 @@ def test_values_agree_with_pycanon(sensitive, seed):
         peer.enhanced_beta_likeness(frame, known, sensitive)
     )
     assert found.delta == pytest.approx(peer.delta_disclosure(frame, known, sensitive))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_subjects_the_values_are_those_that_the_verification_counts(seed):
+    """Just below (above for t) each value the constraint holds, just beyond it does not."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(0, 4, 90),
+            "pay": rng.choice([0, 1, 2, 3], 90, p=[0.5, 0.3, 0.1, 0.1]),
+            "person": rng.integers(0, 40, 90),
+        }
+    )
+    table = Table(frame, None, ["age"], "pay", subject="person")
+    found = privacy_models(table)
+    assert found.k == frame.drop_duplicates(["age", "person"]).groupby("age").size().min()
+    assert found.k < frame.groupby("age").size().min()
+
+    def holds(constraint):
+        return verify_m_privacy(table, constraint, 0).private
+
+    assert holds(KAnonymity(found.k))
+    assert not holds(KAnonymity(found.k + 1))
+    assert holds(LDiversity(found.distinct_l))
+    assert not holds(LDiversity(found.distinct_l + 1))
+    assert holds(EntropyLDiversity(found.entropy_l - 1e-9))
+    assert not holds(EntropyLDiversity(found.entropy_l + 1e-9))
+    assert holds(TCloseness(found.t + 1e-9, "ordered"))
+    assert not holds(TCloseness(found.t - 1e-9, "ordered"))
+    assert holds(RecursiveLDiversity(found.recursive_c, found.distinct_l))
+    if found.recursive_c > 1:
+        assert not holds(RecursiveLDiversity(found.recursive_c - 1, found.distinct_l))
 
 
 def test_pycanon_sorts_frequencies_the_other_way_and_so_says_less():

@@ -1,7 +1,8 @@
 """The privacy models' values for a table: the largest k and l, the smallest t, β and δ it has.
 
 Each is the definition of its paper taken at its worst group, from the counts of `counts`. Several
-sensitive columns are judged one by one and the worst counts, as pycanon does. Cost:
+sensitive columns are judged one by one and the worst counts, as pycanon does. Where the table names
+its subjects, people are counted instead of records, as the verification does. Cost:
 O(pairs log pairs) with the pairs of group and value that occur.
 """
 
@@ -16,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column, encode_column
-from quiltwork.publishing.metrics.counts import ValueCounts, value_counts
+from quiltwork.publishing.metrics.counts import (
+    ValueCounts,
+    people_counts,
+    people_per_group,
+    value_counts,
+)
 from quiltwork.publishing.table import Table
 
 
@@ -25,7 +31,7 @@ class Models:
     """What a table has of each model, at its worst group.
 
     Attributes:
-        k: every group has at least k records.
+        k: every group has at least k records (people, where the table names its subjects).
         alpha: no value has a larger share of a group ((α, k)-anonymity).
         distinct_l: every group has at least l values.
         entropy_l: every group's entropy is at least log l (l need not be a whole number).
@@ -69,20 +75,24 @@ def privacy_models(table: Table) -> Models:
     >>> found.k, found.distinct_l, found.t, round(found.beta, 3)
     (2, 1, 0.25, 1.0)
     """
-    return models_of(list(attribute_counts(table).values()))
+    k = int(people_per_group(table).min())
+    return models_of(list(attribute_counts(table).values()), k)
 
 
 def attribute_counts(table: Table) -> dict[str, tuple[ValueCounts, bool]]:
     """Return the counts of each sensitive column, and whether its values have an order."""
-    groups = table.groups
-    columns = [sensitive_column(table, name) for name in table.sensitive]
-    return {
-        column.name: (
-            value_counts(groups.labels, column.codes, groups.count, len(column.values)),
-            column.kind != "categorical",
+    groups, subject = table.groups, table.encoded.subject
+    found = {}
+    for name in table.sensitive:
+        column = sensitive_column(table, name)
+        labels, codes, values = groups.labels, column.codes, len(column.values)
+        counts = (
+            value_counts(labels, codes, groups.count, values)
+            if subject is None
+            else people_counts(labels, codes, subject, groups.count, values)
         )
-        for column in columns
-    }
+        found[name] = counts, column.kind != "categorical"
+    return found
 
 
 def sensitive_column(table: Table, name: str) -> Column:
@@ -94,8 +104,8 @@ def sensitive_column(table: Table, name: str) -> Column:
     return encode_column(table.frame, name, table.missing, table.ordinal.get(name))
 
 
-def models_of(columns: Sequence[tuple[ValueCounts, bool]]) -> Models:
-    """Compute every model's value from the counts of the sensitive columns, each with its order."""
+def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:
+    """Compute every model's value from k and the counts of the sensitive columns, with orders."""
     counts = [counted for counted, _ in columns]
     level = min(int(np.bincount(one.group).min()) for one in counts)
     gains = [one.shares / one.overall[one.value] for one in counts]
@@ -105,7 +115,7 @@ def models_of(columns: Sequence[tuple[ValueCounts, bool]]) -> Models:
         (ordered_distance if ordered else equal_distance)(one).max() for one, ordered in columns
     ]
     return Models(
-        k=int(counts[0].sizes.min()),
+        k=k,
         alpha=max(float(one.shares.max()) for one in counts),
         distinct_l=level,
         entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),

@@ -23,7 +23,7 @@ from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.matching import fitting_groups
 from quiltwork.publishing.metrics.counts import ValueCounts, value_counts
-from quiltwork.publishing.metrics.models import attribute_counts, sensitive_column
+from quiltwork.publishing.metrics.models import sensitive_column
 from quiltwork.publishing.table import Table
 
 if TYPE_CHECKING:
@@ -147,9 +147,11 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
     people, links = _links(published, original)
     quasi = [_binned(column, people) for column in original.encoded.quasi]
     found = []
-    for name, (counts, _) in attribute_counts(published).items():
-        code = {v: place for place, v in enumerate(sensitive_column(published, name).values)}
-        column = sensitive_column(original, name)
+    groups = published.groups
+    for name in published.sensitive:
+        shown, column = (sensitive_column(table, name) for table in (published, original))
+        counts = value_counts(groups.labels, shown.codes, groups.count, len(shown.values))
+        code = {value: place for place, value in enumerate(shown.values)}
         known = np.array([code.get(value, -1) for value in column.values], dtype=np.int64)
         found.append(_attack(name, quasi, links, counts, known[column.codes[people]]))
     return tuple(found)

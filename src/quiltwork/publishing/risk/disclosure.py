@@ -26,6 +26,7 @@ class Disclosure:
 
     Attributes:
         attribute: the column.
+        records: in the table; with subjects, each person counts once for every value in a group.
         base: the share of the most common value in the whole table.
         mean: the share of records whose value the best guess per group hits.
         highest: the largest share of one value in a group.
@@ -34,6 +35,7 @@ class Disclosure:
     """
 
     attribute: str
+    records: int
     base: float
     mean: float
     highest: float
@@ -71,6 +73,7 @@ def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
     rows = int(counts.sizes.sum())
     return Disclosure(
         attribute=name,
+        records=rows,
         base=float(counts.overall.max()),
         mean=int(most.sum()) / rows,
         highest=float(share.max()),

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quiltwork.publishing.metrics.counts import people_per_group
 from quiltwork.publishing.table import Table
 
 SMALL = (2, 3, 5, 10, 20)
@@ -67,12 +67,3 @@ def reidentification(table: Table) -> Reidentification:
         below={limit: int(sizes[sizes < limit].sum()) for limit in SMALL},
         sizes=dict(zip(values.tolist(), numbers.tolist(), strict=True)),
     )
-
-
-def people_per_group(table: Table) -> NDArray[np.int64]:
-    """Return how many different people each group holds."""
-    groups, subject = table.groups, table.encoded.subject
-    if subject is None:
-        return np.bincount(groups.labels, minlength=groups.count)
-    pairs = np.unique(groups.labels * (int(subject.max()) + 1) + subject)
-    return np.bincount(pairs // (int(subject.max()) + 1), minlength=groups.count)
