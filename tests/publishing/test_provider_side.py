@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date
+from datetime import date, timedelta
 from itertools import product
 
 import numpy as np
@@ -208,6 +208,11 @@ def test_what_texts_cover_of_other_columns():
     assert covers("b..c", degrees, order).tolist() == [False, True]
     born = encode_column(frame, "born")
     assert covers("2020-12-31..2021-12-31", born).tolist() == [False, True]
+    longer = pd.DataFrame({"stay": [timedelta(hours=3), timedelta(hours=10), timedelta(days=2)]})
+    stays = encode_column(longer, "stay")
+    assert covers("2:00:00..12:00:00", stays).tolist() == [True, True, False]
+    assert covers("10:00:00..3 days, 0:00:00", stays).tolist() == [False, True, True]
+    assert covers("long", stays).tolist() == [False, False, False]
     names = encode_column(frame, "d")
     assert covers("{a, b}", names).tolist() == [True, False]
     assert covers("c", names).tolist() == [False, True]

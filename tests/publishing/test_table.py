@@ -105,6 +105,9 @@ def test_concat_drops_no_provider_whose_name_reads_like_another():
         ({"quasi_identifiers": None}, "quasi_identifiers must be names of columns, not None"),
         ({"sensitive": None}, "sensitive must be names of columns, not None"),
         ({"ordinal": 5}, "ordinal must be a dict"),
+        ({"ordinal": {"age": 5}}, "must be a list of its values"),
+        ({"ordinal": {"age": {30, 31}}}, "must be a list of its values"),
+        ({"ordinal": {"age": "31"}}, "must be a list of its values"),
         ({"hierarchies": ["age"]}, "hierarchies must be a dict"),
     ],
 )

@@ -25,6 +25,18 @@ def read_table(value: Any) -> Table:
     return value
 
 
+def check_publication(value: Any) -> None:
+    """Refuse what is no publication made on this machine.
+
+    Raises:
+        InvalidInputError: for anything without boxes, such as a Table or a Spark publication.
+    """
+    if not hasattr(value, "boxes") or not hasattr(value, "source"):
+        raise InvalidInputError(
+            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
+        )
+
+
 def read_m(value: Any) -> int:
     """Return how many providers collude.
 

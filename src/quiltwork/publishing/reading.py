@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from numpy.typing import NDArray
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.hierarchies import leaf_text
 from quiltwork.publishing.labels import Label, parse_label, value_text
+
+_DURATION = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d+):(\d+(?:\.\d+)?)")
 
 
 def covers(text: Any, column: Column, order: Sequence[Any] = ()) -> NDArray[np.bool_]:
@@ -31,6 +35,19 @@ def covers(text: Any, column: Column, order: Sequence[Any] = ()) -> NDArray[np.b
     return np.array(
         [_inside(value, written, label, under, column, place) for value in column.values]
     )
+
+
+def duration(text: str) -> timedelta | None:
+    """Read a duration as Python writes it.
+
+    >>> duration("1 day, 2:30:00") == timedelta(days=1, hours=2.5), duration("soon")
+    (True, None)
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        return None
+    days, hours, minutes, seconds = found.groups()
+    return timedelta(int(days or 0), float(seconds), 0, 0, int(minutes), int(hours))
 
 
 def _leaves_under(text: str, column: Column) -> set[str]:
@@ -62,6 +79,9 @@ def _between(value: Any, low: str, high: str, column: Column, place: dict[str, i
     if place:
         here = place[leaf_text(value)]
         return place.get(low, here + 1) <= here <= place.get(high, here - 1)
+    if isinstance(value, timedelta):
+        ends = duration(low), duration(high)
+        return ends[0] is not None and ends[1] is not None and ends[0] <= value <= ends[1]
     if column.kind == "ordinal":
         return low <= str(value) <= high
     return low == high == leaf_text(value)

@@ -5,7 +5,7 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
@@ -68,7 +68,7 @@ class Table:
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
         put(self, "subject", subject)
-        put(self, "ordinal", _declared(ordinal, "ordinal"))
+        put(self, "ordinal", _orders(_declared(ordinal, "ordinal")))
         put(self, "hierarchies", _declared(hierarchies, "hierarchies"))
         put(self, "missing", missing)
         _check(self, column_names(self.frame))
@@ -199,6 +199,15 @@ def _declared(value: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{what} must be a dict with columns as keys, not {value!r}.")
     return dict(value)
+
+
+def _orders(declared: dict[str, Any]) -> dict[str, Any]:
+    for name, order in declared.items():
+        if isinstance(order, str | bytes | Set | Mapping) or not isinstance(order, Iterable):
+            raise InvalidInputError(
+                f"The order of column {name!r} must be a list of its values, not {order!r}."
+            )
+    return {name: list(order) for name, order in declared.items()}
 
 
 def _column(name: object, known: Sequence[str], where: str) -> None:

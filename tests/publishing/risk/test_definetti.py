@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing import KAnonymity, LDiversity, Table, anonymize
-from quiltwork.publishing.risk import assess, definetti, definetti_on
+from quiltwork.publishing.risk import assess, definetti, definetti_on, refused_cuts
 
 MODULE = importlib.import_module("quiltwork.publishing.risk.definetti")
 
@@ -182,3 +182,9 @@ def test_tables_that_do_not_go_together_are_refused():
         definetti_on(table, Table(frame.assign(age=1), None, ["age", "sex"], "ill"))
     with pytest.raises(InvalidInputError, match="Give a Table"):
         definetti_on(frame, table)
+    with pytest.raises(InvalidInputError, match="what anonymize returned"):
+        definetti(table)
+    with pytest.raises(InvalidInputError, match="what anonymize returned"):
+        refused_cuts(table, KAnonymity(2))
+    with pytest.raises(InvalidInputError, match="what intersection"):
+        assess(table, against=5)

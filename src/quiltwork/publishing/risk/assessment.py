@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.models import Models, privacy_models
 from quiltwork.publishing.risk.definetti import Learned
@@ -69,7 +70,7 @@ def assess(
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
-            not declare.
+            not declare; if `against` is something else.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
@@ -78,6 +79,11 @@ def assess(
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
     """
     disclosed = disclosures(read_table(table))
+    if against is not None and not isinstance(against, Intersection):
+        raise InvalidInputError(
+            f"against is what intersection(earlier, later) returned, not a "
+            f"{type(against).__name__}."
+        )
     return Assessment(
         rows=table.encoded.rows,
         models=privacy_models(table),

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.publishing.asked import read_table
+from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.matching import fitting_groups
 from quiltwork.publishing.metrics.counts import ValueCounts, value_counts
@@ -97,6 +97,9 @@ def definetti(publication: Publication) -> tuple[Learned, ...]:
     Of a table with more than eight million pairs of record and possible value, every n-th group is
     attacked.
 
+    Raises:
+        InvalidInputError: if it is no publication.
+
     >>> import pandas
     >>> from quiltwork.publishing import KAnonymity, LDiversity, anonymize
     >>> frame = pandas.DataFrame({
@@ -107,6 +110,7 @@ def definetti(publication: Publication) -> tuple[Learned, ...]:
     >>> found.by_group, found.learned  # two groups of both sexes and both values
     (0.75, 1.0)
     """
+    check_publication(publication)
     source, labels, rows = publication.source, publication.labels, publication.rows
     found = []
     for name in source.sensitive:

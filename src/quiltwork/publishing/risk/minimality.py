@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.asked import check_publication
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
@@ -56,6 +57,9 @@ def refused_cuts(publication: Publication, constraint: Constraint | Callable[...
     `constraint` is what the publication was made with. The cuts are Mondrian's: each
     quasi-identifier in its middle.
 
+    Raises:
+        InvalidInputError: if there is no publication or no constraint.
+
     >>> import pandas
     >>> from quiltwork.publishing import Table, anonymize
     >>> frame = pandas.DataFrame({
@@ -65,6 +69,7 @@ def refused_cuts(publication: Publication, constraint: Constraint | Callable[...
     >>> refused_cuts(pub, asked)  # 20..31 would have been cut, but 20 and 21 have the same value
     Refused(groups=2, of=2, records=8)
     """
+    check_publication(publication)
     encoded = publication.source.encoded
     bound = as_constraint(constraint).bind(encoded)
     records = records_of(encoded)
