@@ -332,3 +332,54 @@ def test_frames_come_back_as_the_kind_they_were(kind):
         else (publication.frame["age"].to_pylist())
     )
     assert texts == expected.frame["age"].tolist()
+
+
+def alike_and_apart(seed: int) -> Table:
+    """Few places, each with records of one provider beside records of the others."""
+    rng = np.random.default_rng(seed)
+    rows = 240
+    owner = rng.choice(["A", "B", "C"], rows)
+    skewed = rng.choice(["flu", "cold", "asthma"], rows, p=[0.7, 0.2, 0.1])
+    even = rng.choice(["flu", "cold", "asthma"], rows)
+    frame = pandas.DataFrame(
+        {
+            "owner": owner,
+            "age": rng.choice([20, 30, 40, 50], rows),
+            "town": rng.choice(["x", "y", "z"], rows),
+            "ill": np.where(owner == "A", skewed, even),
+        }
+    )
+    return Table(frame, "owner", ["age", "town"], "ill")
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(1, 2),
+    constraint=st.sampled_from([EntropyLDiversity(1.8), TCloseness(0.35)]),
+)
+def test_groups_of_providers_that_look_alike_are_private_as_one(seed, m, constraint):
+    table = alike_and_apart(seed)
+    asked = KAnonymity(4) & constraint
+    try:
+        anonymize(table, asked, m, "baseline")
+    except NotPrivateError:
+        return
+    publication = anonymize(table, asked, m)
+    assert verify_m_privacy(publication.table, asked, m).private
+
+
+def test_a_table_is_made_again_where_providers_cannot_be_parted(monkeypatch):
+    made = []
+    usual = anonymization.provider_aware
+    monkeypatch.setattr(
+        anonymization,
+        "provider_aware",
+        lambda records, guard, rules, progress: (
+            made.append(rules.provider_splits) or usual(records, guard, rules, progress)
+        ),
+    )
+    for seed in range(10):
+        anonymize(alike_and_apart(seed), KAnonymity(4) & EntropyLDiversity(1.8), 1)
+    assert made.count(True) == 10
+    assert False in made

@@ -24,14 +24,14 @@ from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
 from quiltwork.publishing.nodes import Counts, starts_of
 from quiltwork.publishing.ordering import by_content
-from quiltwork.publishing.provider_aware import provider_aware
+from quiltwork.publishing.provider_aware import parts_freely, provider_aware
 from quiltwork.publishing.publication import Publication
 from quiltwork.publishing.records import Records, Rows, records_of
 from quiltwork.publishing.repair import repair
 from quiltwork.publishing.separate import UNPUBLISHED, separate
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.verification import group_is_private, verify_counts
+from quiltwork.publishing.verification import Verdict, group_is_private, verify_counts
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
 Backend: TypeAlias = Literal["local", "spark"]
@@ -116,18 +116,26 @@ def anonymize(
     if order is not None:
         records = records.take(order)
     bound = asked.bind(encoded)
+    most = int(share * encoded.rows)
+
+    def made(rules: Rules) -> Publication:
+        labels = _partition(encoded, records, bound, coalition, method, rules, progress)
+        if quality and method != "separate":
+            labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
+        labels = labels if order is None else _as_given(labels, order)
+        if method == "separate":
+            _check_lost(encoded, labels, bound, most)
+        labels = _suppressed(encoded, labels, most)
+        return assemble(table, labels, str(asked), coalition, method)
+
     best = "loss" if quality and split == "range" else split
     rules = Rules(method == "provider-aware", best, relaxed)
-    most = int(share * encoded.rows)
-    labels = _partition(encoded, records, bound, coalition, method, rules, progress)
-    if quality and method != "separate":
-        labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
-    labels = labels if order is None else _as_given(labels, order)
-    if method == "separate":
-        _check_lost(encoded, labels, bound, most)
-    labels = _suppressed(encoded, labels, most)
-    publication = assemble(table, labels, str(asked), coalition, method)
-    verify_publication(publication, asked)
+    publication = made(rules)
+    verdict = _verdict(publication, asked)
+    if not verdict.private and rules.provider_splits and not parts_freely(asked):
+        publication = made(replace(rules, provider_splits=False))
+        verdict = _verdict(publication, asked)
+    _check_verdict(verdict)
     return replace(publication, asked=asked)
 
 
@@ -256,21 +264,22 @@ def _renumbered(labels: Counts) -> tuple[int, Counts]:
     return int(present.sum()), (np.cumsum(present) - 1)[labels]
 
 
-def verify_publication(publication: Publication, constraint: Constraint) -> None:
-    """Count the published groups again from the original rows and verify them.
-
-    Raises:
-        NotPrivateError: unless the table is proven m-private.
-    """
+def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
+    """Count the published groups again from the original rows and verify them."""
     whole, boxes = publication.source.encoded, publication.boxes
     counts = count_groups(whole, publication.labels, boxes.count, publication.rows)
     published = _Published(_without_boxes(whole, publication.rows), boxes)
     bound = constraint.bind(published.encoded)
-    verdict = verify_counts(published, counts, bound, publication.m)
+    return verify_counts(published, counts, bound, publication.m)
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    """Withhold a table unless it is proven m-private."""
     if not verdict.private:
         raise NotPrivateError(
             f"The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Ask for less, or use a constraint that is generalization "
+            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
+            "use method='baseline', ask for less, or use a constraint that is generalization "
             "monotonic."
         )
 

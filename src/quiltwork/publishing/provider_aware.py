@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.cuts import halved_by_provider
 from quiltwork.publishing.encoding import code_type
 from quiltwork.publishing.guards import Guard
@@ -29,7 +30,16 @@ from quiltwork.publishing.mondrian import (
     several_providers,
     whole,
 )
-from quiltwork.publishing.nodes import Counts, Nodes, bounds, joined, widths
+from quiltwork.publishing.nodes import (
+    Counts,
+    Flags,
+    Nodes,
+    bounds,
+    joined,
+    runs,
+    starts_of,
+    widths,
+)
 from quiltwork.publishing.records import Records
 from quiltwork.publishing.sweeps import (
     halves,
@@ -43,17 +53,36 @@ _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
 
 
+def parts_freely(constraint: Constraint) -> bool:
+    """Tell whether groups may be cut between providers without asking about them together.
+
+    Such groups can have the same box, and are one to every reader. Under EG-monotonic constraints
+    two private groups are private together. Under others they need not be: a coalition with all
+    providers of the one can take away what it likes of it, which nobody could ask of it alone.
+    """
+    return constraint.eg_monotonic
+
+
 def provider_aware(
     records: Records, guard: Guard, rules: Rules, progress: Progress | None = None
 ) -> Counts:
-    """Return for each row the number of its group."""
+    """Return for each row the number of its group.
+
+    Without `rules.provider_splits`, groups of different providers are kept only where those with
+    the same box are private together.
+    """
     plain = replace(rules, provider_splits=False)
     best = joined(list(leaves_of(records, whole(records), guard, rules)))
     if _can_help(records, guard):
         steps = list(_checkpoints(records, whole(records), guard, plain))
+        if not rules.provider_splits:
+            steps.append(best)
         for done, nodes in enumerate(reversed(steps), start=1):
             other = joined(list(_by_providers_first(records, nodes, guard, plain)))
-            best = _better(records, nodes, best, other)
+            pays = _gains(records, nodes, best, other) > 1e-9
+            if not rules.provider_splits:
+                pays &= _private_together(records, nodes, other, guard)
+            best = _exchanged(records, nodes, best, other, pays)
             if progress is not None:
                 progress(done * records.count // len(steps), records.count)
     labels = np.empty(records.count, dtype=np.int64)
@@ -61,17 +90,44 @@ def provider_aware(
     return labels
 
 
-def _better(records: Records, nodes: Nodes, best: Nodes, other: Nodes) -> Nodes:
-    """Take for each node the leaves that lose less; leaves lie within one node or outside all."""
+def _owner(records: Records, nodes: Nodes, leaves: Nodes) -> Counts:
+    """Return the node of each leaf, which lies within one of them, or −1 if it is outside all."""
     owner = np.full(records.count, -1, dtype=code_type(records.count))
     owner[nodes.rows] = nodes.owners()
-    of_best, of_other = owner[best.rows[best.starts]], owner[other.rows[other.starts]]
-    inside = of_best >= 0
-    gain = np.bincount(
-        of_best[inside], weights=_loss(records, best)[inside], minlength=nodes.count
-    ) - np.bincount(of_other, weights=_loss(records, other), minlength=nodes.count)
-    pays = gain > 1e-9
-    return joined([best.select(~(inside & pays[of_best])), other.select(pays[of_other])])
+    return owner[leaves.rows[leaves.starts]].astype(np.int64)
+
+
+def _gains(records: Records, nodes: Nodes, best: Nodes, other: Nodes) -> NDArray[np.float64]:
+    """Return what each node loses less with the other leaves."""
+    lost = []
+    for leaves in (best, other):
+        owner = _owner(records, nodes, leaves)
+        inside = owner >= 0
+        weights = _loss(records, leaves)[inside]
+        lost.append(np.bincount(owner[inside], weights=weights, minlength=nodes.count))
+    return np.asarray(lost[0] - lost[1], dtype=np.float64)
+
+
+def _private_together(records: Records, nodes: Nodes, leaves: Nodes, guard: Guard) -> Flags:
+    """Tell in which nodes leaves with the same box are private as one."""
+    owner = _owner(records, nodes, leaves)
+    low, high = bounds(records, leaves)
+    alike = np.unique(np.vstack((owner, low, high)), axis=1, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(alike, kind="stable")
+    sizes = leaves.sizes[order]
+    rows = leaves.rows[runs(leaves.starts[order], sizes)]
+    first = np.flatnonzero(np.diff(alike[order], prepend=-1))
+    private = guard.private(records, rows, starts_of(sizes)[first])
+    good = np.ones(nodes.count, dtype=bool)
+    good[owner[order[first[~private]]]] = False
+    return good
+
+
+def _exchanged(records: Records, nodes: Nodes, best: Nodes, other: Nodes, pays: Flags) -> Nodes:
+    """Take the other leaves in the nodes where they pay."""
+    of_best, of_other = (_owner(records, nodes, leaves) for leaves in (best, other))
+    stays = (of_best < 0) | ~pays[of_best]
+    return joined([best.select(stays), other.select(pays[of_other])])
 
 
 def _can_help(records: Records, guard: Guard) -> bool:

@@ -13,6 +13,7 @@ from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.guards import guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split
+from quiltwork.publishing.provider_aware import parts_freely
 from quiltwork.publishing.spark.blocks import encoded_blocks
 from quiltwork.publishing.spark.domains import Domains, bound, read_domains
 from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
@@ -177,7 +178,7 @@ def anonymize_spark(
         smallest = guard_for(domains.nothing, asked, coalition).smallest
         leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
         best: Split = "loss" if quality and split == "range" else split
-        rules = Rules(method == "provider-aware", best, relaxed)
+        rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
         plan = Plan(asked, coalition, method, rules, quality)
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
         published = finished(table, frame, parts, domains, plan, watch.tell)
