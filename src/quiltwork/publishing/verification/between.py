@@ -10,7 +10,7 @@ Theorem: m-privacy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -22,30 +22,10 @@ from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.verification.corners import Corners, Flags, Ints, worst_corners
-from quiltwork.publishing.verification.excess import Entropy, excess_of
+from quiltwork.publishing.verification.excess import ByKind, Entropy, excess_of
 
 BETWEEN = (EntropyLDiversity, RecursiveLDiversity, TCloseness)
 """The constraints that are decided here."""
-
-
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Where the values of a group lie in the histograms that are looked at.
-
-    Attributes:
-        of: for each value of the group, its column.
-        width: how many columns there are.
-    """
-
-    of: Ints
-    width: int
-
-
-def columns_of(part: Constraint, group: Group) -> Columns:
-    """Return the columns for one group: all values of the table for t-closeness, else its own."""
-    if isinstance(part, TCloseness) and part.reference is not None:
-        return Columns(group.values, len(part.reference))
-    return Columns(np.arange(len(group.values)), len(group.values))
 
 
 def worst_between(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int) -> Corners:
@@ -55,11 +35,28 @@ def worst_between(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: 
     """
     if isinstance(part, RecursiveLDiversity):
         return _worst_recursive(part, low, high, owner, owners)
-    largest = int(high.sum(axis=1).max(initial=1))
-    excess = excess_of(part, largest)
-    if excess is None:
-        raise TypeError(f"{part} has no bound")
+    excess = excess_of(part, int(high.sum(axis=1).max(initial=1)))
     return worst_corners(excess, part, low, high, owner, owners)
+
+
+def worst_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
+    """Look between what coalitions leave of one group, the rows of `kept`, and the whole group.
+
+    Rows and the point that is found are weights by kind.
+    """
+    owner = np.zeros(len(kept), dtype=np.int64)
+    column, width = np.arange(len(group.values)), len(group.values)
+    if isinstance(part, TCloseness) and part.reference is not None:
+        column, width = group.values, len(part.reference)
+    if group.kinds is None:
+        low, high = np.zeros((2, len(kept), width), dtype=np.int64)
+        low[:, column], high[:, column] = kept, group.total
+        found = worst_between(part, low, high, owner, 1)
+        return replace(found, point=found.point[:, column])
+    values = np.zeros((len(group.kinds), width))
+    values[:, column] = group.kinds
+    excess = ByKind(excess_of(part, int((group.total @ values).sum())), values)
+    return worst_corners(excess, part, kept, np.broadcast_to(group.total, kept.shape), owner, 1)
 
 
 def _worst_recursive(

@@ -31,6 +31,10 @@ MOST_BOXES = 1024
 class Excess(Protocol):
     """A convex function of histograms that is positive exactly where a constraint is violated."""
 
+    def histogram(self, point: Floats) -> Floats:
+        """Return how often each value occurs at a point."""
+        ...
+
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F at each point, and how far rounding may be off (0 where it is exact)."""
         ...
@@ -39,8 +43,8 @@ class Excess(Protocol):
         """Return boxes in which F is as large as in the given ones; fewer values are open."""
         ...
 
-    def bound(self, low: Floats, high: Floats) -> tuple[Floats, Flags]:
-        """Return for each box a number that F does not exceed, and which values to raise for it."""
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return (constant, slopes) of a linear function that F does not exceed in the box."""
         ...
 
 
@@ -76,10 +80,11 @@ def worst_corners(
     while len(source):
         looked += len(source)
         lows, highs = excess.narrowed(lows, highs)
-        upper, raised = excess.bound(lows, highs)
-        corner = np.where(raised, highs, lows)
+        constant, slope = excess.line(lows, highs)
+        corner = np.where(slope > 0, highs, lows)
+        upper = constant + (slope * corner).sum(axis=1)
         value, doubt = excess.at(corner)
-        _confirm(part, corner, value, doubt)
+        _confirm(excess, part, corner, value, doubt)
         hit = np.flatnonzero(value > doubt)[::-1]  # the first box of an owner is written last
         found[owner[hit]], points[owner[hit]] = source[hit], corner[hit].astype(np.int64)
         free = lows < highs
@@ -90,11 +95,13 @@ def worst_corners(
     return Corners((found < 0) & ~given_up, found, points, looked)
 
 
-def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> None:
+def _confirm(
+    excess: Excess, part: Constraint, corner: Floats, value: Floats, doubt: Floats
+) -> None:
     """Ask the constraint itself where rounding leaves the sign open; changes `value`."""
     for i in np.flatnonzero(np.abs(value) <= doubt).tolist():
         if doubt[i] > 0:
-            counts = corner[i].astype(np.int64)
+            counts = excess.histogram(corner[i]).astype(np.int64)
             there = np.flatnonzero(counts)
             holds = part.holds(Histogram(int(counts.sum()), there, counts[there]))
             value[i] = -np.inf if holds else np.inf

@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.group import Group, Weights
-from quiltwork.publishing.verification.between import BETWEEN, columns_of, worst_between
+from quiltwork.publishing.verification.between import BETWEEN, worst_of_group
 from quiltwork.publishing.verification.checks import Outcome
 from quiltwork.publishing.verification.corners import Flags
 from quiltwork.publishing.verification.spaces import spaces
@@ -37,7 +37,7 @@ def breach_between(
     Raises:
         UnsupportedError: if there are more sets than the limit.
     """
-    if isinstance(part, BETWEEN) and group.kinds is None:
+    if isinstance(part, BETWEEN):
         decided = _breach_of_corners(group, part, m, limit)
         if decided is not None:
             return decided
@@ -61,20 +61,14 @@ def _breach_of_corners(
 ) -> tuple[Outcome, Weights | None] | None:
     """Look at the worst corners for many coalitions at a time; None if they stay in doubt."""
     checks = 0
-    columns = columns_of(part, group)
-    whole = np.zeros((1, columns.width), dtype=np.int64)
-    whole[:, columns.of] = group.total
     for number, members in _coalitions(group, m):
         if checks + len(members) > limit:
             raise _too_many(part, number, 1, limit)
-        kept = np.zeros((len(members), columns.width), dtype=np.int64)
-        kept[:, columns.of] = _kept(group, members)
-        owner = np.zeros(len(members), dtype=np.int64)
-        found = worst_between(part, kept, np.broadcast_to(whole, kept.shape), owner, 1)
+        found = worst_of_group(group, part, _kept(group, members))
         checks += found.looked
         if found.box[0] >= 0:
             coalition = tuple(np.flatnonzero(members[found.box[0]]).tolist())
-            return Outcome(coalition, checks), found.point[0, columns.of]
+            return Outcome(coalition, checks), found.point[0]
         if not found.safe[0]:
             return None
     return Outcome(None, checks), None

@@ -1,8 +1,8 @@
-"""How far histograms violate t-closeness and entropy diversity, for many of them at once.
+"""How far histograms violate t-closeness, entropy and recursive diversity, for many at once.
 
-Both are convex functions F of the histogram x, positive exactly where the constraint is violated,
-each with a linear upper bound on a box that is exact at its ends: the chord of every convex term
-and a tangent of the concave one. t-closeness is computed in integers as long as floats hold them.
+Each is a convex function F of the histogram x, positive exactly where the constraint is violated,
+with a linear upper bound on a box: the chord of every convex term and a tangent of the concave one.
+All but entropy is computed in integers as long as floats hold them.
 
 Theorem: m-privacy
 """
@@ -15,9 +15,10 @@ from math import log
 
 import numpy as np
 
-from quiltwork.exact import to_fraction
+from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.entropy import EntropyLDiversity
+from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.verification.corners import Excess, Flags, Floats
 
@@ -67,6 +68,10 @@ class Distance:
     def _total(self) -> float:
         return float(self.whole.sum())
 
+    def histogram(self, point: Floats) -> Floats:
+        """Return the point itself."""
+        return point
+
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F; exact integers unless they are too large."""
         number = points.sum(axis=1)
@@ -86,20 +91,16 @@ class Distance:
         rise = (slope - spread >= self.rounding) & ~fall
         return np.where(rise, high, low), np.where(fall, low, high)
 
-    def bound(self, low: Floats, high: Floats) -> tuple[Floats, Flags]:
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace |gap| by its chord over the gap's range in the box."""
         least, most = self._gaps(low, high)
         open_ = (least < 0) & (most > 0)
         width = np.where(open_, most - least, 1.0)
         sign = np.where(open_, (most + least) / width, np.where(most > 0, 1.0, -1.0))
         over = np.where(open_, -2.0 * most * (least / width), 0.0).sum(axis=1)
-        slope = self._slopes(sign)
-        raised = slope > 0
-        upper = self.factor * over + (slope * np.where(raised, high, low)).sum(axis=1)
-        number = high.sum(axis=1)
         chords = 8.0 * (high.shape[1] + 8) ** 2 * self._total * self.factor * _ROUNDING
-        doubt = np.where(open_.any(axis=1), chords, self.rounding) * number
-        return upper + doubt, raised
+        doubt = np.where(open_.any(axis=1), chords, self.rounding) * high.sum(axis=1)
+        return self.factor * over + doubt, self._slopes(sign)
 
     def _gaps(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the least and the largest gap of each kind in each box."""
@@ -139,6 +140,10 @@ class Entropy:
 
     level: float
 
+    def histogram(self, point: Floats) -> Floats:
+        """Return the point itself."""
+        return point
+
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F and its rounding; an empty histogram violates."""
         number = points.sum(axis=1)
@@ -159,27 +164,25 @@ class Entropy:
         doubt = self._doubt(high)[:, None]
         return np.where(at_worst >= doubt, high, low), np.where(at_best <= -doubt, low, high)
 
-    def bound(self, low: Floats, high: Floats) -> tuple[Floats, Flags]:
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace x·log x by chords and N·log N by the best of a few tangents."""
         width = high - low
-        rise = _n_log_n(high) - _n_log_n(low) + width * self.level
+        rise = (_n_log_n(high) - _n_log_n(low)) / np.maximum(width, 1.0) + self.level
+        fixed = (_n_log_n(low) - np.where(width > 0, rise - self.level, 0.0) * low).sum(axis=1)
+        rise = np.where(width > 0, rise, self.level)
         fewest = low.sum(axis=1)
-        fixed = _n_log_n(low).sum(axis=1) + fewest * self.level
-        upper = np.full(len(low), np.inf)
-        raised = np.zeros(low.shape, dtype=np.bool_)
+        least, steepest = np.full(len(low), np.inf), np.zeros(len(low))
         at = np.maximum(fewest, 1.0)
         for _ in range(_TANGENTS):
             steep = np.log(at) + 1.0
-            gain = rise - width * steep[:, None]
-            chosen = gain > 0
-            value = fixed + at - steep * fewest + np.where(chosen, gain, 0.0).sum(axis=1)
-            better = value < upper
-            upper, raised = (
-                np.where(better, value, upper),
-                np.where(better[:, None], chosen, raised),
-            )
-            at = np.maximum(fewest + np.where(chosen, width, 0.0).sum(axis=1), 1.0)
-        return upper + self._doubt(high), raised
+            slope = rise - steep[:, None]
+            corner = np.where(slope > 0, high, low)
+            value = at + (slope * corner).sum(axis=1)
+            better = value < least
+            least, steepest = np.where(better, value, least), np.where(better, steep, steepest)
+            at = np.maximum(corner.sum(axis=1), 1.0)
+        constant = fixed + np.exp(steepest - 1.0) + self._doubt(high)
+        return constant, rise - steepest[:, None]
 
     def _doubt(self, points: Floats) -> Floats:
         number = points.sum(axis=1)
@@ -188,13 +191,108 @@ class Entropy:
         return doubt
 
 
-def excess_of(part: Constraint, largest: int) -> Excess | None:
-    """Return how far a constraint is violated, or None if it is not of these two kinds."""
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """F(x) = d·r₁ − n·(r_l + r_{l+1} + …) + ½ for c = n/d: recursive diversity, in integers.
+
+    Attributes:
+        numerator, denominator: n and d; 1 and c, rounded, if F would not fit a float.
+        top: l − 1, the frequencies that do not count.
+        rounding: a share of the total by which F may be off; 0 if it is exact.
+    """
+
+    numerator: float
+    denominator: float
+    top: int
+    rounding: float
+
+    @classmethod
+    def of(cls, part: RecursiveLDiversity, largest: int) -> Frequencies:
+        """Prepare a constraint for groups of at most `largest` records."""
+        c = positive_fraction(part.c, "c")
+        if 8 * max(c.numerator, c.denominator) * largest < _LARGEST_INTEGER:
+            return cls(float(c.numerator), float(c.denominator), part.l - 1, 0.0)
+        return cls(float(c), 1.0, part.l - 1, 64.0 * _ROUNDING * (float(c) + 1.0))
+
+    def histogram(self, point: Floats) -> Floats:
+        """Return the point itself."""
+        return point
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return F."""
+        falling = -np.sort(-points, axis=1)
+        tail = falling[:, self.top :].sum(axis=1)
+        value = self.denominator * falling[:, 0] - self.numerator * tail + self._half
+        return value, self.rounding * points.sum(axis=1)
+
+    @property
+    def _half(self) -> float:
+        return 0.0 if self.rounding else 0.5  # a tie violates
+
+    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Leave the boxes as they are."""
+        return low, high
+
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Replace the sums of the largest entries by k·λ + Σ (x − λ)⁺, and that by chords."""
+        first, rise = _largest_line(low, high, 1)
+        constant, slope = self.denominator * first, self.denominator * rise
+        if self.top:
+            first, rise = _largest_line(low, high, self.top)
+            constant, slope = constant + self.numerator * first, slope + self.numerator * rise
+        size = (self.denominator + self.numerator) * high.sum(axis=1) * (high.shape[1] + 8)
+        return constant + self._half + 8.0 * _ROUNDING * size, slope - self.numerator
+
+
+def _largest_line(low: Floats, high: Floats, number: int) -> tuple[Floats, Floats]:
+    """Return (constant, slopes) of a line above the sum of the largest entries in a box."""
+    if number >= low.shape[1]:
+        return np.zeros(len(low)), np.ones(low.shape)
+    level = -np.partition(-(low + high) / 2, number, axis=1)[:, number][:, None]
+    below, above = np.maximum(low - level, 0.0), np.maximum(high - level, 0.0)
+    slope = np.where(high > low, (above - below) / np.maximum(high - low, 1.0), 0.0)
+    return number * level[:, 0] + (below - slope * low).sum(axis=1), slope
+
+
+@dataclass(frozen=True, eq=False)
+class ByKind:
+    """The same of people by kind, where one person may have several values.
+
+    Attributes:
+        excess: F of histograms of values.
+        values: kind × value: 1 where people of the kind have the value.
+    """
+
+    excess: Excess
+    values: Floats
+
+    def histogram(self, point: Floats) -> Floats:
+        """Return how often each value occurs."""
+        return point @ self.values
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return F."""
+        return self.excess.at(points @ self.values)
+
+    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Leave the boxes as they are."""
+        return low, high
+
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Take the line of the box of values around it."""
+        constant, slope = self.excess.line(low @ self.values, high @ self.values)
+        return constant, slope @ self.values.T
+
+
+def excess_of(part: Constraint, largest: int) -> Excess:
+    """Return how far a constraint is violated in histograms of at most `largest` records."""
     if isinstance(part, TCloseness):
         return Distance.of(part, largest)
+    if isinstance(part, RecursiveLDiversity):
+        return Frequencies.of(part, largest)
     if isinstance(part, EntropyLDiversity):
         return Entropy(log(to_fraction(part.l, "l")))
-    return None
+    raise TypeError(f"{part} is not known as a function of histograms")
 
 
 def _n_log_n(numbers: Floats) -> Floats:

@@ -1,6 +1,6 @@
 """`verify_m_privacy`: does a table withstand every coalition of m of its providers?
 
-k and l are settled for all groups at once; what is left open, and every other constraint, is
+All groups are settled at once (`settle`); what is left open, and constraints of one's own, are
 searched group by group, in the order of the rows, until one is breached.
 
 Theorem: m-privacy
@@ -141,6 +141,7 @@ def verify_counts(
     checks = int(sum((status != 0).sum() for status in statuses))
     verdict = Verdict(True, (), (), checks, m, method, str(constraint))
     doubtful = np.any([status != SAFE for status in statuses], axis=0)
+    refused: UnsupportedError | None = None
     for g in np.flatnonzero(doubtful).tolist():
         group = counts.cut(g)
         if method != "exact":
@@ -148,12 +149,18 @@ def verify_counts(
         else:
             unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[g] != SAFE]
             known = any(status[g] == BROKEN for status in statuses)
-            found = _exact(group, tuple(unsafe), m, limit)
+            try:
+                found = _exact(group, tuple(unsafe), m, limit)
+            except UnsupportedError as error:  # a breach of another group is an answer all the same
+                refused = refused or error
+                continue
             checks -= known  # naming the coalition is no further check
         checks += found.checks
         if found.breach is not None or not found.settled:
             named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
             return _named(named, found, group, table)
+    if refused is not None:
+        raise refused
     return replace(verdict, checks=checks)
 
 
@@ -184,15 +191,22 @@ def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = 
 def _exact(group: Group, parts: tuple[Constraint, ...], m: int, limit: int) -> GroupOutcome:
     """Check part after part: a conjunction is breached if and only if one of them is."""
     checks, settled = 0, True
+    refused: UnsupportedError | None = None
     for part in parts:
-        if part.eg_monotonic:
-            outcome, between = breach(group, part, m, limit), None
-        else:
-            outcome, between = breach_between(group, part, m, limit)
+        try:
+            if part.eg_monotonic:
+                outcome, between = breach(group, part, m, limit), None
+            else:
+                outcome, between = breach_between(group, part, m, limit)
+        except UnsupportedError as error:  # a breach of another part is an answer all the same
+            refused = refused or error
+            continue
         checks += outcome.checks
         settled = settled and outcome.settled
         if outcome.coalition is not None:
             return GroupOutcome(_shrunk(group, part, m, outcome.coalition, between), checks)
+    if refused is not None:
+        raise refused
     return GroupOutcome(None, checks, settled)
 
 

@@ -12,7 +12,7 @@ Theorem: m-privacy
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice, product
+from itertools import product
 from math import log, prod
 
 import numpy as np
@@ -24,11 +24,9 @@ from quiltwork.publishing.constraints.entropy import EntropyLDiversity
 from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.group import Group, Weights
-from quiltwork.publishing.verification.between import BETWEEN, columns_of, worst_between
 
 _TOLERANCE = 1e-10
 _MOST_ADDED = 2000
-_PORTION = 4096
 
 
 def trials(group: Group, part: Constraint, kept: Weights, known: Weights) -> int:
@@ -46,28 +44,9 @@ def trials(group: Group, part: Constraint, kept: Weights, known: Weights) -> int
 
 def violating_set(group: Group, part: Constraint, kept: Weights, known: Weights) -> Weights | None:
     """Return weights between `kept` and `kept + known` that violate; None if there are none."""
-    if group.kinds is not None and isinstance(part, BETWEEN):
-        return _violating_corner(group, group.kinds, part, kept, known)
     for candidate in _candidates(group, part, kept, known):
         if not part.holds(group.histogram(candidate)):
             return candidate
-    return None
-
-
-def _violating_corner(
-    group: Group, kinds: Weights, part: Constraint, kept: Weights, known: Weights
-) -> Weights | None:
-    """Try all or nothing more of each kind of people, many corners at a time."""
-    columns = columns_of(part, group)
-    corners = product(*(_distinct((0, int(n))) for n in known))
-    while chosen := list(islice(corners, _PORTION)):
-        points = kept + np.array(chosen, dtype=np.int64)
-        counts = np.zeros((len(points), columns.width), dtype=np.int64)
-        counts[:, columns.of] = points @ kinds
-        found = worst_between(part, counts, counts, np.arange(len(points)), len(points))
-        if not found.safe.all():
-            violating: Weights = points[np.argmin(found.safe)]
-            return violating
     return None
 
 
