@@ -144,6 +144,20 @@ def test_no_provider_of_a_private_table_is_told_that_it_is_broken(seed):
         assert own_view(shown, mine, asked).broken == ()
 
 
+def test_constraints_that_added_records_can_break_are_left_open_where_rows_are_ambiguous():
+    """Two x and two y are entropy 2-diverse without the row and with it counted twice, not once."""
+    shown = pd.DataFrame({"age": ["0..5"] * 4 + ["3..9"] * 4, "ill": [*"xxyyxxyy"]})
+    mine = pd.DataFrame({"age": [4, 4], "ill": ["x", "y"]})
+    tables = [Table(frame, None, ["age"], "ill") for frame in (shown, mine)]
+    view = own_view(*tables, EntropyLDiversity(2))
+    assert view.broken == ()
+    assert len(view.unsure) == 2
+    sure = own_view(
+        tables[0], Table(mine.assign(age=1), None, ["age"], "ill"), EntropyLDiversity(2)
+    )
+    assert (sure.broken, sure.unsure) == ((), ())
+
+
 def test_others_without_rows_are_bounded():
     table = published(table_a())
     alone = own_view(table, rows_of("P2"), KAnonymity(2))

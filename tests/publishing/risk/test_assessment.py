@@ -54,6 +54,7 @@ def test_disclosure_is_what_the_best_guess_hits(frame):
     for one in found:
         groups = frame.groupby(["age", "zip"])[one.attribute].agg(list)
         tops = [(Counter(g).most_common(1)[0][1], len(g)) for g in groups]
+        assert one.records == 200
         assert one.mean == pytest.approx(sum(top for top, _ in tops) / 200)
         assert one.highest == max(top / size for top, size in tops)
         assert one.certain == sum(size for top, size in tops if top == size)

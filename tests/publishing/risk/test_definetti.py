@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing import KAnonymity, LDiversity, Table, anonymize
+from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.risk import assess, definetti, definetti_on, refused_cuts
 
 MODULE = importlib.import_module("quiltwork.publishing.risk.definetti")
@@ -169,6 +170,18 @@ def test_several_sensitive_columns_many_numbers_and_large_tables(monkeypatch):
     monkeypatch.setattr(MODULE, "MOST_PAIRS", 100)
     with pytest.raises(UnsupportedError, match="too many"):
         definetti_on(texts, table)
+
+
+def test_many_numbers_fall_into_bins_of_equal_size_and_categories_do_not():
+    rows = np.arange(1000)
+    pay = np.random.default_rng(1).permutation(1000).astype(np.int32)
+    numbers = Column("pay", "numeric", tuple(range(1000)), pay)
+    bins = MODULE._binned(numbers, rows)
+    assert set(np.bincount(bins)) == {15, 16}
+    assert len(set(bins)) == 64
+    assert all(np.diff(bins[np.argsort(pay)]) >= 0)
+    towns = Column("town", "categorical", tuple(range(1000)), pay)
+    assert MODULE._binned(towns, rows).tolist() == pay.tolist()
 
 
 def test_tables_that_do_not_go_together_are_refused():
