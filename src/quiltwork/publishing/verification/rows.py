@@ -1,20 +1,21 @@
 """What coalitions leave, for many groups and coalitions at once, as rows of arrays.
 
-Without a subject column, groups whose coalitions are drawn alike are taken together, and what a
-coalition holds is a sum of rows of a table; with one, each coalition of all providers is taken in
-turn. Cost: O(coalitions · entries).
+Without a subject column groups whose coalitions are drawn alike are taken together, and what they
+leave is a product of two tables: who colludes, and who holds what. With one, coalitions are drawn
+from all providers of the table. Cost: O(coalitions · entries).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import islice
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.circles import NO_SETS
 from quiltwork.publishing.sparse import SparseCounts
 from quiltwork.publishing.verification.teams import Draws, draws_of
 
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 MOST_COALITIONS = 5_000
 """Coalitions of one group, or of the table's providers, that are worth trying on all groups."""
 _CELLS = 2_000_000
+_ENTRIES = 50  # of a group, about
 _MOST_STEPS = 100_000_000
 
 
@@ -36,13 +38,11 @@ class Rows:
         group: its group.
         kept: the histogram of what is left.
         more: the same with all the records that can be added to it value by value.
-        people: how many records (people) are left.
     """
 
     group: Ints
     kept: Ints
     more: Ints
-    people: Ints
 
 
 def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
@@ -81,16 +81,30 @@ def narrow(counts: SparseCounts) -> SparseCounts:
     return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
 
 
+def headcount(counts: SparseCounts) -> SparseCounts:
+    """Give everybody the same value: histograms then count people."""
+    first = np.flatnonzero(
+        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    )
+    group = counts.group[first]
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[first],
+        kind=np.zeros(len(first), dtype=np.int64),
+        weight=np.add.reduceat(counts.weight, first),
+        start=np.searchsorted(group, np.arange(counts.groups + 1)),
+        values=1,
+        kinds=NO_SETS,
+    )
+
+
 def by_value(counts: SparseCounts) -> Ints:
     """Return each group's histogram; people count at each of their values."""
     entry, value = _spread(counts)
-    return _table(counts, entry, value, counts.weight)
-
-
-def _table(counts: SparseCounts, entry: Ints, value: Ints, weight: Ints) -> Ints:
     cell = counts.group[entry] * counts.values + value
     size = counts.groups * counts.values
-    table = np.bincount(cell, weights=weight[entry], minlength=size)
+    table = np.bincount(cell, weights=counts.weight[entry], minlength=size)
     return table.astype(np.int64).reshape(counts.groups, counts.values)
 
 
@@ -235,38 +249,122 @@ def _plain_rows(
         there = (drawn <= number[:, None, :]).all(axis=2)
         group, team = np.nonzero(there)
         rest = kept[group, team].astype(np.int64)
-        yield Rows(groups[group], rest, whole[group].astype(np.int64), rest.sum(axis=1))
+        yield Rows(groups[group], rest, whole[group].astype(np.int64))
         size = max(1, min(8 * size, _CELLS // (len(groups) * values)))
 
 
 def _shared_rows(counts: SparseCounts, m: int, wanted: Flags) -> Iterator[Rows]:
-    """Take every coalition of the table's providers in turn.
+    """Draw coalitions of the table's providers, of whom several may know a person.
 
     Every coalition that leaves out a provider with records in a group is part of one of the
     largest size that does; those that hold all of them are left out.
     """
-    names, who = np.unique(counts.who, return_inverse=True)
-    circles = np.zeros((len(names), counts.providers), dtype=np.bool_)
-    alone = names < counts.providers
-    circles[alone, names[alone]] = True
-    position, members = counts.sets.spread(names[~alone] - counts.providers)
-    circles[np.flatnonzero(~alone)[position], members] = True
-    entry, value = _spread(counts)
-    single = counts.kind < counts.values
-    several = np.where(single, 0, counts.weight)
-    inside, provider = counts.contributors or (counts.group, counts.who)
-    total = _table(counts, entry, value, counts.weight)
-    for team in combinations(range(counts.providers), min(m, counts.providers - 1)):
-        colluding = np.zeros(counts.providers, dtype=np.bool_)
-        colluding[list(team)] = True
-        known = np.any(circles & colluding, axis=1)[who]
-        unknown = np.where(known, 0, counts.weight)
-        spared = np.zeros(counts.groups, dtype=np.bool_)
-        spared[inside[~colluding[provider]]] = True
-        groups = np.flatnonzero(spared & wanted)
-        kept = _table(counts, entry, value, unknown)[groups]
-        more = total[groups]
-        if not single.all():
-            more = more - _table(counts, entry, value, np.where(known, several, 0))[groups]
-        people = np.bincount(counts.group, weights=unknown, minlength=counts.groups)
-        yield Rows(groups, kept, more, people.astype(np.int64)[groups])
+    groups = np.flatnonzero(wanted)
+    step = max(1, _CELLS // (_ENTRIES * counts.providers))
+    for first in range(0, len(groups), step):
+        yield from _rows_of_people(counts, groups[first : first + step], m, wanted)
+
+
+def _rows_of_people(counts: SparseCounts, groups: Ints, m: int, wanted: Flags) -> Iterator[Rows]:
+    """Draw coalitions, first one, then more and more at a time; of the largest providers first."""
+    here = _Circles.of(subset(counts, groups))
+    draws = draws_of(counts.providers, counts.providers, min(m, counts.providers - 1))
+    largest = np.argsort(-np.bincount(here.inside[1], minlength=counts.providers), kind="stable")
+    every, size = draws.all(), 1
+    while some := list(islice(every, size)):
+        still = wanted[groups]
+        if 2 * still.sum() < len(groups):
+            groups, still = groups[still], np.ones(int(still.sum()), dtype=np.bool_)
+            here = _Circles.of(subset(counts, groups))
+        if not len(groups):
+            return
+        colluding = np.zeros((len(some), counts.providers))
+        colluding[:, largest] = draws.table(some)
+        colluding = 1 - colluding if draws.spared else colluding
+        known = (here.knows @ colluding.T > 0).astype(np.int64)
+        group, team = np.nonzero(here.spared(colluding) & still[:, None])
+        kept = here.total[group] - here.entries.of(known, here.total.shape)[group, team]
+        more = here.total[group]
+        if here.several is not None:
+            more = more - here.several.of(known, here.total.shape)[group, team]
+        yield Rows(groups[group], kept, more)
+        cells = max(len(here.entries.who), here.total.size)
+        size = max(1, min(8 * size, _CELLS // cells))
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """People by cell (group and value) and circle, the set of those who know them.
+
+    Attributes:
+        who, weight: for each entry its circle, and how many people; sorted by cell.
+        cell: the cells that occur.
+        start: where the entries of each begin.
+    """
+
+    who: Ints
+    weight: Ints
+    cell: Ints
+    start: Ints
+
+    @classmethod
+    def of_cells(cls, cell: Ints, who: Ints, weight: Ints) -> _Entries:
+        """Sort entries by cell."""
+        order = np.argsort(cell, kind="stable")
+        cell = cell[order]
+        start = np.flatnonzero(np.append(True, np.diff(cell) != 0)[: len(cell)])
+        return cls(who[order], weight[order], cell[start], start)
+
+    def of(self, known: Ints, shape: tuple[int, ...]) -> Ints:
+        """Return group × coalition × value: how many are known; `known` is circle × coalition."""
+        table = np.zeros((shape[0] * shape[1], known.shape[1]), dtype=np.int64)
+        table[self.cell] = np.add.reduceat(known[self.who] * self.weight[:, None], self.start)
+        return table.reshape(*shape, known.shape[1]).transpose(0, 2, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Circles:
+    """The people of some groups by circle.
+
+    Attributes:
+        knows: circle × provider: 1 for those who know these people.
+        entries: the people of each value.
+        several: those of them who have several values; None if there are none.
+        inside: (group, provider) of those who have records in the group.
+        total: group × value.
+    """
+
+    knows: Floats
+    entries: _Entries
+    several: _Entries | None
+    inside: tuple[Ints, Ints]
+    total: Ints
+
+    @classmethod
+    def of(cls, counts: SparseCounts) -> _Circles:
+        """Find out who knows whom."""
+        names, who = np.unique(counts.who, return_inverse=True)
+        knows = np.zeros((len(names), counts.providers))
+        alone = names < counts.providers
+        knows[alone, names[alone]] = 1
+        position, members = counts.sets.spread(names[~alone] - counts.providers)
+        knows[np.flatnonzero(~alone)[position], members] = 1
+        entry, value = _spread(counts)
+        cell = counts.group[entry] * counts.values + value
+        several, odd = None, counts.kind[entry] >= counts.values
+        if odd.any():
+            several = _Entries.of_cells(cell[odd], who[entry[odd]], counts.weight[entry[odd]])
+        return cls(
+            knows,
+            _Entries.of_cells(cell, who[entry], counts.weight[entry]),
+            several,
+            counts.contributors or (counts.group, counts.who),
+            by_value(counts),
+        )
+
+    def spared(self, colluding: Floats) -> Flags:
+        """Tell in which groups (rows) which coalitions leave out someone with records there."""
+        inside = np.zeros((len(self.total), colluding.shape[1]))
+        inside[self.inside] = 1
+        out: Flags = inside @ (1 - colluding).T > 0
+        return out

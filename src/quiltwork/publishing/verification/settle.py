@@ -25,6 +25,7 @@ from quiltwork.publishing.verification.rows import (
     Coalitions,
     Rows,
     by_value,
+    headcount,
     narrow,
     one_value_each,
     subset,
@@ -83,6 +84,8 @@ def _settle_some(counts: SparseCounts, part: Constraint, m: int) -> Status:
 
 def _try_coalitions(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Decide groups with few coalitions by trying all of them."""
+    if isinstance(part, KAnonymity):
+        counts = headcount(counts)
     coalitions = Coalitions(counts, m)
     wanted = coalitions.few.copy()
     status = np.where(wanted, SAFE, OPEN).astype(np.int8)
@@ -91,7 +94,7 @@ def _try_coalitions(counts: SparseCounts, part: Constraint, m: int) -> Status:
     total = by_value(counts)
     for rows in coalitions.rows(wanted):
         if isinstance(part, KAnonymity):
-            status[rows.group[rows.people < part.k]] = BROKEN
+            status[rows.group[rows.kept[:, 0] < part.k]] = BROKEN
         elif isinstance(part, LDiversity):
             status[rows.group[np.count_nonzero(rows.kept, axis=1) < part.l]] = BROKEN
         else:
