@@ -103,7 +103,7 @@ def bench_fractional_powers() -> None:
             f"power:{power}, alpha = {alpha}": partial(
                 GeometricMechanism(n, alpha=alpha).remap, Consumer("uniform", f"power:{power}")
             )
-            for power in ("3/2", "5/2")
+            for power in ("1/2", "3/2", "5/2")
             for alpha in (0.5, 0.999)
         }
         compare(f"Remap table, {n:,} people, fractional powers", contestants, repeats=repeats)

@@ -28,6 +28,7 @@ _PLACES = 120
 _ENOUGH_BITS = 53
 _MOST_SCALING_BITS = 40
 _SECONDS = 120.0
+_REFINING_ITERATIONS = 10  # per variable: degenerate programs can go in circles
 _LARGE_SECONDS = 300.0
 _ATTEMPTS = (("highs-ds", 1e-9, True), ("highs-ds", 1e-9, False), ("highs-ds", 1e-7, False))
 """Method, tolerance, presolve: the presolve of some HiGHS versions gives up on tiny entries."""
@@ -175,6 +176,7 @@ def _step(
         _floats(at.reduced, matrix.denominator, dual_bits),
         _floats(at.missing, matrix.denominator, primal_bits),
         _floats([-z for z in at.primal], 1, primal_bits),
+        refining=bool(primal_bits or dual_bits),
     )
     if step is None:
         return None
@@ -203,11 +205,19 @@ def _reduced(costs: Sequence[int], matrix: SparseRows, dual: Sequence[int]) -> l
 
 
 def _solve(
-    matrix: SparseRows, costs: list[float], sides: list[float], lower: list[float]
+    matrix: SparseRows,
+    costs: list[float],
+    sides: list[float],
+    lower: list[float],
+    refining: bool,
 ) -> tuple[list[float], list[float]] | None:
-    """Solve one scaled program in floats: (z, y), or None if no attempt succeeds."""
+    """Solve one scaled program in floats: (z, y), or None if no attempt succeeds.
+
+    A refinement ends early: without it, the answer is repaired and certified too.
+    """
     from scipy.optimize import linprog
 
+    limits = {"maxiter": _REFINING_ITERATIONS * matrix.width} if refining else {}
     for method, tolerance, presolve in _ATTEMPTS:
         result = linprog(
             costs,
@@ -220,6 +230,7 @@ def _solve(
                 "primal_feasibility_tolerance": tolerance,
                 "dual_feasibility_tolerance": tolerance,
                 "time_limit": _SECONDS,
+                **limits,
             },
         )
         if result.status == 0:
