@@ -169,6 +169,7 @@ def spark_report(publication: SparkPublication, path: str | Path | None = None) 
     rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
     found: dict[str, Any] = {
         "rows": rows,
+        "suppressed": publication.suppressed,
         "groups": groups,
         "k": min(part.smallest for part in parts),
         "distinct_l": min(part.fewest_values for part in parts),

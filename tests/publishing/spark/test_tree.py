@@ -11,7 +11,8 @@ from quiltwork.publishing.constraints import KAnonymity, LDiversity
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.tree import Measure, Router, grow
-from quiltwork.publishing.verification import group_is_private
+from quiltwork.publishing.spark.verification import PartVerdict, combined
+from quiltwork.publishing.verification import Verdict, group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(
     lambda counts: sum(c > 0 for c in counts) >= 2
@@ -102,6 +103,19 @@ def test_records_survive_packing():
         (*rows.codes, rows.sensitive), (*read.codes, read.sensitive), strict=True
     ):
         assert (mine == theirs).all()
+
+
+def test_a_proven_breach_of_any_part_is_told_first():
+    def part(group: tuple, private: bool = False, settled: bool = True) -> PartVerdict:
+        verdict = Verdict(private, (), group, 2, 1, "exact", "2-anonymity", settled=settled)
+        return PartVerdict(verdict, 5, 1, 5, 2, 25)
+
+    fine, doubtful = part((), private=True), part(("a", None), settled=False)
+    later, first = part(("b", "c")), part(("b", None))
+    assert combined([fine, doubtful, later, first]).group == ("b", None)
+    assert not combined([fine, doubtful]).settled
+    assert combined([fine, fine]).private
+    assert combined([fine, later]).checks == 4
 
 
 def test_one_tree_per_provider():

@@ -249,6 +249,7 @@ def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> No
     if not verdict.private:
         raise NotPrivateError(
             "The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Ask for less, or use a constraint that is generalization "
+            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
+            "use method='baseline', ask for less, or use a constraint that is generalization "
             "monotonic."
         )

@@ -79,10 +79,18 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
 
 
 def combined(parts: list[PartVerdict]) -> Verdict:
-    """Return the verdict on the whole: the first breach in the order of groups, if there is one."""
-    broken = sorted((p.verdict for p in parts if not p.verdict.private), key=lambda v: v.group)
+    """Return the verdict on the whole: the first breach in the order of groups, if there is one.
+
+    A proven breach comes before a group that stays undecided; a missing value before others.
+    """
+    broken = sorted((p.verdict for p in parts if not p.verdict.private), key=_place)
     checks = sum(part.verdict.checks for part in parts)
     return replace(broken[0] if broken else parts[0].verdict, checks=checks)
+
+
+def _place(verdict: Verdict) -> tuple[Any, ...]:
+    values = [(value is not None, value) for value in verdict.group]
+    return (not verdict.settled, values)
 
 
 def bound_to_published(
