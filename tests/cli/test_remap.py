@@ -116,3 +116,15 @@ def test_rows_that_are_no_counts_are_named(cli, tmp_path):
     assert "Line 3" in ran.err
     ran = cli("remap", str(table), "--column", "cuont", "--n", "5", "--epsilon", "1")
     assert "no column 'cuont'" in ran.err
+
+
+def test_a_plot_that_cannot_be_drawn_leaves_no_half_done_work(cli, tmp_path):
+    released, output = tmp_path / "released.csv", tmp_path / "read.csv"
+    released.write_text("count\n3\n", encoding="utf-8")
+    ran = cli(
+        *("remap", str(released), "--column", "count", "--n", "500", "--epsilon", "1"),
+        *("--output", str(output), "--plot", str(tmp_path / "map.png")),
+    )
+    assert ran.code == 2
+    assert "n = 400" in ran.err
+    assert not output.exists()

@@ -97,3 +97,8 @@ def enumerated(length):
     for path in product((0, 1), repeat=length):
         steps = [CHAIN.transition[a, b] for a, b in pairwise(path)]
         yield sum(path), CHAIN.start[path[0]] * np.prod(steps)
+
+
+def test_what_is_no_release_is_refused():
+    with pytest.raises(InvalidInputError, match="not int"):
+        sharpen(5, qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]]))

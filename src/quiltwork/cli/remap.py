@@ -105,12 +105,15 @@ def remap(
         bar.update(1)
     rows = [] if file is None or column is None else _rows(file, column)
     readings = _readings(gain.remap, [*values, *(count for count, _ in rows)], confidence)
-    if output is not None and column is not None:
-        _write(output, column, rows, readings[len(values) :])
+    figure = None
     if plot is not None:
         from quiltwork.counts.plots import heat_map
 
-        write_figure(heat_map(mechanism, gain.remap), plot)
+        figure = heat_map(mechanism, gain.remap)  # refuses before anything is written
+    if output is not None and column is not None:
+        _write(output, column, rows, readings[len(values) :])
+    if plot is not None and figure is not None:
+        write_figure(figure, plot)
     emit(_document(gain, readings, confidence), _lines(gain, readings, confidence, plot, output))
 
 

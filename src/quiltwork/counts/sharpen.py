@@ -64,9 +64,14 @@ def sharpen(
         UnsupportedError: for queries that do not count states, or if no noise was added.
         InvalidInputError: if the lengths are needed and missing, or do not fit the release.
     """
-    if release.query.kind not in _KINDS or release.noise_scale == 0:
+    query = getattr(release, "query", None)
+    if query is None:
+        raise InvalidInputError(
+            f"Only the answer of a release can be sharpened, not {type(release).__name__}."
+        )
+    if query.kind not in _KINDS or release.noise_scale == 0:
         raise UnsupportedError(
-            f"A {release.query.kind} release cannot be sharpened; counts, histograms and "
+            f"A {query.kind} release cannot be sharpened; counts, histograms and "
             "frequencies with noise can."
         )
     moments = _lengths(release, lengths)
