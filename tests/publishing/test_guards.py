@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import random_records
 from quiltwork.publishing import coalitions, guards
-from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity
+from quiltwork.publishing.constraints import (
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
 from quiltwork.publishing.guards import CountingGuard, GeneralGuard, guard_for
 from quiltwork.publishing.nodes import Nodes, starts_of
 from quiltwork.publishing.records import Records
+from quiltwork.publishing.verification import group_is_private
 
 
 def groups_and_rows(records: Records, seed: int) -> Nodes:
@@ -101,3 +108,32 @@ def test_other_constraints_get_the_general_guard():
 
     encoded = random_table(1).encoded
     assert isinstance(guard_for(encoded, EntropyLDiversity(2), 1), GeneralGuard)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(0, 3),
+    loose=st.sampled_from(
+        [EntropyLDiversity(1.5), RecursiveLDiversity(2, 2), TCloseness(0.5), TCloseness(0.6)]
+    ),
+    people=st.booleans(),
+)
+def test_the_general_guard_decides_as_each_group_alone(seed, m, loose, people):
+    """Settled together, part after part, as the verification decides one group at a time."""
+    from evidence.random_tables import random_frame, records_of
+    from quiltwork.publishing.sparse import count_groups
+    from quiltwork.publishing.table import Table
+
+    frame = random_frame(seed, rows=30)
+    frame["who"] = np.random.default_rng(seed).integers(0, 25, len(frame))
+    subject = "who" if people else None
+    table = Table(frame, "owner", ["age", "town"], "ill", subject=subject)
+    constraint = (loose & KAnonymity(2) & LDiversity(2)).bind(table.encoded)
+    records = records_of(table.encoded)
+    nodes = groups_and_rows(records, seed)
+    found = guard_for(table.encoded, constraint, m).private(records, nodes.rows, nodes.starts)
+    rows = records.ids[nodes.rows]
+    counts = count_groups(table.encoded, nodes.owners(), nodes.count, rows)
+    expected = [group_is_private(counts.cut(i), constraint, m) for i in range(nodes.count)]
+    assert found.tolist() == expected

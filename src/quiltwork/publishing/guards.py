@@ -2,7 +2,8 @@
 
 `CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
 (Theorem: anonymization): k by the largest providers, l by bounds that settle most groups and
-a search over coalitions for the rest. `GeneralGuard` asks the verification for each group.
+a search over coalitions for the rest. `GeneralGuard` asks the verification, which settles nearly
+all groups at once.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class CountingGuard:
 
 @dataclass(frozen=True, eq=False)
 class GeneralGuard:
-    """Any constraint, bound to the table; groups are asked one at a time.
+    """Any constraint, bound to the table; only groups that stay in doubt are asked one at a time.
 
     Attributes:
         encoded: the whole table.

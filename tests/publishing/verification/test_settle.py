@@ -25,6 +25,7 @@ from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import corners, group_breach, rows
 from quiltwork.publishing.verification.between import surely_safe, worst_between
+from quiltwork.publishing.verification.excess import Frequencies
 from quiltwork.publishing.verification.settle import BROKEN, OPEN, SAFE, settle
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -219,3 +220,75 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
         assert not (cut.safe & ~full.safe).any()
         assert not ((cut.box >= 0) & full.safe).any()
     assert doubts > 0
+
+
+@given(st.data())
+@settings(max_examples=120)
+def test_the_search_finds_what_the_closed_form_of_recursive_diversity_does(data):
+    cells = data.draw(HISTOGRAMS)
+    big = data.draw(st.sampled_from([1, 10**20]))  # beyond exact floats
+    c = data.draw(st.fractions(Fraction(1, 3), 3, max_denominator=6)) + Fraction(1, 7 * big)
+    part = RecursiveLDiversity(c, data.draw(st.integers(1, 4)))
+    low = np.array([[low for low, _ in cells]])
+    high = low + np.array([[more for _, more in cells]])
+    owner = np.zeros(1, dtype=np.int64)
+    closed = worst_between(part, low, high, owner, 1)
+    searched = corners.worst_corners(
+        Frequencies.of(part, int(high.sum())), part, low, high, owner, 1
+    )
+    assert bool(searched.safe[0]) is bool(closed.safe[0])
+    if searched.box[0] >= 0:
+        assert not part.holds(histogram(searched.point[0]))
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+@pytest.mark.parametrize("people", [False, True])
+def test_groups_in_doubt_are_searched_one_by_one(kind, people, monkeypatch):
+    """Without room for boxes, sets in between are found as they were: by counting up to a total."""
+    monkeypatch.setattr(corners, "MOST_BOXES", 0)
+    for seed in range(200, 230):
+        for status, truth in settled_as_defined(seed, kind, people):
+            assert status in (OPEN, BROKEN if truth else SAFE)
+
+
+def test_a_breach_is_told_where_another_group_cannot_be_decided():
+    import pandas
+
+    from quiltwork.errors import UnsupportedError
+    from quiltwork.publishing import verify_m_privacy
+    from quiltwork.publishing.constraints import Custom
+
+    rows = [(p, 1, v) for p in "ABCDEFGH" for v in range(6)] * 3 + [("A", 2, 0)]
+    table = Table(pandas.DataFrame(rows, columns=["p", "q", "s"]), "p", ["q"], "s")
+    own = Custom(lambda counts: max(counts.values()) <= 100, name="no crowd")
+    with pytest.raises(UnsupportedError, match="no crowd can fail when records are added"):
+        verify_m_privacy(table, own, m=3)
+    verdict = verify_m_privacy(table, own & KAnonymity(2), m=3)
+    assert (verdict.private, verdict.group, verdict.broken) == (False, (2,), "2-anonymity")
+    same_group = verify_m_privacy(table, own & KAnonymity(200), m=3)
+    assert (same_group.private, same_group.group) == (False, (1,))
+
+
+def test_many_equal_providers_are_named_within_the_limit():
+    """Of 200 providers of one record each any five may collude: 2.5 billion coalitions."""
+    import pandas
+
+    from quiltwork.publishing import verify_m_privacy
+
+    values = [0] * 120 + [1] * 40 + [2] * 40
+    frame = pandas.DataFrame({"p": range(200), "q": 1, "s": values})
+    table = Table(frame, "p", ["q"], "s")
+    # Without five of the rare records: 120 < c·(40 + 35), that is c > 8/5.
+    assert verify_m_privacy(table, RecursiveLDiversity(1.61, 2), m=5).private
+    verdict = verify_m_privacy(table, RecursiveLDiversity(1.6, 2), m=5)
+    assert not verdict.private
+    assert len(verdict.coalition) == 5
+    assert sum(verdict.left.values()) == 195
+
+
+def test_t_closeness_without_a_table_is_refused():
+    from quiltwork.errors import InvalidInputError
+    from quiltwork.publishing.group import Group
+
+    with pytest.raises(InvalidInputError, match="compares with the whole table"):
+        group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)

@@ -85,16 +85,26 @@ class TCloseness(Constraint):
         Raises:
             InvalidInputError: if the constraint was not bound to a table.
         """
-        if self.reference is None:
-            raise InvalidInputError(
-                "t-closeness compares with the whole table; call bind(table.encoded) first."
-            )
-        here = np.zeros(len(self.reference), dtype=np.int64)
+        whole = self.whole
+        here = np.zeros(len(whole), dtype=np.int64)
         here[left.values] = left.counts
         total = int(here.sum())
         if total == 0:
             return None
-        return _distance(here, total, np.array(self.reference, dtype=np.int64), self.distance)
+        return _distance(here, total, whole, self.distance)
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """How often each value occurs in the whole table.
+
+        Raises:
+            InvalidInputError: if the constraint was not bound to a table.
+        """
+        if self.reference is None:
+            raise InvalidInputError(
+                "t-closeness compares with the whole table; call bind(table.encoded) first."
+            )
+        return np.array(self.reference, dtype=np.int64)
 
     def __str__(self) -> str:
         """Name it."""

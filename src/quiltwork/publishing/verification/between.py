@@ -46,8 +46,8 @@ def worst_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     """
     owner = np.zeros(len(kept), dtype=np.int64)
     column, width = np.arange(len(group.values)), len(group.values)
-    if isinstance(part, TCloseness) and part.reference is not None:
-        column, width = group.values, len(part.reference)
+    if isinstance(part, TCloseness):
+        column, width = group.values, len(part.whole)
     if group.kinds is None:
         low, high = np.zeros((2, len(kept), width), dtype=np.int64)
         low[:, column], high[:, column] = kept, group.total
@@ -139,7 +139,7 @@ def _entropy_survives(part: EntropyLDiversity, total: Ints, most_known: Ints) ->
 
 def _distance_survives(part: TCloseness, total: Ints, most_known: Ints) -> Flags:
     """Let every gap be as large as it can get, over the fewest records that are left."""
-    whole = np.array(part.reference, dtype=np.int64)
+    whole = part.whole
     overall, t = int(whole.sum()), to_fraction(part.t, "t")
     number = total.sum(axis=1)
     columns = len(whole)

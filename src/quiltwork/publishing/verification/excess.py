@@ -52,7 +52,7 @@ class Distance:
     @classmethod
     def of(cls, part: TCloseness, largest: int) -> Distance:
         """Prepare a bound constraint for groups of at most `largest` records."""
-        whole = np.array(part.reference, dtype=np.float64)
+        whole = part.whole.astype(np.float64)
         total, values = int(whole.sum()), max(len(whole), 2)
         t = to_fraction(part.t, "t") * (values - 1 if part.distance == "ordered" else 2)
         if 8 * t.denominator * values * total * largest < _LARGEST_INTEGER:

@@ -3,8 +3,9 @@
 Given what is left for certain and what may or may not be taken away besides, find a set in
 between that violates the constraint. The satisfying histograms of entropy and recursive
 l-diversity and of t-closeness form convex cones, so corners suffice: all or nothing more of each
-value. These are found by a closed form or by dynamic programming over the number of added records;
-any other constraint is tried on every set.
+value. `between` finds them for nearly every group; where it stays in doubt they are found here, by
+a closed form or by dynamic programming over the number of added records. Any other constraint is
+tried on every set.
 
 Theorem: m-privacy
 """
