@@ -33,7 +33,7 @@ ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
 SCALINGS = 8
 SURE = 0.9
-MOST_PAIRS = 8_000_000
+MOST_PAIRS = 4_000_000
 """Pairs of person and possible value that are looked at; of larger tables, every n-th group."""
 _BINS = 64  # of a column of numbers, for the model
 _TINY = 1e-30
@@ -94,7 +94,7 @@ class _Candidates:
 def definetti(publication: Publication) -> tuple[Learned, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
-    Of a table with more than eight million pairs of record and possible value, every n-th group is
+    Of a table with more than four million pairs of record and possible value, every n-th group is
     attacked.
 
     Raises:
@@ -240,12 +240,12 @@ def learned_shares(
     """
     shares = start
     values = counts.values
-    places = [codes[pairs.person] * values + pairs.value for codes in quasi]
-    domains = [int(codes.max()) + 1 for codes in quasi]
     for _ in range(ROUNDS):
         total = np.bincount(pairs.value, shares, values)
         score = np.zeros(len(shares))
-        for place, domain in zip(places, domains, strict=True):
+        for codes in quasi:
+            domain = int(codes.max()) + 1
+            place = codes[pairs.person] * values + pairs.value  # made again: all would fill memory
             seen = np.bincount(place, shares, domain * values).reshape(domain, values)
             score += np.log((seen + 1) / (total + domain)).ravel()[place]
         score -= np.maximum.reduceat(score, pairs.starts)[pairs.person]
