@@ -58,6 +58,22 @@ def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
     )
 
 
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(40, 160),
+    split=st.sampled_from(["range", "loss"]),
+    relaxed=st.booleans(),
+    m=st.integers(1, 3),
+)
+def test_every_row_has_a_group_however_nodes_are_cut(seed, rows, split, relaxed, m):
+    records = random_records(seed, rows=rows, quasi=2, codes=20, providers=5)
+    rules = Rules(provider_splits=True, split=split, relaxed=relaxed)
+    labels = provider_aware(records, CountingGuard(1, 3, m), rules)
+    assert labels.min() == 0
+    assert np.bincount(labels).min() > 0
+
+
 def test_with_everybody_but_one_colluding_providers_are_better_off_apart():
     records = random_records(3, rows=1500, codes=40, quasi=3, providers=5)
     guard = CountingGuard(5, 1, 4)

@@ -169,9 +169,11 @@ def _partition(
         return separate(records, guard_for(encoded, bound, 0), rules, progress)
     guard = guard_for(encoded, bound, m)
     _check_whole(encoded, records, guard, bound, m)
-    if method == "provider-aware" and rules.split != "fitness" and records.providers > 1:
-        return provider_aware(records, guard, rules, progress)
-    return mondrian(records, guard, rules, progress)
+    aware = method == "provider-aware" and rules.split != "fitness" and records.providers > 1
+    labels = (provider_aware if aware else mondrian)(records, guard, rules, progress)
+    if labels.min() < 0:  # would pass for suppression
+        raise RuntimeError("A row has no group; this is a fault of the partitioning.")
+    return labels
 
 
 def _check_whole(

@@ -60,7 +60,7 @@ def mondrian(
     records: Records, guard: Guard, rules: Rules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group; the whole table must be m-private."""
-    labels = np.empty(records.count, dtype=np.int64)
+    labels = np.full(records.count, -1, dtype=np.int64)
     groups = done = 0
     for leaves in leaves_of(records, whole(records), guard, rules):
         labels[leaves.rows] = groups + leaves.owners()
@@ -207,11 +207,14 @@ def _by_loss(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> tupl
         good = both_private(records, halves, guard)
         cut.append(halves.select(good).children())
         pending = np.setdiff1d(pending, trying[good], assume_unique=True)
-    # Where no best cut is private, the most balanced one may be.
+    # Where no best cut is private, the most balanced one may be. Each node is asked for itself:
+    # its cut must not depend on which others there are.
     rest = nodes.select(pending)
-    if rest.count and guard.least(records, rest).max() > guard.smallest:
-        children, rest = _by_range(records, rest, guard, rules)
+    if rest.count:
+        hopeful = guard.least(records, rest) > guard.smallest
+        children, stuck = _by_range(records, rest.select(hopeful), guard, rules)
         cut.append(children)
+        rest = joined([rest.select(~hopeful), stuck])
     return joined(cut) if cut else rest.select(np.zeros(rest.count, dtype=bool)), rest
 
 

@@ -85,7 +85,7 @@ def provider_aware(
             best = _exchanged(records, nodes, best, other, pays)
             if progress is not None:
                 progress(done * records.count // len(steps), records.count)
-    labels = np.empty(records.count, dtype=np.int64)
+    labels = np.full(records.count, -1, dtype=np.int64)
     labels[best.rows] = best.owners()
     return labels
 
