@@ -17,6 +17,8 @@ import numpy as np
 from quiltwork.counts.filters import Posteriors
 from quiltwork.counts.losses import FloatArray
 
+_SAFE_LOG = 300.0
+
 
 @dataclass(frozen=True, eq=False)
 class BlockLaws:
@@ -58,14 +60,31 @@ class BlockLaws:
         offsets = np.arange(self.size)
         return np.asarray(self.rate * np.abs(offsets[:, None] - offsets))
 
+    @cached_property
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
+        return np.exp(-self._fading), np.exp(-self._decay)
+
     def rows(self, first: int, end: int) -> FloatArray:
         """Return the rows of blocks first..end−1: before, the block's own counts, after."""
         part = slice(first, end)
         weights = np.empty((end - first, self.size, self.size + 2))
+        if self.rate * self.size < _SAFE_LOG:
+            self._multiply(part, weights)
+            weights /= weights.sum(axis=2, keepdims=True)
+            return weights
         weights[:, :, 0] = self.log_before[part, None] - self._fading
         weights[:, :, 1:-1] = self.log_prior[part, None, :] - self._decay
         weights[:, :, -1] = self.log_after[part, None] - self._fading[::-1]
         return _normalized(weights)
+
+    def _multiply(self, part: slice, weights: FloatArray) -> None:
+        """Fill in weights relative to the block's largest, where none of a row's can vanish."""
+        before, own, after = self.log_before[part], self.log_prior[part], self.log_after[part]
+        top = np.maximum(np.maximum(before, after), own.max(axis=1))
+        fading, decay = self._factors
+        np.multiply.outer(np.exp(before - top), fading, out=weights[:, :, 0])
+        np.multiply(np.exp(own - top[:, None])[:, None, :], decay, out=weights[:, :, 1:-1])
+        np.multiply.outer(np.exp(after - top), fading[::-1], out=weights[:, :, -1])
 
     def first_rows(self) -> FloatArray:
         """Return the row of the first answer of every block."""
