@@ -56,9 +56,11 @@ class Verdict:
             )
         group = ", ".join(map(str, self.group))
         if not self.settled:
+            where = f"the group ({group})" if self.group else "a group"
+            done = f" ({self.checks:,} done)" if self.checks else ""
             return (
-                f"Undecided, so treated as not private: the group ({group}) needs more checks "
-                f"than the limit allows ({self.checks:,} done). Raise limit, or lower m."
+                f"Undecided, so treated as not private: {where} needs more checks than the limit "
+                f"allows{done}. Raise limit, or lower m."
             )
         who = "Anyone" if self.outsiders else _listed(self.coalition)
         verb = "breaches" if self.outsiders or len(self.coalition) == 1 else "together breach"
