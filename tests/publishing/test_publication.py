@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas
 import pytest
 
@@ -100,3 +101,10 @@ def test_categories_of_rows_that_are_left_out_are_not_published():
     publication = anonymize(table, KAnonymity(3), 1, "separate", suppression=0.1)
     assert "rare disease" not in publication.frame["ill"].cat.categories
     assert len(publication.frame) == 80 - publication.suppressed
+
+
+def test_bounds_of_unsigned_numbers_beyond_63_bits():
+    large = 2**63 + 2**40 * np.arange(6, dtype=np.uint64)
+    frame = pandas.DataFrame({"number": large, "ill": ["a", "b"] * 3})
+    publication = anonymize(Table(frame, None, ["number"], "ill"), KAnonymity(3), 0)
+    assert publication.bounds["number_low"].tolist() == [2**63] * 3 + [2**63 + 3 * 2**40] * 3

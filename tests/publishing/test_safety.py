@@ -66,3 +66,10 @@ def test_what_cannot_be_tried_counts_as_breached():
     assert "Undecided" in found.explain()
     with pytest.raises(TypeError):
         max_m(table)
+
+
+def test_a_constraint_without_k_is_not_told_to_lower_it():
+    frame = pd.DataFrame({"who": ["A", "A", "B"], "age": [1, 1, 1], "ill": ["a", "b", "c"]})
+    safe = max_m(Table(frame, "who", ["age"], "ill"), LDiversity(3))
+    assert safe.breach is not None
+    assert " k " not in safe.explain()

@@ -115,7 +115,7 @@ class Publication:
         columns: dict[str, Any] = {}
         for place, column in enumerate(self.source.encoded.quasi):
             for name, per_group in _bounds(column, self.boxes, place).items():
-                columns[name] = pa.array(per_group).take(pa.array(group))
+                columns[name] = _column(per_group).take(pa.array(group))
         return like(pa.table(columns), self.source.kind)
 
     def report(self, path: str | Path | None = None) -> Any:
@@ -223,6 +223,14 @@ def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
         pairs = zip(low, high, strict=True)
         found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
     return found
+
+
+def _column(values: list[Any]) -> Any:
+    pa = arrow()
+    try:
+        return pa.array(values)
+    except OverflowError:  # above 2^63, which only unsigned numbers are
+        return pa.array(values, pa.uint64())
 
 
 def _plain(column: Any) -> Any:

@@ -47,11 +47,11 @@ class MaxM(int):
         if self <= 0:
             safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
         asked = f"withstand {self.breach.m}" if self.breach.m else "be safe against outsiders"
-        mend = (
-            f" With k = {self.mending_k} it would {asked}."
-            if self.mending_k is not None
-            else f" No smaller k would make it {asked}."
-        )
+        mend = ""
+        if self.mending_k is not None:
+            mend = f" With k = {self.mending_k} it would {asked}."
+        elif "-anonymity" in self.breach.constraint:
+            mend = f" No smaller k would make it {asked}."
         return f"{safe} At m = {self.breach.m}: {self.breach.explain()}{mend}"
 
 
