@@ -20,7 +20,7 @@ from quiltwork.counts.laws import Entering, block_laws
 from quiltwork.counts.losses import FloatArray, IntArray
 
 LARGEST_WHOLE = 4_000
-_SIZE = 60
+_SIZE = 48
 _TIE = 1e-12
 
 
