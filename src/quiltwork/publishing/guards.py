@@ -26,7 +26,8 @@ from quiltwork.publishing.nodes import Nodes
 from quiltwork.publishing.records import Records, Rows
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.verification import group_breach, group_is_private
-from quiltwork.publishing.verification.rows import subset
+from quiltwork.publishing.verification.between import BETWEEN
+from quiltwork.publishing.verification.rows import Coalitions, subset
 from quiltwork.publishing.verification.settle import BROKEN, OPEN, settle
 from quiltwork.publishing.verification.verify import AnyMethod
 
@@ -186,7 +187,12 @@ class GeneralGuard:
                 return private
             status = settle(subset(counts, left), part, self.m)
             private[left[status == BROKEN]] = False
-            doubts.append((left[status == OPEN], part))
+            open_ = left[status == OPEN]
+            if isinstance(part, BETWEEN) and len(open_):
+                few = Coalitions(subset(counts, open_), self.m).few
+                private[open_[~few]] = False  # too many to try: undecided
+                open_ = open_[few]
+            doubts.append((open_, part))
         for groups, part in doubts:
             for group in groups[private[groups]].tolist():
                 private[group] = self._withstands(counts.cut(group), part)

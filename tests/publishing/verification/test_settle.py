@@ -286,9 +286,41 @@ def test_many_equal_providers_are_named_within_the_limit():
     assert sum(verdict.left.values()) == 195
 
 
+def test_where_nobody_is_left_every_constraint_fails():
+    nothing, one = np.array([[0]]), np.array([[1]])
+    owner = np.zeros(1, dtype=np.int64)
+    for part in (
+        TCloseness(0.5, "equal", (3,)),
+        TCloseness(0.5, "ordered", (3,)),
+        EntropyLDiversity(1),
+        RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 1),
+    ):
+        assert worst_between(part, one, one, owner, 1).safe[0]
+        assert worst_between(part, nothing, one, owner, 1).box[0] == 0
+        assert not part.holds(histogram([0]))
+
+
 def test_t_closeness_without_a_table_is_refused():
     from quiltwork.errors import InvalidInputError
     from quiltwork.publishing.group import Group
 
     with pytest.raises(InvalidInputError, match="compares with the whole table"):
         group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
+
+
+def test_too_many_coalitions_are_refused_at_once_unless_anyone_breaches():
+    import pandas
+
+    from quiltwork.errors import UnsupportedError
+    from quiltwork.publishing import verify_m_privacy
+
+    rng = np.random.default_rng(3)
+    frame = pandas.DataFrame(
+        {"p": rng.integers(0, 60, 3000), "q": 1, "s": rng.integers(0, 9, 3000)}
+    )
+    table = Table(frame, "p", ["q"], "s")
+    with pytest.raises(UnsupportedError, match=r"has 53,194,089,192,720 coalitions, above"):
+        verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
+    verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
+    assert verdict.outsiders
+    assert not verdict.private

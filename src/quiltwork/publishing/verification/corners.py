@@ -75,8 +75,11 @@ def worst_corners(
     found = np.full(owners, -1, dtype=np.int64)
     points = np.zeros((owners, low.shape[1]), dtype=np.int64)
     given_up = np.zeros(owners, dtype=np.bool_)
-    source, looked = np.arange(len(low)), 0
-    lows, highs = low.astype(np.float64), high.astype(np.float64)
+    nobody = np.flatnonzero(~low.any(axis=1))[::-1]
+    found[owner[nobody]] = nobody  # no records at all violate every one of these constraints
+    source, looked = np.flatnonzero(found[owner] < 0), len(nobody)
+    owner = owner[source]
+    lows, highs = low[source].astype(np.float64), high[source].astype(np.float64)
     while len(source):
         looked += len(source)
         lows, highs = excess.narrowed(lows, highs)

@@ -62,7 +62,12 @@ def _breach_of_corners(
     """Look at the worst corners for many coalitions at a time; None if they stay in doubt."""
     checks = 0
     for number, members in _coalitions(group, m):
-        if checks + len(members) > limit:
+        if not checks:
+            checks, whole = 1, worst_of_group(group, part, group.total[None, :])
+            if whole.box[0] >= 0:
+                anyone = tuple(np.flatnonzero(members[0]).tolist())
+                return Outcome(anyone, checks), group.total
+        if max(number, checks + len(members)) > limit:
             raise _too_many(part, number, 1, limit)
         found = worst_of_group(group, part, _kept(group, members))
         checks += found.looked
@@ -114,9 +119,10 @@ def _kept(group: Group, members: Flags) -> Weights:
 
 
 def _too_many(part: Constraint, coalitions: int, sets: int, limit: int) -> UnsupportedError:
+    each = f" with up to {sets:,} sets each" if sets > 1 else ""
     return UnsupportedError(
         f"{part} can fail when records are added, so every set between what a coalition leaves "
-        f"and the whole group counts: one group has {coalitions:,} coalitions with up to {sets:,} "
-        f"sets each, above the limit of {limit:,}. Raise limit, lower m, or take a constraint that "
-        "is EG monotonic, such as LDiversity."
+        f"and the whole group counts: one group has {coalitions:,} coalitions{each}, above the "
+        f"limit of {limit:,}. Raise limit, lower m, or take a constraint that is EG monotonic, "
+        "such as LDiversity."
     )

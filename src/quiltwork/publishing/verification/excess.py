@@ -78,7 +78,6 @@ class Distance:
         here = np.cumsum(points, axis=1)[:, :-1] if self.ordered else points
         gaps = here * self._total - self.expected * number[:, None]
         value = self.factor * np.abs(gaps).sum(axis=1) - self.slack * number
-        value[number == 0] = np.inf
         return value, self.rounding * number
 
     def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -145,10 +144,9 @@ class Entropy:
         return point
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F and its rounding; an empty histogram violates."""
+        """Return F and its rounding."""
         number = points.sum(axis=1)
         value = _n_log_n(points).sum(axis=1) - _n_log_n(number) + number * self.level
-        value[number == 0] = np.inf
         return value, self._doubt(points)
 
     def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
