@@ -128,3 +128,16 @@ def test_a_plot_that_cannot_be_drawn_leaves_no_half_done_work(cli, tmp_path):
     assert ran.code == 2
     assert "n = 400" in ran.err
     assert not output.exists()
+
+
+def test_the_input_is_never_overwritten_and_means_are_finite(cli, tmp_path):
+    table = tmp_path / "counts.csv"
+    table.write_text("noisy\n1\n")
+    asked = ["--n", "2", "--epsilon", "1", "--column", "noisy"]
+    ran = cli("remap", str(table), *asked, "--output", str(table))
+    assert ran.code == 2
+    assert "is the input" in ran.err
+    assert table.read_text() == "noisy\n1\n"
+    ran = cli("remap", "--n", "2", "--epsilon", "1", "--prior", "poisson:1e400", "--value", "1")
+    assert ran.code == 2
+    assert "needs a mean" in ran.err

@@ -383,3 +383,37 @@ def test_a_table_is_made_again_where_providers_cannot_be_parted(monkeypatch):
         anonymize(alike_and_apart(seed), KAnonymity(4) & EntropyLDiversity(1.8), 1)
     assert made.count(True) == 10
     assert False in made
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), m=st.integers(0, 1), t=st.sampled_from([0.2, 0.3, 0.4]))
+def test_what_is_left_is_as_close_to_itself_as_a_reader_finds(seed, m, t):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(10, 24))
+    frame = pandas.DataFrame(
+        {
+            "owner": rng.choice(["A", "B"], rows),
+            "age": [*rng.integers(0, 10, rows - 1), 1000],
+            "grade": [*rng.integers(1, 4, rows - 1), 9],
+        }
+    )
+    asked = TCloseness(t, distance="ordered")
+    try:
+        published = anonymize(Table(frame, "owner", ["age"], "grade"), asked, m, suppression=0.3)
+    except NotPrivateError:
+        return
+    again = Table(published.table.frame, "owner", ["age"], "grade")
+    assert verify_m_privacy(again, asked, m).private
+    assert verify_m_privacy(published.table, asked, m).private
+
+
+def test_values_are_published_as_they_were_compared():
+    large = 2**53
+    numbers = pandas.array([large, large + 1, large, None], dtype="Int64")
+    frame = pandas.DataFrame({"age": [1, 1, 1, 1], "number": numbers})
+    table = Table(frame, None, ["age"], "number", missing="value")
+    published = anonymize(table, LDiversity(3), 0).frame["number"]
+    assert published.dropna().tolist() == [large, large, large + 1]
+    signed = pandas.DataFrame({"age": [1, 1, 1], "number": [0.0, -0.0, 1.0]})
+    written = anonymize(Table(signed, None, ["age"], "number"), KAnonymity(3), 0).frame
+    assert [str(value) for value in written["number"]] == ["0.0", "0.0", "1.0"]

@@ -93,7 +93,7 @@ def anonymize(
     FILES are CSV or Parquet: one per provider, or one with a column that names providers. In what
     is published, every group of rows that look alike keeps the constraint whichever m providers
     pool their own records. Only quasi-identifiers and sensitive columns are published. Exit code
-    1: no such table exists.
+    1: no such table was found, and nothing is written.
     """
     from quiltwork.publishing.anonymization import anonymize as run
     from quiltwork.publishing.metrics.loss import publication_loss

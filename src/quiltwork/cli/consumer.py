@@ -10,6 +10,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
 
+_LARGEST_MEAN = 10**15
 _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
 
 
@@ -45,12 +46,11 @@ def read_loss_text(text: str) -> Any:
 def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
     from scipy import stats
 
-    value = float(parameter)
-    if kind == "binomial" and 0 <= value <= 1:
-        return stats.binom(n, value)
-    if kind == "poisson" and value > 0:
-        return stats.poisson(value)
-    wanted = "a probability" if kind == "binomial" else "a mean > 0"
+    if kind == "binomial" and 0 <= parameter <= 1:
+        return stats.binom(n, float(parameter))
+    if kind == "poisson" and 0 < parameter <= _LARGEST_MEAN:
+        return stats.poisson(float(parameter))
+    wanted = "a probability" if kind == "binomial" else f"a mean > 0, at most {_LARGEST_MEAN:g}"
     raise InvalidInputError(f"{kind}:{parameter} needs {wanted}.")
 
 

@@ -95,6 +95,8 @@ def remap(
     from quiltwork.report.plots import check_figure_path, write_figure
 
     if output is not None:
+        if file is not None and Path(output).resolve() == Path(file).resolve():
+            raise click.UsageError(f"{output} is the input; write to another file")
         files.check_writable(output)
     if plot is not None:
         check_figure_path(plot)

@@ -19,7 +19,7 @@ from quiltwork.exact import to_fraction
 from quiltwork.publishing.asked import check_progress, read_m, read_table
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
-from quiltwork.publishing.encoding import Encoded
+from quiltwork.publishing.encoding import Encoded, some_rows
 from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
 from quiltwork.publishing.nodes import Counts, starts_of
@@ -269,9 +269,9 @@ def _renumbered(labels: Counts) -> tuple[int, Counts]:
 def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
     """Count the published groups again from the original rows and verify them."""
     whole, boxes = publication.source.encoded, publication.boxes
-    counts = count_groups(whole, publication.labels, boxes.count, publication.rows)
-    published = _Published(_without_boxes(whole, publication.rows), boxes)
-    bound = constraint.bind(published.encoded)
+    left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole
+    counts = count_groups(left, publication.labels, boxes.count)
+    published, bound = _Published(left, boxes), constraint.bind(left)
     return verify_counts(published, counts, bound, publication.m)
 
 
@@ -280,9 +280,9 @@ def _check_verdict(verdict: Verdict) -> None:
     if not verdict.private:
         raise NotPrivateError(
             f"The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
-            "use method='baseline', ask for less, or use a constraint that is generalization "
-            "monotonic."
+            f"{verdict.explain()} Groups that look alike are one: leave out relaxed, quality and "
+            "suppression, use method='baseline', ask for less, or use a constraint that is "
+            "generalization monotonic."
         )
 
 
@@ -297,18 +297,3 @@ class _Published:
         """Return the texts of a group."""
         codes = self.boxes.text_of[group].tolist()
         return tuple(texts[code] for texts, code in zip(self.boxes.texts, codes, strict=True))
-
-
-def _without_boxes(whole: Encoded, rows: Counts) -> Encoded:
-    """Return providers, persons and sensitive values of some rows."""
-    if len(rows) == whole.rows:
-        return replace(whole, quasi=())
-    subject = None if whole.subject is None else whole.subject[rows]
-    return replace(
-        whole,
-        quasi=(),
-        provider=whole.provider[rows],
-        sensitive=whole.sensitive[rows],
-        subject=subject,
-        rows=len(rows),
-    )

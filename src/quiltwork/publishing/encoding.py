@@ -86,6 +86,33 @@ class Encoded:
         return circles(self.subject, provider, len(self.providers))
 
 
+def some_rows(whole: Encoded, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> Encoded:
+    """Return some rows of a table, with what is published of their quasi-identifiers.
+
+    Sensitive values that do not occur among them are forgotten, as a reader does not see them; who
+    knows a person is not.
+    """
+    sensitive, values = whole.sensitive[rows], whole.sensitive_values
+    present = np.bincount(sensitive, minlength=len(values)) > 0
+    if not present.all():
+        sensitive = (np.cumsum(present) - 1).astype(sensitive.dtype)[sensitive]
+        values = tuple(values[code] for code in np.flatnonzero(present).tolist())
+    made = Encoded(
+        quasi=quasi,
+        provider=whole.provider[rows],
+        providers=whole.providers,
+        sensitive=sensitive,
+        sensitive_values=values,
+        sensitive_kind=whole.sensitive_kind,
+        subject=None if whole.subject is None else whole.subject[rows],
+        rows=len(rows),
+    )
+    if whole.subject is not None:
+        who, sets = whole.known_by
+        made.__dict__["known_by"] = who[rows], sets
+    return made
+
+
 @dataclass(frozen=True, eq=False)
 class GroupIndex:
     """The equivalence groups of a table: rows with equal quasi-identifiers.

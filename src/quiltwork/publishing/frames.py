@@ -16,6 +16,13 @@ from quiltwork.files import refuse_device
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
 
+_NULLABLE = {
+    f"{sign}int{bits}": f"{'U' if sign else ''}Int{bits}"
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
+
+
 def arrow() -> Any:
     """Import pyarrow, or say how to get it."""
     try:
@@ -149,13 +156,19 @@ def as_pandas(table: Any) -> Any:
         UnsupportedError: without pandas.
     """
     try:
-        import pandas  # noqa: F401  (Arrow's own message would not say which extra)
+        import pandas
     except ImportError:
         raise UnsupportedError(
             "Reading a file as a table needs pandas: install it with pip install "
             "'quiltwork[publish]', or give a Polars or Arrow frame."
         ) from None
-    return table.to_pandas()
+    frame = table.to_pandas()
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = _NULLABLE.get(str(field.type))
+        if kind is not None and column.null_count:  # floats would round numbers beyond 2^53
+            dtype = pandas.api.types.pandas_dtype(kind)
+            frame[field.name] = column.to_pandas(types_mapper={field.type: dtype}.get)
+    return frame
 
 
 def like(table: Any, kind: Kind) -> Any:

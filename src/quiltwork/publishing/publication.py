@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.boxes import Boxes
-from quiltwork.publishing.encoding import Codes, Column, Encoded, GroupIndex, code_type
+from quiltwork.publishing.encoding import (
+    Codes,
+    Column,
+    Encoded,
+    GroupIndex,
+    code_type,
+    some_rows,
+)
 from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
@@ -163,16 +170,7 @@ class Publication:
             )
             for place, column in enumerate(whole.quasi)
         )
-        return Encoded(
-            quasi=quasi,
-            provider=whole.provider[self.rows],
-            providers=whole.providers,
-            sensitive=whole.sensitive[self.rows],
-            sensitive_values=whole.sensitive_values,
-            sensitive_kind=whole.sensitive_kind,
-            subject=None if whole.subject is None else whole.subject[self.rows],
-            rows=len(self.rows),
-        )
+        return some_rows(whole, self.rows, quasi)
 
     def __repr__(self) -> str:
         """Say what it is."""
@@ -234,7 +232,15 @@ def _column(values: list[Any]) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """Forget categories that do not occur: they may be those of rows that are left out."""
-    if not arrow().types.is_dictionary(column.type):
+    """Forget categories that do not occur: they may be those of rows that are left out.
+
+    −0.0 is 0.0, as it is wherever values are compared.
+    """
+    types = arrow().types
+    if types.is_floating(column.type):
+        import pyarrow.compute as pc
+
+        return pc.add(column, arrow().scalar(0.0, column.type))
+    if not types.is_dictionary(column.type):
         return column
     return column.cast(column.type.value_type).dictionary_encode()

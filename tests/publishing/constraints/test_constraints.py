@@ -146,3 +146,8 @@ def test_what_is_wrong_is_said(make, message):
 def test_the_ordered_distance_needs_an_order():
     with pytest.raises(InvalidInputError, match="needs sensitive values with an order"):
         bound(TCloseness(0.1, "ordered"), ["x", "y"])
+
+
+def test_an_endless_l_is_refused():
+    with pytest.raises(InvalidInputError, match="at most"):
+        EntropyLDiversity(10**400)

@@ -15,6 +15,7 @@ from quiltwork.publishing.constraints.base import Constraint, agreeing
 from quiltwork.publishing.histogram import Histogram
 
 _CLOSE = 1e-11
+_MOST = 10**15
 _MOST_RECORDS = 20_000
 """Ties are decided in integers of about this many digits; a larger one counts as a failure."""
 
@@ -27,7 +28,7 @@ class EntropyLDiversity(Constraint):
     l-diverse.
 
     Raises:
-        InvalidInputError: unless l is a number ≥ 1.
+        InvalidInputError: unless l is a number from 1 to 10¹⁵.
 
     >>> EntropyLDiversity(2).holds(Histogram.of([0, 1])), EntropyLDiversity(2).holds(
     ...     Histogram.of([0, 1, 1])
@@ -42,8 +43,8 @@ class EntropyLDiversity(Constraint):
 
     def __post_init__(self) -> None:
         """Read l."""
-        if to_fraction(self.l, "l") < 1:
-            raise InvalidInputError(f"l must be at least 1, not {self.l!r}.")
+        if not 1 <= to_fraction(self.l, "l") <= _MOST:
+            raise InvalidInputError(f"l must be at least 1 and at most {_MOST:g}, not {self.l!r}.")
 
     def holds(self, left: Histogram) -> bool:
         """Tell whether Σ n·log(N/n) ≥ N·log l."""

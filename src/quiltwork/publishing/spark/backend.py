@@ -24,8 +24,8 @@ from quiltwork.publishing.spark.suppression import without_widest
 from quiltwork.publishing.spark.tree import Measure, Router, decided, grow, is_private
 from quiltwork.publishing.spark.verification import (
     PartVerdict,
-    bound_to_published,
     combined,
+    domains_left,
     part_verdicts,
 )
 from quiltwork.publishing.spark.watching import Watch
@@ -188,9 +188,11 @@ def anonymize_spark(
         if room > 0:
             published, gone = watch.run(lambda: without_widest(published, room))
             left -= gone
+        shown = domains
         if left < domains.rows:
-            asked = bound_to_published(constraint, table, published, domains)
-        verdicts = watch.run(lambda: part_verdicts(table, published, domains, asked, m))
+            shown = domains_left(table, published, domains)
+            asked = bound(constraint, shown)
+        verdicts = watch.run(lambda: part_verdicts(table, published, shown, asked, m))
         _check_verdicts(verdicts, left, domains.rows)
     except BaseException:
         if published is not None:

@@ -193,18 +193,12 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
     return column.values
 
 
-def bound(
-    constraint: Constraint, domains: Domains, sensitive_counts: Counts | None = None
-) -> Constraint:
-    """Return the constraint for this table: labels of values, and their distribution.
-
-    That is the whole table's unless other counts are given.
-    """
+def bound(constraint: Constraint, domains: Domains) -> Constraint:
+    """Return the constraint for this table: labels of values, and their distribution."""
     every = np.arange(len(domains.sensitive_values), dtype=np.int32)
     sample = domains.encoded(domains.quasi, np.zeros(len(every), dtype=np.int32), every)
     parts = [part.bind(sample) for part in constraint.parts]
-    known = domains.sensitive_counts if sensitive_counts is None else sensitive_counts
-    counts = tuple(known.tolist())
+    counts = tuple(domains.sensitive_counts.tolist())
     parts = [
         replace(part, reference=counts) if isinstance(part, TCloseness) else part for part in parts
     ]

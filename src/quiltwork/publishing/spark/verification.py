@@ -19,7 +19,6 @@ import numpy as np
 
 from quiltwork.exact import integer
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
-from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.spark.domains import COUNT, Domains, bound, read_domains
 from quiltwork.publishing.spark.session import quoted
@@ -93,19 +92,24 @@ def _place(verdict: Verdict) -> tuple[Any, ...]:
     return (not verdict.settled, values)
 
 
-def bound_to_published(
-    constraint: Constraint, table: Table, published: DataFrame, domains: Domains
-) -> Constraint:
-    """Bind a constraint to the records that are left after suppression, as a reader would."""
-    if not any(isinstance(part, TCloseness) for part in constraint.parts):
-        return bound(constraint, domains)
+def domains_left(table: Table, published: DataFrame, domains: Domains) -> Domains:
+    """Return the sensitive values of the records that are left after suppression, as a reader has.
+
+    One more pass over them.
+    """
     from quiltwork.publishing.spark.blocks import CodeReader
 
     found = counts_by_value(table, published, COUNT)
     columns = [found.column(name).combine_chunks() for name in table.sensitive]
     counts = np.zeros(len(domains.sensitive_values), dtype=np.int64)
     np.add.at(counts, CodeReader(domains).sensitive(columns), found.column(COUNT).to_numpy())
-    return bound(constraint, domains, counts)
+    here = np.flatnonzero(counts)
+    return replace(
+        domains,
+        secrets=tuple(replace(column, codes=column.codes[here]) for column in domains.secrets),
+        sensitive_values=tuple(domains.sensitive_values[code] for code in here.tolist()),
+        sensitive_counts=counts[here],
+    )
 
 
 def part_verdicts(
