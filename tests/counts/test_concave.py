@@ -12,30 +12,22 @@ from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism, blocks, concave, remap
 from quiltwork.counts.filters import posteriors
-from quiltwork.counts.losses import power
-from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
+from tests.counts.oracle import (
+    SHAPES,
+    check_power_centres,
+    check_power_remap,
+    power_cases,
+    shaped_posteriors,
+)
 
 EXPONENTS = st.sampled_from([Fraction(1, 1000), *map(Fraction, ("0.1", "0.5", "0.9", "0.999"))])
 
 
-@st.composite
-def small_cases(draw):
-    n = draw(st.integers(1, 22))
-    return draw(priors(n)), draw(ALPHAS), draw(EXPONENTS)
-
-
 @settings(max_examples=40, deadline=None)
-@given(small_cases(), st.sampled_from([2, 3, 8]))
+@given(power_cases(EXPONENTS), st.sampled_from([2, 3, 8]))
 def test_many_small_blocks_are_bayes_rule_in_fractions(case, size):
-    prior, alpha, exponent = case
-    n, loss = len(prior) - 1, power(exponent)
     with patch.object(blocks, "_SIZE", size), patch.object(remap, "LARGEST_WHOLE", 0):
-        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
-    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
-    assert found.mapping == mapping
-    assert found.expected_loss == pytest.approx(float(after), rel=1e-12)
-    assert found.face_value_loss == pytest.approx(float(face), rel=1e-12)
-    assert found.truncation_cost == pytest.approx(2e-12 * float(after), rel=0.05, abs=1e-300)
+        check_power_remap(case)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -47,20 +39,10 @@ def test_many_small_blocks_are_bayes_rule_in_fractions(case, size):
     st.sampled_from([3, 10, 60]),
 )
 def test_chosen_answers_cost_no_more_than_the_proven_excess(shape, n, alpha, exponent, size):
-    x = np.arange(n + 1)
-    prior = SHAPES[shape](np.random.default_rng(n), x)
-    post = posteriors(prior / prior.sum(), alpha, 0)
+    post = shaped_posteriors(shape, n, alpha)
     with patch.object(blocks, "_SIZE", size):
         found = concave.concave_centres(post, exponent)
-    costs = whole_posteriors(post, np.abs(np.arange(-n, n + 1.0)) ** float(exponent))
-    least = costs.min(axis=1)
-    rounding = 1e-11  # of the logarithms that both computations take
-    assert 2e-12 < found.excess < 3e-12
-    assert (costs[x, found.answers] <= least * (1 + found.excess + rounding) + 1e-280).all()
-    assert found.cost == pytest.approx(costs[x, found.answers], rel=rounding, abs=1e-280)
-    assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
-    alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
-    assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()
+    check_power_centres(found, post, exponent)
 
 
 @pytest.mark.parametrize(("alpha", "most"), [(0.5, 2), (0.999, 9), (1, 8)])

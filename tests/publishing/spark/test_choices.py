@@ -20,6 +20,7 @@ from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import KAnonymity, LDiversity, TCloseness
 from quiltwork.publishing.spark import anonymize_spark, suppression, verify_spark, watching
 from quiltwork.publishing.table import Table
+from tests.publishing.spark.comparing import sorted_rows
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -46,11 +47,6 @@ def people(rows: int, seed: int = 0) -> pd.DataFrame:
 
 def roles(frame: object, **more) -> Table:
     return Table(frame, "hospital", KNOWN, "ill", **more)
-
-
-def sorted_rows(frame) -> list[tuple]:
-    shown = frame if isinstance(frame, pd.DataFrame) else frame.toArrow().to_pandas()
-    return sorted(map(tuple, shown[[*KNOWN, "ill"]].astype(str).to_numpy().tolist()))
 
 
 @pytest.fixture(scope="module")
@@ -205,3 +201,17 @@ def test_without_java_spark_is_refused_in_a_sentence(tmp_path):
         timeout=120,
     )
     assert "needs Java 17 or newer" in done.stdout, done.stderr
+
+
+def test_a_value_that_suppression_removed_brings_nobody_closer(spark):
+    """The income of the one who is left out would stretch the scale of all others."""
+    frame = pd.DataFrame(
+        {"age": [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 900], "income": [1, 2, 1, 2, 1, 3, 3, 2, 3, 1, 1000]}
+    )
+    asked = TCloseness(0.25, distance="ordered")
+    table = Table(spark.createDataFrame(frame), None, ["age"], "income")
+    with pytest.raises(NotPrivateError, match="withheld"):
+        anonymize(table, asked, 0, suppression=0.3)
+    local = Table(frame, None, ["age"], "income")
+    with pytest.raises(NotPrivateError, match="withheld"):
+        anonymize(local, asked, 0, suppression=0.3)

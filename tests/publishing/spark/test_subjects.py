@@ -35,6 +35,7 @@ from quiltwork.publishing.spark.tree import Router
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import group_is_private, verify_m_privacy
+from tests.publishing.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -66,14 +67,6 @@ def visits(rows: int, seed: int = 0) -> pd.DataFrame:
 
 def roles(frame: object, **more) -> Table:
     return Table(frame, "hospital", KNOWN, "ill", subject="person", **more)
-
-
-def sorted_rows(frame: pd.DataFrame) -> list[tuple]:
-    return sorted(map(tuple, frame[[*KNOWN, "ill"]].astype(str).to_numpy().tolist()))
-
-
-def collected(frame) -> pd.DataFrame:
-    return frame.toArrow().to_pandas()
 
 
 @pytest.fixture(scope="module")
