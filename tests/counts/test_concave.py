@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism, blocks, concave, remap
@@ -38,6 +38,7 @@ def test_many_small_blocks_are_bayes_rule_in_fractions(case, size):
     EXPONENTS,
     st.sampled_from([3, 10, 60]),
 )
+@example(105, Fraction(1, 10**12), Fraction(1, 1000), 10)  # costs of 1e-228 and less
 def test_chosen_answers_cost_no_more_than_the_proven_excess(shape, n, alpha, exponent, size):
     post = shaped_posteriors(shape, n, alpha)
     with patch.object(blocks, "_SIZE", size):

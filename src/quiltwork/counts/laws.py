@@ -17,7 +17,7 @@ import numpy as np
 from quiltwork.counts.filters import Posteriors
 from quiltwork.counts.losses import FloatArray
 
-_SAFE_LOG = 300.0
+_SAFE_LOG = 60.0  # what lies this far below a block's largest weight loses no digit above 1e-280
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class BlockLaws:
         return _normalized(weights)
 
     def _multiply(self, part: slice, weights: FloatArray) -> None:
-        """Fill in weights relative to the block's largest, where none of a row's can vanish."""
+        """Fill in weights relative to the block's largest, which is near to every row's own."""
         before, own, after = self.log_before[part], self.log_prior[part], self.log_after[part]
         top = np.maximum(np.maximum(before, after), own.max(axis=1))
         fading, decay = self._factors
