@@ -36,6 +36,31 @@ def test_a_private_table_by_every_method(cli, folder):
         assert ran.document["method"] == method
 
 
+def test_nobody_colludes_at_m_0_so_no_provider_is_asked_for(cli, folder):
+    asked = ("verify", str(folder / "published.csv"), *ROLES, "--m", "0")
+    named = ("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--m", "0")
+    for k, code in (("3", 0), ("4", 1)):
+        ran = cli(*asked, "--k", k)
+        assert ran.code == code
+        assert ran.out == cli(*named, "--k", k).out
+    assert "Records there: 3 (" in ran.out
+    assert cli(*asked[:-2], "--k", "3", "--max-m").code == 2
+
+
+def test_one_check_is_not_called_checks(cli, tmp_path):
+    (tmp_path / "t.csv").write_text("who,age,ill\nA,20,flu\nB,20,cold\n")
+    asked = ("verify", str(tmp_path / "t.csv"), "--quasi", "age", "--sensitive", "ill")
+    assert "(1 check, exact)" in cli(*asked, "--m", "0", "--k", "2").out
+    ran = cli(*asked, "--provider", "who", "--k", "1", "--max-m")
+    assert ran.out == "Safe against every coalition (up to 1 provider).\n"
+
+
+def test_who_is_left_when_anyone_breaches(cli, folder):
+    ran = cli("verify", str(folder / "a.csv"), "--provider", "hospital", *ROLES, "--k", "4")
+    assert "Anyone breaches 4-anonymity" in ran.out
+    assert "Left there without P1's own: 1 (Epilepsy: 1)." in ran.out
+
+
 def test_one_file_per_provider(cli, folder):
     files = [str(folder / f"P{i}.csv") for i in range(1, 5)]
     ran = cli("verify", *files, "--quasi", "age", "--sensitive", "disease", "--k", "1", "--json")

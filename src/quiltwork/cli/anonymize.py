@@ -18,6 +18,7 @@ from quiltwork.cli.tables import (
     declarations,
     read_constraint,
     read_table,
+    require_provider,
     table_options,
 )
 from quiltwork.files import dump
@@ -100,10 +101,7 @@ def anonymize(
     from quiltwork.publishing.writing import check_ending
 
     constraint = read_constraint(**asked)
-    if len(files) == 1 and provider is None and m > 0:
-        raise click.UsageError(
-            "name the column of providers with --provider; with --m 0 all rows are one provider's"
-        )
+    require_provider(files, provider, m)
     declared = declarations(ordinal, hierarchy)
     check_ending(output)
     check_outputs((output, report), (*files, *declared["hierarchies"].values()))

@@ -133,6 +133,14 @@ def _pairs(texts: Iterable[str], option: str) -> dict[str, Any]:
     return found
 
 
+def require_provider(files: tuple[str, ...], provider: str | None, m: int) -> None:
+    """Refuse one file without a column of providers, unless nobody colludes (m = 0)."""
+    if len(files) == 1 and provider is None and m > 0:
+        raise click.UsageError(
+            "name the column of providers with --provider; with --m 0 all rows are one provider's"
+        )
+
+
 def read_table(
     files: tuple[str, ...],
     provider: str | None,

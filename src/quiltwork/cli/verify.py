@@ -15,6 +15,7 @@ from quiltwork.cli.tables import (
     declarations,
     read_constraint,
     read_table,
+    require_provider,
     table_options,
 )
 from quiltwork.files import dump
@@ -103,8 +104,7 @@ def verify(
     else:
         if others or at_most is not None or ordinal or hierarchy:
             raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
-        if len(files) == 1 and provider is None:
-            raise click.UsageError("name the column of providers with --provider")
+        require_provider(files, provider, 1 if largest else m)
         table = read_table(files, provider, quasi, sensitive, subject, missing)
         if largest:
             private = _largest(table, constraint, bound)

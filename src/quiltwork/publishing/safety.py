@@ -42,7 +42,8 @@ class MaxM(int):
     def explain(self) -> str:
         """Say how many are withstood, who breaks it, and which k would mend it."""
         if self.breach is None:
-            return f"Safe against every coalition (up to {int(self)} providers)."
+            most = f"{int(self)} provider{'' if self == 1 else 's'}"
+            return f"Safe against every coalition (up to {most})."
         safe = f"Safe against coalitions of at most {int(self)}."
         if self <= 0:
             safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."

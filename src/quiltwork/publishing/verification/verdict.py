@@ -52,7 +52,7 @@ class Verdict:
         if self.private:
             return (
                 f"Private: no {_coalition(self.m)} breaches {self.constraint} ({self.checks:,} "
-                f"checks, {self.method})."
+                f"check{'' if self.checks == 1 else 's'}, {self.method})."
             )
         group = ", ".join(map(str, self.group))
         if not self.settled:
@@ -65,9 +65,13 @@ class Verdict:
         who = "Anyone" if self.outsiders else _listed(self.coalition)
         verb = "breaches" if self.outsiders or len(self.coalition) == 1 else "together breach"
         left = _listed([f"{value}: {number}" for value, number in self.left.items()]) or "nothing"
+        without = "Left there without their own"
+        if self.outsiders:
+            named = _listed(self.coalition)
+            without = f"Left there without {named}'s own" if named else "Records there"
         return (
-            f"Not private: {who} {verb} {self.broken} in the group ({group}). Left there "
-            f"without their own: {self.left_size} ({left})."
+            f"Not private: {who} {verb} {self.broken} in the group ({group}). {without}: "
+            f"{self.left_size} ({left})."
         )
 
     def to_json(self) -> str:
