@@ -18,7 +18,7 @@ def test_bars_span_the_intervals(make_release):
     assert np.array_equal(drawn, np.column_stack([low, high]))
     assert axes.lines[0].get_ydata().tolist() == [30, -2, 9]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]
-    assert "90 % intervals" in axes.get_title()
+    assert "90 % intervals" in axes.get_title(loc="left")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quiltwork.errors import UnsupportedError
+from quiltwork.report.plots import COLOURS, titled_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,12 +12,12 @@ if TYPE_CHECKING:
     from quiltwork.accounting.planning import ReleasePlan
     from quiltwork.accounting.profile import LeakageProfile
 
-_COLOUR, _OTHER, _THIRD = "#23667a", "#b0692a", "#5b7a3a"
+_COLOUR, _OTHER, _THIRD = COLOURS[:3]
 
 
 def profile_figure(profile: LeakageProfile, total: float, budget: float | None) -> Figure:
     """Draw the leakage of every time point as steps, with total and budget as lines."""
-    figure, axes = _figure("What each time point leaks")
+    figure, axes = titled_axes("What each time point leaks")
     edges = [*(profile.first - 0.5), profile.last[-1] + 0.5]
     axes.stairs(profile.epsilon, edges, color=_COLOUR, linewidth=1.5)
     axes.axhline(total, color=_OTHER, linewidth=1, linestyle="--", label=f"total {total:.4g}")
@@ -33,7 +32,7 @@ def profile_figure(profile: LeakageProfile, total: float, budget: float | None) 
 
 def plan_figure(plan: ReleasePlan) -> Figure:
     """Draw the expected error of every release, as planned and with the budget split evenly."""
-    figure, axes = _figure(f"Expected errors with ε = {float(plan.budget):.4g}")
+    figure, axes = titled_axes(f"Expected errors with ε = {float(plan.budget):.4g}")
     names = list(dict.fromkeys(item.kind for item in plan.items))
     for place, name in enumerate(names):
         items = [item for item in plan.items if item.kind == name]
@@ -56,17 +55,3 @@ def plan_figure(plan: ReleasePlan) -> Figure:
     axes.set_ylabel("expected error of one cell")
     axes.legend(frameon=False)
     return figure
-
-
-def _figure(title: str) -> tuple[Figure, Any]:
-    if find_spec("matplotlib") is None:
-        raise UnsupportedError(
-            "Figures need matplotlib; install it with: pip install 'quiltwork[plot]'."
-        )
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes

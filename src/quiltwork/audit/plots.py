@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quiltwork.errors import UnsupportedError
+from quiltwork.report.plots import COLOURS, new_figure, titled_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 def leakage_figure(found: Leakage) -> Figure:
     """Draw what each protected time point leaks at most."""
-    figure = _figure()
-    axes = figure.subplots()
+    figure, axes = titled_axes(f"Exact leakage: {found.epsilon:.4g}")
     axes.plot(list(found.nodes), found.per_node, drawstyle="steps-mid")
     axes.axhline(found.epsilon, linestyle=":", color="0.4")
     axes.set(xlabel="time point", ylabel="largest log odds factor", ylim=(0, None))
-    axes.set_title(f"Exact leakage: {found.epsilon:.4g}")
     return figure
 
 
 def odds_figure(seen: Odds) -> Figure:
     """Draw prior and posterior of the last state, and how far the odds moved."""
-    figure = _figure()
+    figure = new_figure()
     above, below = figure.subplots(2, 1, sharex=True)
+    for axes in (above, below):
+        axes.set_prop_cycle(color=COLOURS)
     above.plot(seen.nodes, seen.prior[:, -1], linestyle=":", label="before")
     above.plot(seen.nodes, seen.posterior[:, -1], label="after")
     above.set(ylabel=f"P({seen.states[-1]!r})", ylim=(0, 1))
@@ -35,13 +35,3 @@ def odds_figure(seen: Odds) -> Figure:
     below.plot(seen.nodes, seen.moved, drawstyle="steps-mid")
     below.set(xlabel="time point", ylabel="log odds factor", ylim=(0, None))
     return figure
-
-
-def _figure() -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError(
-            "Plots need matplotlib; install the extra quiltwork[plot]."
-        ) from None
-    return Figure(figsize=(7, 4.5), layout="constrained")

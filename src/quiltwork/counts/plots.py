@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError
+from quiltwork.report.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,18 +28,12 @@ def heat_map(mechanism: GeometricMechanism, remap: Remap | None = None) -> Figur
         raise InvalidInputError(f"A heat map is readable up to n = {_LARGEST}, not {mechanism.n}.")
     if remap is not None and remap.n != mechanism.n:
         raise InvalidInputError(f"The remap is for n = {remap.n}, not {mechanism.n}.")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError(
-            "Plots need matplotlib: install quiltwork with the extra 'plot'."
-        ) from None
     panels = [(f"geometric mechanism, α = {float(mechanism.alpha):.3g}", mechanism.matrix())]
     if remap is not None:
         after = np.zeros_like(panels[0][1])
         np.add.at(after.T, remap.table, panels[0][1].T)
         panels.append((f"remapped for {remap.loss_name} loss", after))
-    figure = Figure(figsize=(5.2 * len(panels), 4.6), layout="constrained")
+    figure = new_figure(5.2 * len(panels), 4.6)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     top = max(float(matrix.max()) for _, matrix in panels)
     for axis, (title, matrix) in zip(axes, panels, strict=True):

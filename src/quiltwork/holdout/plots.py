@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.alternatives import fixed_questions_width, splitting_width
 from quiltwork.holdout.guarantee import VACUOUS
 from quiltwork.holdout.ladder_bound import ladder_width
+from quiltwork.report.plots import titled_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,13 +21,8 @@ def plan_figure(plan: HoldoutPlan) -> Figure:
     Raises:
         UnsupportedError: without matplotlib.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise UnsupportedError(
-            "matplotlib is not installed; add it with pip install 'quiltwork[plot]'."
-        ) from None
-
+    title = f"{plan.queries:,} adaptive questions, confidence {plan.confidence:g}"
+    figure, axes = titled_axes(title, 7, 4.5)
     beta = 1 - plan.confidence
     ours = plan.table()
     sizes = [rows for rows, _ in ours]
@@ -43,8 +38,7 @@ def plan_figure(plan: HoldoutPlan) -> Figure:
             fixed_questions_width(plan.beliefs, n, plan.queries, beta) for n in sizes
         ],
     }
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.add_subplot(xscale="log", yscale="log")
+    axes.set(xscale="log", yscale="log")
     for name, widths in lines.items():
         axes.plot(sizes, widths, marker="o", markersize=3, label=name)
     top = max(2 * VACUOUS, axes.get_ylim()[1])
@@ -52,6 +46,5 @@ def plan_figure(plan: HoldoutPlan) -> Figure:
     axes.set_ylim(top=top)
     axes.set_xlabel("rows of the holdout")
     axes.set_ylabel("tolerance of every answer")
-    axes.set_title(f"{plan.queries:,} adaptive questions, confidence {plan.confidence:g}")
     axes.legend(frameon=False, fontsize="small")
     return figure

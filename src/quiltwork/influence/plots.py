@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.errors import UnsupportedError
+from quiltwork.report.plots import COLOURS, titled_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     from quiltwork.influence.curve import InfluenceCurve
     from quiltwork.influence.profile import Profile
 
-_COLOUR, _OTHER = "#23667a", "#b0692a"
+_COLOUR, _OTHER = COLOURS[:2]
 _POINTS = 40
 
 
 def profile_figure(profile: Profile, scale: float) -> Figure:
     """Draw the scale of every node as steps, and the largest as a line."""
-    figure, axes = _figure("Noise that each time point needs")
+    figure, axes = titled_axes("Noise that each time point needs")
     edges = [run.first - 0.5 for run in profile] + [profile.runs[-1].last + 0.5]
     axes.stairs([run.scale for run in profile], edges, color=_COLOUR, linewidth=2)
     axes.axhline(scale, color=_OTHER, linewidth=1, linestyle="--", label=f"scale {scale:.4g}")
@@ -34,7 +33,7 @@ def profile_figure(profile: Profile, scale: float) -> Figure:
 
 def curve_figure(curve: InfluenceCurve) -> Figure:
     """Draw f and the line of independent nodes, for levels that leak between 0.01 and 10."""
-    figure, axes = _figure("Influence curve")
+    figure, axes = titled_axes("Influence curve")
     low, high = (curve.dp_epsilon(level) for level in (0.01, 10))
     if not np.isfinite(high):
         low, high = 0.01, 10.0
@@ -47,17 +46,3 @@ def curve_figure(curve: InfluenceCurve) -> Figure:
     axes.set_ylabel("leakage about a time point")
     axes.legend(frameon=False)
     return figure
-
-
-def _figure(title: str) -> tuple[Figure, Any]:
-    if find_spec("matplotlib") is None:
-        raise UnsupportedError(
-            "Figures need matplotlib; install it with: pip install 'quiltwork[plot]'."
-        )
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(title, loc="left", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes

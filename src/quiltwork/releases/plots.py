@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number
 from quiltwork.releases.error_bars import read_confidence, refuse_label_interval
+from quiltwork.report.plots import COLOURS, titled_axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,22 +24,17 @@ def plot_release(release: Release, confidence: Number = 0.95) -> Figure:
     Raises:
         UnsupportedError: for a label, or if matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UnsupportedError(
-            "Plots need matplotlib, which is not installed; install quiltwork[plot]."
-        ) from None
     if release.mechanism == "exponential":
         raise refuse_label_interval()
     interval = release.interval(confidence)
     values = np.asarray(release.value, dtype=float).ravel()
     low, high = (np.asarray(end, dtype=float).ravel() for end in interval)
-    figure = Figure(figsize=(max(4.0, min(16.0, 0.4 * len(values) + 3)), 4), layout="constrained")
-    axes = figure.subplots()
+    share = float(read_confidence(confidence)) * 100
+    title = f"ε = {release.epsilon:g}, noise scale {release.scale:.4g}, {share:g} % intervals"
+    figure, axes = titled_axes(title, max(4.0, min(16.0, 0.4 * len(values) + 3)), 4)
     places = np.arange(len(values))
-    axes.vlines(places, low, high, color="tab:blue", alpha=0.6, linewidth=3)
-    axes.plot(places, values, "o", color="tab:blue")
+    axes.vlines(places, low, high, color=COLOURS[0], alpha=0.6, linewidth=3)
+    axes.plot(places, values, "o", color=COLOURS[0])
     axes.axhline(0, color="0.7", linewidth=0.8, zorder=0)
     if len(values) <= _MOST_LABELS:
         axes.set_xticks(places, [_name(cell) for cell in release.cells])
@@ -47,10 +42,6 @@ def plot_release(release: Release, confidence: Number = 0.95) -> Figure:
     else:
         axes.set_xlabel("cell")
     axes.set_ylabel(release.query.kind.replace("_", " "))
-    share = float(read_confidence(confidence)) * 100
-    axes.set_title(
-        f"ε = {release.epsilon:g}, noise scale {release.scale:.4g}, {share:g} % intervals"
-    )
     return figure
 
 

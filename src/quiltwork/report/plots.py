@@ -87,8 +87,8 @@ def embedded(figure: Figure, alternative: str) -> Html:
     )
 
 
-def chart_figure(chart: Chart) -> Figure:
-    """Draw a chart with matplotlib.
+def new_figure(width: float = 7.2, height: float = 4.2) -> Figure:
+    """Return an empty figure of a size in inches.
 
     Raises:
         UnsupportedError: without the `plot` extra.
@@ -96,10 +96,26 @@ def chart_figure(chart: Chart) -> Figure:
     _require_matplotlib()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def titled_axes(title: str, width: float = 7.2, height: float = 4.2) -> tuple[Figure, Any]:
+    """Return a figure with one pair of axes in the product's style, and these; see `new_figure`."""
+    figure = new_figure(width, height)
     axes = figure.subplots()
-    axes.set_title(chart.title, loc="left", fontsize=11)
+    axes.set_title(title, loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.set_prop_cycle(color=COLOURS)
+    return figure, axes
+
+
+def chart_figure(chart: Chart) -> Figure:
+    """Draw a chart with matplotlib.
+
+    Raises:
+        UnsupportedError: without the `plot` extra.
+    """
+    figure, axes = titled_axes(chart.title)
     if isinstance(chart, IntervalChart):
         _intervals(axes, chart)
     elif isinstance(chart, LineChart):
