@@ -102,16 +102,6 @@ def test_files_that_cannot_be_counted_say_why(tmp_path, content, column, words):
         tally(str(path), [column], [])
 
 
-@pytest.mark.parametrize(
-    "content", [b"not gzip", gzip.compress(b"sex\nf\n" * 99)[:-12]], ids=["other", "cut"]
-)
-def test_damaged_compressed_files_say_so(tmp_path, content):
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(content)
-    with pytest.raises(InvalidInputError, match="Cannot read"):
-        tally(str(path), ["sex"], [])
-
-
 def test_text_that_is_no_number_satisfies_no_comparison(tmp_path):
     path = write(tmp_path / "rows.csv", [("f", "x", "65"), ("f", "x", "?"), ("f", "x", "nan")])
     assert tally(path, [], [read_condition("age>=0")])[()] == 1

@@ -180,7 +180,7 @@ def create(
     from pathlib import Path
 
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.cli.tabulate import position
+    from quiltwork.delimited import column_position
     from quiltwork.holdout import ReusableHoldout
 
     configuration = store.Configuration(
@@ -194,7 +194,7 @@ def create(
     )
     header = store.columns_of(configuration)
     for column in filter(None, (identity, target, group_)):
-        position(header, column, train)
+        column_position(header, column, train)
     Path(folder).mkdir(parents=True, exist_ok=True)
     made = ReusableHoldout(
         store.read_table(configuration.train)[1],
@@ -278,7 +278,7 @@ def _about_predictions(
     configuration: Any, path: str, name: str, limits: str | None
 ) -> tuple[Any, float, str]:
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.cli.tabulate import position
+    from quiltwork.delimited import column_position
     from quiltwork.holdout.metrics import read_metric
     from quiltwork.holdout.questions import check_covered, prediction_question
 
@@ -290,8 +290,8 @@ def _about_predictions(
         ends = (exact_number(low), exact_number(high))
     metric = read_metric(name, ends)
     header, rows = store.read_table(configuration.train)
-    identity = position(header, configuration.identity, configuration.train)
-    target = position(header, configuration.target, configuration.train)
+    identity = column_position(header, configuration.identity, configuration.train)
+    target = column_position(header, configuration.target, configuration.train)
     said = store.read_predictions(path, configuration.identity)
     check_covered(rows, identity, said, "training")
     words = name.removeprefix("neg_").replace("_", " ")
@@ -300,12 +300,13 @@ def _about_predictions(
 
 def _about_share(configuration: Any, share: tuple[str, ...]) -> tuple[Any, float, str]:
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.cli.tabulate import position, read_condition
+    from quiltwork.cli.tabulate import read_condition
+    from quiltwork.delimited import column_position
     from quiltwork.holdout.questions import share_question
 
     header, _ = store.read_table(configuration.train)
     conditions = [read_condition(text) for text in share]
-    tests = [(position(header, c.column, configuration.train), c.test()) for c in conditions]
+    tests = [(column_position(header, c.column, configuration.train), c.test()) for c in conditions]
     return share_question(tests), 1.0, "share of " + " and ".join(share)
 
 

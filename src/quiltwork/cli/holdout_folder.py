@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
-from quiltwork.cli.tabulate import opened, position
+from quiltwork.delimited import column_position, with_csv
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -43,14 +42,7 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
     """
     import numpy as np
 
-    try:
-        with opened(path) as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            rows = [row for row in reader if row]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"Cannot read {path!r}: {reason}.") from None
+    header, *rows = with_csv(path, lambda reader: [next(reader, []), *filter(None, reader)])
     uneven = next((i for i, row in enumerate(rows, 1) if len(row) != len(header)), None)
     if uneven is not None:
         raise InvalidInputError(
@@ -68,8 +60,8 @@ def read_predictions(path: str, identity: str) -> dict[str, str]:
         InvalidInputError: if a column is missing or an id occurs twice.
     """
     header, rows = read_table(path)
-    ids = rows[:, position(header, identity, path)]
-    said = rows[:, position(header, "prediction", path)]
+    ids = rows[:, column_position(header, identity, path)]
+    said = rows[:, column_position(header, "prediction", path)]
     found = dict(zip(ids.tolist(), said.tolist(), strict=True))
     if len(found) != len(ids):
         raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")
@@ -153,7 +145,7 @@ def belief_about(configuration: Configuration) -> Belief | None:
     sides = []
     for path in (configuration.train, configuration.holdout):
         header, rows = read_table(path)
-        sides.append(rows[:, position(header, configuration.group, path)].tolist())
+        sides.append(rows[:, column_position(header, configuration.group, path)].tolist())
     if set(sides[0]) & set(sides[1]):
         raise InvalidInputError(
             f"A group of column {configuration.group!r} has rows in both tables; the holdout must "

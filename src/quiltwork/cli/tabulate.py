@@ -7,22 +7,18 @@ rows. Conditions are data (`column=value`), never code. Cost: one pass over the 
 from __future__ import annotations
 
 import csv
-import gzip
 import math
 import operator
 import re
-import sys
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
-from quiltwork import files
+from quiltwork.delimited import column_position, with_csv
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
@@ -130,39 +126,18 @@ def tally(
         InvalidInputError: if the file cannot be read, a column is missing, a row is too short or
             the text is not UTF-8.
     """
-    try:
-        return _read(path, by, conditions)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"Cannot read {path!r}: {reason}.") from None
 
+    def read(reader: Iterator[list[str]]) -> Counter[tuple[str, ...]]:
+        header = next(reader, None)
+        if not header:
+            raise InvalidInputError(
+                f"{path!r} does not begin with a line of column names; give CSV with a header."
+            )
+        wanted = [column_position(header, column, path) for column in by]
+        tests = [(column_position(header, c.column, path), c.test()) for c in conditions]
+        return _tallied(reader, wanted, tests)
 
-def _read(
-    path: str, by: Sequence[str], conditions: Sequence[Condition]
-) -> Counter[tuple[str, ...]]:
-    with opened(path) as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            header = next(reader, None)
-            if not header:
-                raise InvalidInputError(
-                    f"{path!r} does not begin with a line of column names; give CSV with a header."
-                )
-            wanted = [position(header, column, path) for column in by]
-            tests = [(position(header, c.column, path), c.test()) for c in conditions]
-            return _tallied(reader, wanted, tests)
-        except IndexError:
-            raise InvalidInputError(
-                f"Line {reader.line_num} of {path!r} has fewer columns than the header."
-            ) from None
-        except UnicodeDecodeError:
-            raise InvalidInputError(
-                f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
-            ) from None
-        except csv.Error as error:
-            raise InvalidInputError(
-                f"Line {reader.line_num} of {path!r} is not CSV: {error}."
-            ) from None
+    return with_csv(path, read)
 
 
 def _tallied(
@@ -177,26 +152,6 @@ def _tallied(
     if len(wanted) > 1:
         return cast("Counter[tuple[str, ...]]", tallied)
     return Counter({(cast(str, value),): count for value, count in tallied.items()})
-
-
-def opened(path: str) -> AbstractContextManager[IO[str]]:
-    """Open a CSV file for reading; `-` is standard input, `.gz` is compressed."""
-    if path == "-":
-        return nullcontext(sys.stdin)
-    files.refuse_device(path)
-    if path.endswith(".gz"):
-        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-def position(header: list[str], column: str, path: str) -> int:
-    """Return where a column is, which must be there once."""
-    if header.count(column) == 1:
-        return header.index(column)
-    problem = "appears more than once" if column in header else "is not there"
-    raise InvalidInputError(
-        f"Column {column!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
-    )
 
 
 def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:

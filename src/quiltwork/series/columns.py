@@ -6,22 +6,17 @@ Cost: one pass over the file; only the wanted columns are kept.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork import files
+from quiltwork.delimited import column_position, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
-Result = TypeVar("Result")
 Column: TypeAlias = "list[str] | NDArray[Any]"
 """Text as read from CSV, or an array of whatever type a table holds."""
 
@@ -62,56 +57,6 @@ def read_csv(path: str, names: Sequence[str]) -> list[Column]:
         return [list(column) for column in zip(*picked, strict=True)] or [[] for _ in wanted]
 
     return with_csv(path, read)
-
-
-def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
-    """Call `read` with the rows of a CSV file and turn its troubles into sentences."""
-    with _opened(path) as file:
-        reader = csv.reader(file, strict=True)
-        try:
-            return read(reader)
-        except IndexError:
-            raise InvalidInputError(
-                f"Line {reader.line_num} of {path!r} has fewer columns than the header."
-            ) from None
-        except UnicodeDecodeError:
-            raise InvalidInputError(
-                f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
-            ) from None
-        except csv.Error as error:
-            raise InvalidInputError(
-                f"Line {reader.line_num} of {path!r} is not CSV: {error}."
-            ) from None
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise InvalidInputError(f"{path!r} is not a whole gzip file: {error}.") from None
-
-
-def column_position(header: Sequence[str], name: str, path: str) -> int:
-    """Return where a column is, refusing missing and repeated names."""
-    if list(header).count(name) == 1:
-        return list(header).index(name)
-    problem = "appears more than once" if name in header else "is not there"
-    raise InvalidInputError(
-        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
-    )
-
-
-def _opened(path: str) -> AbstractContextManager[IO[str]]:
-    if path == "-":
-        return nullcontext(sys.stdin)
-    return _opened_file(path)
-
-
-@contextmanager
-def _opened_file(path: str) -> Iterator[IO[str]]:
-    files.refuse_device(path)
-    opener: Any = gzip.open if path.endswith(".gz") else open
-    try:
-        file = opener(path, "rt", encoding="utf-8-sig", newline="")
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror or error}.") from None
-    with file:
-        yield file
 
 
 def _read_parquet(path: str, names: Sequence[str]) -> Any:

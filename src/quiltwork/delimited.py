@@ -1,0 +1,77 @@
+"""CSV files as rows of text: read with the standard library, their troubles told in sentences."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO, TypeVar, cast
+
+from quiltwork import files
+from quiltwork.errors import InvalidInputError
+
+Result = TypeVar("Result")
+
+
+def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
+    """Call `read` with the rows of a CSV file, the header among them.
+
+    `-` is standard input, `.gz` is decompressed. An `IndexError` of `read` means a short row.
+
+    Raises:
+        InvalidInputError: if the file cannot be read, is not CSV in UTF-8 or not a whole gzip file.
+    """
+    try:
+        with _opened(path) as file:
+            return _told(path, file, read)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidInputError(f"{path!r} is not a whole gzip file: {error}.") from None
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror or error}.") from None
+
+
+def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result]) -> Result:
+    reader = csv.reader(file, strict=True)
+    try:
+        return read(reader)
+    except IndexError:
+        raise InvalidInputError(
+            f"Line {reader.line_num} of {path!r} has fewer columns than the header."
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(
+            f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
+        ) from None
+    except csv.Error as error:
+        raise InvalidInputError(
+            f"Line {reader.line_num} of {path!r} is not CSV: {error}."
+        ) from None
+
+
+def _opened(path: str) -> AbstractContextManager[IO[str]]:
+    if path == "-":
+        return nullcontext(sys.stdin)
+    files.refuse_device(path)
+    if path.endswith(".gz"):
+        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def column_position(header: Sequence[str], name: str, path: str) -> int:
+    """Return where a column is.
+
+    Raises:
+        InvalidInputError: if it is not there, or more than once.
+
+    >>> column_position(["age", "zip"], "zip", "people.csv")
+    1
+    """
+    if list(header).count(name) == 1:
+        return list(header).index(name)
+    problem = "appears more than once" if name in header else "is not there"
+    raise InvalidInputError(
+        f"Column {name!r} {problem} in {path!r}, whose columns are: {', '.join(header)}."
+    )

@@ -1,0 +1,47 @@
+"""CSV files that can be read are, and the others say why not."""
+
+import gzip
+import io
+import sys
+
+import pytest
+
+from quiltwork.delimited import column_position, with_csv
+from quiltwork.errors import InvalidInputError
+
+TEXT = 'näme,town\nA,"Ghent, old"\nB,Bruges\n'
+ROWS = [["näme", "town"], ["A", "Ghent, old"], ["B", "Bruges"]]
+
+
+def test_plain_compressed_and_piped_files_give_the_same_rows(tmp_path, monkeypatch):
+    plain, packed = tmp_path / "rows.csv", tmp_path / "rows.csv.gz"
+    plain.write_text("\ufeff" + TEXT, encoding="utf-8")
+    packed.write_bytes(gzip.compress(TEXT.encode()))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(TEXT))
+    assert [with_csv(str(path), list) for path in (plain, packed, "-")] == [ROWS] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("rows.csv", b"a,b\n1\n", "Line 2"),
+        ("rows.csv", b"a,b\n1,\xff\n", "UTF-8"),
+        ("rows.csv", b'a,b\n1,"2"x\n', "not CSV"),
+        ("rows.csv.gz", b"not gzip", "whole gzip"),
+        ("rows.csv.gz", gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "whole gzip"),
+        ("rows.csv.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "whole gzip"),
+        ("missing.csv", None, "Cannot read .*No such file"),
+    ],
+)
+def test_damaged_files_say_so(tmp_path, name, content, words):
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match=words):
+        with_csv(str(path), lambda rows: [row[1] for row in rows])
+
+
+@pytest.mark.parametrize(("name", "words"), [("c", "is not there"), ("a", "more than once")])
+def test_a_column_must_be_there_once(name, words):
+    with pytest.raises(InvalidInputError, match=words):
+        column_position(["a", "b", "a"], name, "rows.csv")
