@@ -149,6 +149,11 @@ def _lines(found: Assessment) -> list[str]:
     for guess in found.learned or ():
         told = f"{guess.learned:.1%} (by the groups alone {guess.by_group:.1%})"
         rows.append((f"learned guess of {guess.attribute}", told))
+    undone = found.downcoded
+    if undone.generalized:
+        rows.append(("generalized cells", f"{undone.generalized / undone.cells:.1%}"))
+        told = f"{undone.told / undone.generalized:.1%} (if boxes are the least ones)"
+        rows.append(("values told, but not whose", told))
     lines = [f"{counted(found.rows, 'record')} in {counted(known.groups, 'group')}", ""]
     lines += text_table(["measure", "value"], rows)
     lines += ["", "Not covered by these values:"]

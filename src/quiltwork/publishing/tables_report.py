@@ -21,6 +21,7 @@ from quiltwork.publishing.report_parts import (
 )
 from quiltwork.publishing.risk.assessment import Assessment, assess
 from quiltwork.publishing.risk.definetti import definetti
+from quiltwork.publishing.risk.downcoding import downcoding
 from quiltwork.publishing.risk.minimality import refused_cuts
 from quiltwork.report import Html, facts, page, section
 
@@ -125,7 +126,12 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     error = query_error(publication.source, publication, queries)
     asked = publication.asked
     refused = None if asked is None else refused_cuts(publication, asked)
-    assessment = assess(publication.table, learned=definetti(publication), refused=refused)
+    assessment = assess(
+        publication.table,
+        learned=definetti(publication),
+        refused=refused,
+        downcoded=downcoding(publication, asked),
+    )
     loss = publication_loss(publication)
     report = TableReport(
         "Published table",

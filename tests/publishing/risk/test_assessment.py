@@ -72,7 +72,11 @@ def test_every_attack_is_named_with_figures_of_the_table(frame):
     found = assess(tables[1], against)
     told = {one.attack: one.message for one in found.warnings}
     assert list(told) == ["minimality", "deFinetti", "downcoding", "intersection"]
-    assert "'age', 'zip' are generalized" in told["downcoding"]
+    sizes = frame.groupby(["age", "zip"]).size()
+    told_cells = sum(2 + 2 * (place[1] == "{e, w}") for place in sizes.index)
+    cells = len(frame) + sum(frame.zip == "{e, w}")
+    assert f"{cells / 400:.1%} of all cells are generalized" in told["downcoding"]
+    assert f"tells {told_cells / cells:.1%} of these cells" in told["downcoding"]
     assert f"{found.disclosures[0].base:.1%}" in told["deFinetti"]
     assert f"{against.most} of 200 people" in told["intersection"]
     plain = assess(Table(frame[["pay", "ill"]], None, ["pay"], "ill"))

@@ -10,6 +10,7 @@ from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.models import Models, privacy_models
 from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure, disclosures
+from quiltwork.publishing.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.publishing.risk.intersection import Intersection
 from quiltwork.publishing.risk.minimality import Refused
 from quiltwork.publishing.risk.reidentification import Reidentification, reidentification
@@ -29,6 +30,7 @@ class Assessment:
         learned: how well a learner guesses sensitive values within the groups, where the original
             records were at hand to score it.
         refused: groups left whole because of their sensitive values, for a publication.
+        downcoded: how much of the generalization can be undone.
         against: what an earlier release adds, if one was compared.
         warnings: attacks that none of these values covers.
     """
@@ -39,6 +41,7 @@ class Assessment:
     disclosures: tuple[Disclosure, ...]
     learned: tuple[Learned, ...] | None
     refused: Refused | None
+    downcoded: Downcoded
     against: Intersection | None
     warnings: tuple[RiskWarning, ...]
 
@@ -51,6 +54,7 @@ class Assessment:
             "disclosures": [one.as_dict() for one in self.disclosures],
             "learned": None if self.learned is None else [one.as_dict() for one in self.learned],
             "refused": None if self.refused is None else self.refused.as_dict(),
+            "downcoded": self.downcoded.as_dict(),
             "against": None if self.against is None else self.against.as_dict(),
             "warnings": [one.as_dict() for one in self.warnings],
         }
@@ -61,12 +65,14 @@ def assess(
     against: Intersection | None = None,
     learned: tuple[Learned, ...] | None = None,
     refused: Refused | None = None,
+    downcoded: Downcoded | None = None,
 ) -> Assessment:
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
     or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication, constraint)`
-    did. Cost: a few passes over the rows.
+    did, `downcoded` what `downcoding(publication, constraint)` did; without it the texts of the
+    table are counted. Cost: a few passes over the rows.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -84,6 +90,7 @@ def assess(
             f"against is what intersection(earlier, later) returned, not a "
             f"{type(against).__name__}."
         )
+    undone = downcoding_of(table) if downcoded is None else downcoded
     return Assessment(
         rows=table.encoded.rows,
         models=privacy_models(table),
@@ -91,6 +98,7 @@ def assess(
         disclosures=disclosed,
         learned=learned,
         refused=refused,
+        downcoded=undone,
         against=against,
-        warnings=warnings_for(table, disclosed, learned, refused, against),
+        warnings=warnings_for(disclosed, learned, refused, undone, against),
     )

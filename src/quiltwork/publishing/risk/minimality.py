@@ -77,7 +77,7 @@ def refused_cuts(publication: Publication, constraint: Constraint | Callable[...
         records = records.take(publication.rows)
     nodes = Nodes(np.argsort(publication.labels, kind="stable"), starts_of(publication.sizes))
     m = 0 if publication.method == "separate" else publication.m
-    by_size = _can_be_cut(records, nodes, guard_for(encoded, _sizes_only(bound), m))
+    by_size = _can_be_cut(records, nodes, guard_for(encoded, KAnonymity(records_needed(bound)), m))
     refused = by_size & ~_can_be_cut(records, nodes, guard_for(encoded, bound, m))
     return Refused(
         groups=int(refused.sum()),
@@ -86,11 +86,11 @@ def refused_cuts(publication: Publication, constraint: Constraint | Callable[...
     )
 
 
-def _sizes_only(constraint: Constraint) -> Constraint:
-    """Return what a constraint asks of the number of records alone; l values need l records."""
+def records_needed(constraint: Constraint) -> int:
+    """Return how many records a constraint asks for at least; l values need l records."""
     least = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
     least += [part.l for part in constraint.parts if isinstance(part, LDiversity)]
-    return KAnonymity(max(least, default=1))
+    return max(least, default=1)
 
 
 def _can_be_cut(records: Records, nodes: Nodes, guard: Guard) -> NDArray[np.bool_]:

@@ -13,10 +13,9 @@ from typing import Any
 
 from quiltwork.publishing.risk.definetti import Learned
 from quiltwork.publishing.risk.disclosure import Disclosure
-from quiltwork.publishing.risk.extents import EVERYTHING
+from quiltwork.publishing.risk.downcoding import Downcoded
 from quiltwork.publishing.risk.intersection import Intersection
 from quiltwork.publishing.risk.minimality import Refused
-from quiltwork.publishing.table import Table
 
 
 @dataclass(frozen=True)
@@ -37,17 +36,17 @@ class RiskWarning:
 
 
 def warnings_for(
-    table: Table,
     disclosed: Sequence[Disclosure],
     learned: Sequence[Learned] | None,
     refused: Refused | None,
+    downcoded: Downcoded,
     against: Intersection | None,
 ) -> tuple[RiskWarning, ...]:
     """Return every warning, with this table's own figures."""
     return (
         _minimality(refused),
         _definetti(disclosed, learned),
-        _downcoding(table),
+        _downcoding(downcoded),
         _intersection(against),
     )
 
@@ -97,22 +96,46 @@ def _definetti(disclosed: Sequence[Disclosure], learned: Sequence[Learned] | Non
     )
 
 
-def _downcoding(table: Table) -> RiskWarning:
-    coded = [
-        column.name
-        for column in table.encoded.quasi
-        if any(isinstance(v, str) and _is_coarse(v) for v in column.values)
-    ]
-    what = (
-        f"Here {', '.join(map(repr, coded))} {'is' if len(coded) == 1 else 'are'} generalized "
-        "group by group"
-        if coded
-        else "Here no value is generalized, so there is nothing to undo; the values are exact"
-    )
+def _downcoding(found: Downcoded) -> RiskWarning:
+    if not found.generalized:
+        told = "Here no value is generalized, so there is nothing to undo; the values are exact."
+    else:
+        told = (
+            f"Here {found.generalized / found.cells:.1%} of all cells are generalized. "
+            + _told(found)
+            + _shared(found)
+        )
     return RiskWarning(
         "downcoding",
-        "Generalization that goes just as far as needed lets its output be narrowed again by "
-        f"someone who knows how such data are distributed. {what}.",
+        "Generalization that goes just as far as needed can be undone in part by someone who knows "
+        f"the rule, and more by someone who knows how such data are distributed. {told}",
+    )
+
+
+def _told(found: Downcoded) -> str:
+    if not found.told:
+        return "Their labels do not tell which values occur."
+    least = "As ranges and sets go no further than their records"
+    if found.shared is None:
+        least = "If ranges and sets go no further than their records, as this library's do"
+    return (
+        f"{least}, both ends and every member are somebody's values: that tells "
+        f"{found.told / found.generalized:.1%} of these cells, but for who in the group has which. "
+        "Larger groups tell less."
+    )
+
+
+def _shared(found: Downcoded) -> str:
+    if not found.shared:
+        return ""
+    times, right = (
+        "once" if number == 1 else f"{number:,} times"
+        for number in (found.shared, found.shared_right)
+    )
+    return (
+        " A group of n records that was not cut, though n is at least twice the number needed, "
+        "has one value of each column in all but 2·(needed − 1) of them: a reader concludes "
+        f"{times} that a range or set hides such a value, and is right {right}."
     )
 
 
@@ -137,7 +160,3 @@ def _intersection(against: Intersection | None) -> RiskWarning:
         "Two tables that are safe alone need not be together: only what both leave possible "
         f"remains. {told}",
     )
-
-
-def _is_coarse(text: str) -> bool:
-    return ".." in text or text.startswith("{") or EVERYTHING in text
