@@ -45,6 +45,20 @@ def test_the_remap_is_bayes_rule_with_ties_to_the_smallest(loss, case):
     assert remap.truncation_cost <= 1e-9
 
 
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.integers(3, 8))
+def test_integer_powers_from_moments_are_bayes_rule_too(case, exponent):
+    """Beyond a thousand counts they come from moments; here for all sizes."""
+    prior, alpha = case
+    n = len(prior) - 1
+    with patch.object(remap, "_LARGEST_WHOLE_INTEGER", 0):
+        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, power(exponent)))
+    mapping, after, face = bayes(geometric(n, alpha), prior, power(exponent))
+    assert found.mapping == mapping
+    assert found.expected_loss == pytest.approx(float(after), rel=1e-11, abs=1e-13)
+    assert found.face_value_loss == pytest.approx(float(face), rel=1e-11, abs=1e-13)
+
+
 @pytest.mark.parametrize("alpha", [Fraction(1, 10**12), Fraction(1, 3), Fraction(19, 20)])
 @pytest.mark.parametrize("support", [[3, 70], [0, 40, 41, 80], [50], [0, 80]])
 @pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.name)

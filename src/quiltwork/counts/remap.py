@@ -42,6 +42,7 @@ from quiltwork.exact import Number, to_fraction
 LARGEST_CALLABLE = 10_000
 _CALL_SECONDS = 1e-6  # measured, of a short function
 _LARGEST_MOMENT_POWER = 8
+_LARGEST_WHOLE_INTEGER = 1_200  # up to here whole posteriors are faster than many moments
 _LARGEST_WORK = 2e11
 _LARGEST_WIDE = 10_000
 _WHOLE_WORK = 8  # multiplications per pair that whole posteriors are worth
@@ -144,7 +145,8 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     O(n) for absolute, asymmetric, squared and binary losses and powers from 1 on, O(n log n) for
     powers below 1, O(n·window) for other convex functions of the error, O(n·window·log n) for those
     that only rise on both sides, O(n²·window) for matrices and callables. Up to n = 4,000 functions
-    of the error and powers that are no integers take O(n²) multiplications, which is faster there.
+    of the error and powers that are no integers take O(n²) multiplications, which is faster there;
+    so do integer powers from 3 on up to n = 1,200.
 
     Raises:
         UnsupportedError: for callables above n = 10,000 and functions of the error with windows
@@ -201,7 +203,8 @@ def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Po
 
 @choose.register
 def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
-    if loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
+    few = loss.exponent > 2 and len(prior) - 1 <= _LARGEST_WHOLE_INTEGER
+    if few or loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
         return _choose_any_power(loss, prior, alpha)
     exponent = int(loss.exponent)
     post = posteriors(prior, alpha, exponent)
