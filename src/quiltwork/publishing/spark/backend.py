@@ -15,7 +15,7 @@ from quiltwork.publishing.guards import guard_for
 from quiltwork.publishing.mondrian import Progress, Rules, Split
 from quiltwork.publishing.provider_aware import parts_freely
 from quiltwork.publishing.spark.blocks import encoded_blocks
-from quiltwork.publishing.spark.domains import Domains, bound, read_domains
+from quiltwork.publishing.spark.domains import Domains, bound, compares_with_all, read_domains
 from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
 from quiltwork.publishing.spark.passes import measurer, sent
 from quiltwork.publishing.spark.session import quoted, spark_frame
@@ -189,7 +189,7 @@ def anonymize_spark(
             published, gone = watch.run(lambda: without_widest(published, room))
             left -= gone
         shown = domains
-        if left < domains.rows:
+        if left < domains.rows and compares_with_all(asked):
             shown = domains_left(table, published, domains)
             asked = bound(constraint, shown)
         verdicts = watch.run(lambda: part_verdicts(table, published, shown, asked, m))

@@ -205,6 +205,11 @@ def bound(constraint: Constraint, domains: Domains) -> Constraint:
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
 
 
+def compares_with_all(constraint: Constraint) -> bool:
+    """Tell whether the constraint changes if records are left out of the table."""
+    return any(isinstance(part, TCloseness) for part in constraint.parts)
+
+
 def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
     """Bring the distinct values of some sets of columns to the driver, with their rows.
 
