@@ -34,15 +34,22 @@ def test_cutting_costs_no_more_than_the_bound(n, reach, alpha):
     ]
     loss = sum(costs[r][chosen[r]] for r in range(n + 1))
     best = sum(min(row) for row in costs)
-    assert loss - best <= windows.cut_cost(post.rate, reach, n, by_error.max()) + 1e-12
+    assert loss - best <= windows.cut_cost(post, reach, by_error.max()) + 1e-12
 
 
 def test_the_bound_is_the_probability_of_leaving_the_window():
     alpha, reach = Fraction(1, 2), 5
     tail = 1 - sum((1 - alpha) / (1 + alpha) * alpha ** abs(z) for z in range(-reach, reach + 1))
-    bound = windows.cut_cost(-np.log(0.5), reach, 100, 7.0)
-    assert bound == pytest.approx(7 * float(tail))
-    assert windows.cut_cost(1.0, 100, 100, 7.0) == 0
+    post = posteriors(np.full(101, 1 / 101), alpha, 0)
+    assert windows.cut_cost(post, reach, 7.0) == pytest.approx(7 * float(tail))
+    assert windows.cut_cost(post, 100, 7.0) == 0
+
+
+def test_a_window_as_wide_as_the_possible_counts_cuts_nothing():
+    prior = np.zeros(101)
+    prior[[40, 47]] = 0.5
+    post = posteriors(prior, Fraction(1, 2), 0)
+    assert windows.cut_cost(post, 7, 7.0) == 0 < windows.cut_cost(post, 6, 7.0)
 
 
 def test_reach_grows_with_the_spread_of_the_loss_and_ends_at_n():

@@ -122,14 +122,19 @@ def mode_cost(post: Posteriors, answer: IntArray) -> FloatArray:
     return np.asarray(np.maximum(0.0, -np.expm1(np.minimum(log_weight - post.log_evidence, 0))))
 
 
+def mode_spread(post: Posteriors) -> FloatArray:
+    """Return the size of the logarithms that `mode_cost` subtracts."""
+    return np.asarray(2 * np.abs(post.log_evidence) + np.log(post.n + 2.0) + 1)
+
+
 def power_cost(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray:
     """Return E[|i − answer[r]|^exponent | r] for every r; needs that many moments.
 
     An odd power is the signed sum with the part on the answer's far side turned round.
     """
     left, right = post.left, post.right
-    signed_left = left.share * _shifted(left, answer - left.anchor, exponent)
-    signed_right = right.share * _shifted(right, right.anchor - answer, exponent)
+    signed_left = left.share * shifted(left, answer - left.anchor, exponent)
+    signed_right = right.share * shifted(right, right.anchor - answer, exponent)
     if exponent % 2 == 0:
         return np.asarray(np.maximum(signed_left + signed_right, 0.0))
     turned_left = 2 * power_below(post, answer, exponent) - signed_left
@@ -156,7 +161,8 @@ def power_above(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray
     return np.where(rank < len(post.support), post.right_mass(answer) * spread, 0.0)
 
 
-def _shifted(side: Side, shift: IntArray, exponent: int) -> FloatArray:
+def shifted(side: Side, shift: IntArray, exponent: int) -> FloatArray:
+    """Return E[(distance from the anchor + shift)^exponent] over one side's counts."""
     return _shifted_at(side, side.anchor, shift, exponent)
 
 

@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-280  # relative to the largest prior probability; costs less th
 
 
 def decay_filter(values: FloatArray, decay: float) -> FloatArray:
-    """Return y with y[j] = values[j] + decay·y[j−1].
+    """Return y with y[…, j] = values[…, j] + decay·y[…, j−1].
 
     In blocks of about √n: all blocks at once by themselves, then what each hands to the next. Terms
     are added, never subtracted, so that small sums keep their digits. O(n).
@@ -33,6 +33,8 @@ def decay_filter(values: FloatArray, decay: float) -> FloatArray:
     >>> decay_filter(np.array([1.0, 0.0, 2.0]), 0.5).tolist()
     [1.0, 0.5, 2.25]
     """
+    if values.ndim > 1:
+        return _filter_rows(values, decay)
     width = math.isqrt(len(values))
     blocks = -(-len(values) // width)
     padded = np.concatenate([values, np.zeros(blocks * width - len(values))])
@@ -44,6 +46,23 @@ def decay_filter(values: FloatArray, decay: float) -> FloatArray:
     handed = np.array([0.0, *ends])
     within += np.multiply.outer(decay ** np.arange(1.0, width + 1), handed)
     return within.T.reshape(-1)[: len(values)]
+
+
+def _filter_rows(values: FloatArray, decay: float) -> FloatArray:
+    """Filter every row of a table, in blocks that all rows share."""
+    rows, length = values.shape
+    width = math.isqrt(length)
+    blocks = -(-length // width)
+    within = np.zeros((width, blocks, rows))
+    padded = np.concatenate([values.T, np.zeros((blocks * width - length, rows))])
+    within[:] = padded.reshape(blocks, width, rows).swapaxes(0, 1)
+    for before, here in pairwise(within):
+        here += decay * before
+    handed = np.zeros((blocks, rows))
+    for b in range(1, blocks):
+        handed[b] = decay**width * handed[b - 1] + within[-1, b - 1]
+    within += (decay ** np.arange(1.0, width + 1))[:, None, None] * handed
+    return within.swapaxes(0, 1).reshape(blocks * width, rows)[:length].T
 
 
 def one_sided_moments(prior: FloatArray, decay: float, degree: int) -> list[FloatArray]:
@@ -107,6 +126,18 @@ class Posteriors:
     def n(self) -> int:
         """The largest count."""
         return len(self.prior) - 1
+
+    @property
+    def extent(self) -> int:
+        """How far the possible counts reach, from the least to the greatest."""
+        return int(self.support[-1] - self.support[0])
+
+    @property
+    def chances(self) -> FloatArray:
+        """The probability of every answer, v[r]·Σ_i prior[i]·α^|i−r|."""
+        ends = (self.answers == 0) | (self.answers == self.n)
+        weight = np.where(ends, 1.0, -math.expm1(-self.rate)) / (1 + math.exp(-self.rate))
+        return np.asarray(weight * np.exp(self.log_evidence))
 
     def at(self, answers: IntArray) -> Posteriors:
         """Return the posteriors of some of the answers only."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork import files
-from quiltwork.counts import blocks, centres, confined, windows
+from quiltwork.counts import blocks, centres, confined, partial, windows
 from quiltwork.counts.concave import concave_centres
 from quiltwork.counts.consumer import Consumer
 from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
@@ -160,8 +160,8 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     """
     prior = consumer.probabilities(mechanism.n)
     post, chosen = choose(consumer.loss, prior, mechanism.alpha)
-    weight = mechanism.column_weights() * np.exp(post.log_evidence)
-    expected, face = (_cleared(float(weight @ part)) for part in (chosen.cost, chosen.face_cost))
+    chances = post.chances
+    expected, face = (_cleared(float(chances @ part)) for part in (chosen.cost, chosen.face_cost))
     return Remap(
         table=chosen.answers,
         expected_loss=expected,
@@ -189,16 +189,37 @@ def choose(loss: Any, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, C
 def _choose_pinball(loss: Pinball, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     post = posteriors(prior, alpha, 1)
     answers = centres.quantile(post, loss.level)
-    cost = centres.pinball_cost(post, answers, loss)
-    return post, Chosen(answers, cost, centres.pinball_cost(post, post.answers, loss))
+    under, over = float(loss.under), float(loss.over)
+
+    def exactly(rows: IntArray, told: IntArray) -> FloatArray:
+        below, above = partial.sides(post.at(rows), told, 1)
+        return over * below + under * above
+
+    cost = partial.keep_digits(
+        post,
+        centres.pinball_cost(post, answers, loss),
+        (under + over) * partial.spread(post, answers, 1),
+        lambda rows: exactly(rows, answers[rows]),
+    )
+    return post, Chosen(answers, cost, exactly(post.answers, post.answers))
 
 
 @choose.register
 def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     post = posteriors(prior, alpha, 0)
     answers = centres.mode(post)
-    cost = centres.mode_cost(post, answers)
-    return post, Chosen(answers, cost, centres.mode_cost(post, post.answers))
+
+    def exactly(rows: IntArray, told: IntArray) -> FloatArray:
+        below, above = partial.sides(post.at(rows), told, 0)
+        return below + above
+
+    cost = partial.keep_digits(
+        post,
+        centres.mode_cost(post, answers),
+        centres.mode_spread(post),
+        lambda rows: exactly(rows, answers[rows]),
+    )
+    return post, Chosen(answers, cost, exactly(post.answers, post.answers))
 
 
 @choose.register
@@ -212,12 +233,18 @@ def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Post
     def cost(rows: IntArray, answers: IntArray) -> FloatArray:
         return centres.power_cost(post.at(rows), answers, exponent)
 
+    def exactly(rows: IntArray) -> FloatArray:
+        below, above = partial.sides(post.at(rows), answers[rows], exponent)
+        return below + above
+
     answers = centres.nearest_to_mean(post)
     if exponent > 2:
         bounds = int(post.support[0]), int(post.support[-1])
         answers = confined.convex_centres(answers, *bounds, confined.falling(cost))
-    everything = post.answers
-    return post, Chosen(answers, cost(everything, answers), cost(everything, everything))
+    every = post.answers
+    size = partial.spread(post, answers, exponent)
+    kept = partial.keep_digits(post, cost(every, answers), size, exactly)
+    return post, Chosen(answers, kept, cost(every, every))
 
 
 def _choose_any_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
@@ -272,13 +299,14 @@ def _unimodal(
             f"about {work / 3e8:.0f} s; powers of the error take any alpha. Use one, a smaller n, "
             "or a smaller alpha."
         )
-    return _windowed(by_error, prior, alpha, reach)
+    return _windowed(by_error, prior, alpha, reach, costs)
 
 
 def _windowed(
-    by_error: FloatArray, prior: FloatArray, alpha: Fraction, reach: int
+    by_error: FloatArray, prior: FloatArray, alpha: Fraction, reach: int, costs: float
 ) -> tuple[Posteriors, Chosen]:
-    n, largest = len(prior) - 1, float(by_error.max())
+    """Choose by posteriors cut at `reach`, or further out if that hides the expected loss."""
+    largest = float(by_error.max())
     post = posteriors(prior, alpha, 1)
     window = windows.Window(post, reach)
 
@@ -291,9 +319,12 @@ def _windowed(
         answers = confined.convex_centres(guess, low, high, confined.falling(cost))
     else:
         answers = windows.monotone_centres(post, low, high, cost)
-    cut = windows.cut_cost(post.rate, reach, n, largest)
-    everything = post.answers
-    return post, Chosen(answers, cost(everything, answers), cost(everything, everything), cut)
+    every, found = post.answers, cost(post.answers, answers)
+    enough = windows.reach_after(post, reach, float(post.chances @ found), largest)
+    if enough > reach and costs * (enough + 1) <= _LARGEST_WORK:
+        return _windowed(by_error, prior, alpha, enough, costs)
+    cut = windows.cut_cost(post, reach, largest)
+    return post, Chosen(answers, found, cost(every, every), cut)
 
 
 def _candidates(post: Posteriors, by_error: FloatArray) -> tuple[int, int]:
@@ -310,7 +341,11 @@ def _scanned(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors
     post = posteriors(prior, alpha, 0)
     reach = windows.reach_for(post.rate, post.n, _USUAL_SPREAD)
     scan = windows.scan_centres(windows.Window(post, reach), loss)
-    cut = windows.cut_cost(post.rate, reach, post.n, scan.largest_loss)
+    enough = windows.reach_after(post, reach, float(post.chances @ scan.cost), scan.largest_loss)
+    if enough > reach:
+        reach = enough
+        scan = windows.scan_centres(windows.Window(post, reach), loss)
+    cut = windows.cut_cost(post, reach, scan.largest_loss)
     return post, Chosen(scan.answers, scan.cost, scan.face_cost, cut)
 
 

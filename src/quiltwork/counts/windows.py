@@ -103,11 +103,23 @@ def reach_for(rate: float, n: int, spread: float) -> int:
     return min(n, math.ceil(math.log(2 * spread / _RELATIVE_CUT) / rate))
 
 
-def cut_cost(rate: float, reach: int, n: int, largest_loss: float) -> float:
+def reach_after(post: Posteriors, reach: int, expected: float, largest_loss: float) -> int:
+    """Return the reach at which the cut is below 1e-13 of the expected loss found at `reach`.
+
+    Cutting less only adds to the loss found, so the cut is negligible beside the true one too.
+    """
+    if cut_cost(post, reach, largest_loss) <= _RELATIVE_CUT * expected:
+        return reach
+    if expected <= 0:
+        return post.extent
+    return min(post.extent, reach_for(post.rate, post.n, largest_loss / expected))
+
+
+def cut_cost(post: Posteriors, reach: int, largest_loss: float) -> float:
     """Bound what cutting posteriors at `reach` can cost: 2·α^(reach+1)/(1+α) largest losses."""
-    if reach >= n:
+    if reach >= post.extent:
         return 0.0
-    return 2 * math.exp(-rate * (reach + 1)) / (1 + math.exp(-rate)) * largest_loss
+    return 2 * math.exp(-post.rate * (reach + 1)) / (1 + math.exp(-post.rate)) * largest_loss
 
 
 def monotone_centres(post: Posteriors, low: int, high: int, cost: CostOf) -> IntArray:
