@@ -75,3 +75,20 @@ def test_ledger_options_that_do_not_fit_are_refused(cli, people, url, options, w
     assert ran.code == 2
     assert ran.out == ""
     assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("--value", "42", "--n", "100", "--epsilon", "1"),
+        ("--value", "420", "--n", "100", "--epsilon", "1"),
+        ("PEOPLE", "--by", "sex", "--categories", "f,m", "--epsilon", "1"),
+        ("PEOPLE", "--by", "town", "--categories", "f,m", "--epsilon", "1"),
+    ],
+)
+def test_a_count_never_makes_a_ledger(cli, people, tmp_path, question):
+    asked = [people if word == "PEOPLE" else word for word in question]
+    new = f"sqlite:///{tmp_path / 'new.db'}"
+    refused = cli("count", *asked, "--ledger", new, "--dataset", "survey")
+    assert (refused.code != 0, refused.out) == (True, "")
+    assert not (tmp_path / "new.db").exists()

@@ -120,8 +120,14 @@ def test_a_preview_prices_without_spending(ledger, chain):
 
 
 def test_unknown_places_and_datasets_get_sentences(url, ledger, chain):
-    with pytest.raises(StorageError, match="no ledger at"):
-        ledger.verify()
+    for ask in (
+        ledger.verify,
+        lambda: ledger.debit("d", Spending.dp(0.02, 1, 40)),
+        lambda: ledger.debit_all("d", [Spending.dp(0.02, 1, 40)]),
+        lambda: ledger.extend("d", 50),
+    ):
+        with pytest.raises(StorageError, match="no ledger at"):
+            ask()
     ledger.create("d", chain, 40, 1)
     with pytest.raises(InvalidInputError, match=r"no dataset 'x'; there are 'd'\."):
         ledger.history("x")

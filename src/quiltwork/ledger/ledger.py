@@ -339,7 +339,7 @@ class Ledger:
         """
         backup = read_backup(Path(path), checkpoint)
         ledger = cls.open(url)
-        ledger._store.write(backup.insert, backup.ledger_id)
+        ledger._store.begin(backup.insert, backup.ledger_id)
         return ledger
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
@@ -360,7 +360,7 @@ class Ledger:
                 check(tables)
                 tables.append(draft)
 
-        self._store.write(work)
+        (self._store.begin if kind == "create" else self._store.write)(work)
 
     def _replayed(self, tables: Tables, dataset: str) -> Dataset:
         """Return the dataset's state with everything that has been committed."""

@@ -29,7 +29,7 @@ _PAUSES = (0.05, 0.5, 2.0)
 
 
 class Store:
-    """The log in a database, created by the first write."""
+    """The log in a database, created by the first write that begins one."""
 
     def __init__(self, database: Database) -> None:
         """Open nothing yet."""
@@ -48,15 +48,19 @@ class Store:
         """
         return self._attempt(work, write=False)
 
-    def write(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
+    def write(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` alone and commit it; anything it raises undoes it.
 
         After a lost connection `work` runs again, so it must first look for its own entry.
 
         Raises:
-            StorageError: if the outcome could not be made durable.
+            StorageError: if there is no ledger, or the outcome could not be made durable.
         """
-        return self._attempt(work, write=True, ledger_id=ledger_id)
+        return self._attempt(work, write=True)
+
+    def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
+        """Do `work` as `write` does, in a new ledger if there is none."""
+        return self._attempt(work, write=True, new=True, ledger_id=ledger_id)
 
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
@@ -64,12 +68,17 @@ class Store:
             _close_all(self._open_connections, self.database.errors)
 
     def _attempt(
-        self, work: Callable[[Tables], Result], *, write: bool, ledger_id: str | None = None
+        self,
+        work: Callable[[Tables], Result],
+        *,
+        write: bool,
+        new: bool = False,
+        ledger_id: str | None = None,
     ) -> Result:
         with self._lock:
             for pause in (*_PAUSES, None):
                 try:
-                    return self._transact(work, write=write, ledger_id=ledger_id)
+                    return self._transact(work, write=write, new=new, ledger_id=ledger_id)
                 except self.database.errors as error:
                     self.close()
                     if pause is None or not self.database.is_lost(error):
@@ -78,9 +87,9 @@ class Store:
         raise AssertionError("unreachable")
 
     def _transact(
-        self, work: Callable[[Tables], Result], *, write: bool, ledger_id: str | None
+        self, work: Callable[[Tables], Result], *, write: bool, new: bool, ledger_id: str | None
     ) -> Result:
-        connection = self._open(write=write, ledger_id=ledger_id)
+        connection = self._open(new=new, ledger_id=ledger_id)
         self.database.begin(connection, write=write)
         try:
             tables = Tables(self.database, connection, write=write)
@@ -93,16 +102,16 @@ class Store:
         self._seen = tables.head
         return result
 
-    def _open(self, *, write: bool, ledger_id: str | None) -> Connection:
+    def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
         """Return the connection, with tables of the present version behind it."""
         if self._open_connections:
             return self._open_connections[0]
-        if not write and not self.database.exists():
+        if not new and not self.database.exists():
             raise self._no_ledger()
         connection = self.database.connect()
         try:
             version = schema_version(self.database, connection)
-            if not write and version == 0:
+            if not new and version == 0:
                 raise self._no_ledger()
             if version != VERSION:
                 self.database.begin(connection, write=True)
