@@ -34,14 +34,17 @@ def to_fraction(value: object, name: str) -> Fraction:
     """
     if isinstance(value, (bool, str, bytes)) or not isinstance(value, (numbers.Real, Decimal)):
         raise InvalidInputError(
-            f"{name} must be a number, not {value!r}; give an int, float, Fraction or Decimal."
+            f"{name} must be a number, not {shortened(value)}; give an int, float, Fraction or "
+            "Decimal."
         )
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-        raise InvalidInputError(f"{name} must be finite, not {value!r}.")
+        raise InvalidInputError(f"{name} must be finite, not {shortened(value)}.")
     if isinstance(value, Decimal) and abs(int(value.as_tuple().exponent)) > _LARGEST_EXPONENT:
-        raise InvalidInputError(f"{name} is {value!r}, far outside the range of any computation.")
+        raise InvalidInputError(
+            f"{name} is {shortened(value)}, far outside the range of any computation."
+        )
     return Fraction(value) if isinstance(value, Decimal) else Fraction(str(value))
 
 
@@ -55,7 +58,7 @@ def positive_fraction(value: object, name: str) -> Fraction:
     """
     fraction = to_fraction(value, name)
     if fraction <= 0:
-        raise InvalidInputError(f"{name} must be greater than 0, not {value!r}.")
+        raise InvalidInputError(f"{name} must be greater than 0, not {shortened(value)}.")
     if not 1 / _LARGEST <= fraction <= _LARGEST:
         raise InvalidInputError(
             f"{name} is {shortened(value)}, far outside the range of any computation; give a "
@@ -65,7 +68,14 @@ def positive_fraction(value: object, name: str) -> Fraction:
 
 
 def shortened(value: object) -> str:
-    """Show a number in a sentence, however many digits it has."""
+    """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
+
+    >>> import numpy as np
+    >>> shortened(np.float64("nan"))
+    'nan'
+    """
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        value = value.item()  # type: ignore[attr-defined]
     try:
         text = repr(value)
     except ValueError:  # Python refuses to write out very long integers
@@ -88,7 +98,7 @@ def float_down(value: Fraction) -> float:
 def integer(value: object, name: str, minimum: int) -> int:
     """Read an integer at or above `minimum`; booleans and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InvalidInputError(f"{name} must be an integer, not {value!r}.")
+        raise InvalidInputError(f"{name} must be an integer, not {shortened(value)}.")
     if int(value) < minimum:
-        raise InvalidInputError(f"{name} must be at least {minimum}, not {value!r}.")
+        raise InvalidInputError(f"{name} must be at least {minimum}, not {shortened(value)}.")
     return int(value)
