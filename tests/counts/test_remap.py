@@ -133,6 +133,21 @@ def test_callables_stop_at_ten_thousand_with_an_estimate():
         GeometricMechanism(10_001, alpha=0.5).remap(Consumer("uniform", lambda i, r: abs(i - r)))
 
 
+@pytest.mark.parametrize("kind", ["a class of one's own", "an error without order"])
+def test_so_does_every_loss_that_must_be_asked_for_all_pairs(kind):
+    class Own:
+        name = "own"
+
+        def table(self, counts, answers):
+            raise AssertionError
+
+        exact = table
+
+    loss = Own() if kind.startswith("a class") else ErrorLoss(lambda error: error % 3)
+    with pytest.raises(UnsupportedError, match=r"takes 1\.0e\+08 calls, about 2 minutes.*10000"):
+        GeometricMechanism(10_001, alpha=0.5).remap(Consumer("uniform", loss))
+
+
 def test_windows_that_would_take_minutes_are_refused_with_an_estimate():
     capped = ErrorLoss(lambda error: min(abs(error), 10))
     with pytest.raises(UnsupportedError, match=r"windows of 32913 counts, about 8777 s; powers"):

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts import windows
+from quiltwork.counts import Consumer, GeometricMechanism, remap, windows
 from quiltwork.counts.filters import posteriors
-from tests.counts.oracle import geometric
+from quiltwork.counts.losses import CallableLoss, ErrorLoss
+from tests.counts.oracle import ALPHAS, bayes, geometric, priors
 
 
 @settings(max_examples=12)
@@ -35,6 +37,39 @@ def test_cutting_costs_no_more_than_the_bound(n, reach, alpha):
     loss = sum(costs[r][chosen[r]] for r in range(n + 1))
     best = sum(min(row) for row in costs)
     assert loss - best <= windows.cut_cost(post, reach, by_error.max()) + 1e-12
+
+
+LOSSES = [
+    ErrorLoss(lambda e: min(abs(e), 3), "capped"),
+    ErrorLoss(lambda e: 3 * e if e > 0 else e * e, "convex, lopsided"),
+    ErrorLoss(lambda e: max(abs(e) - 2, 0) ** 2, "two for free"),
+    ErrorLoss(lambda e: e % 3, "no order"),
+    CallableLoss(lambda i, r: (7 * i + 3 * r) % 5, "no order at all"),
+]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 20).flatmap(priors), ALPHAS, st.integers(0, 6))
+def test_the_stated_truncation_cost_covers_the_true_one(loss, prior, alpha, reach):
+    """With windows far too short, for any prior, against Bayes' rule in fractions."""
+    n = len(prior) - 1
+    with (
+        patch.object(remap, "LARGEST_WHOLE", 0),
+        patch.object(remap, "_WHOLE_WORK", 10**9),
+        patch.object(windows, "reach_for", lambda rate, n, spread: min(n, reach)),
+        patch.object(windows, "reach_after", lambda post, reach, expected, largest: reach),
+    ):
+        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    matrix = geometric(n, alpha)
+    told = sum(
+        prior[i] * matrix[i][r] * loss.exact(i, found.mapping[r])
+        for i in range(n + 1)
+        for r in range(n + 1)
+    )
+    _, best, _ = bayes(matrix, prior, loss)
+    assert float(told - best) <= found.truncation_cost + 1e-13
+    assert -1e-13 <= float(told) - found.expected_loss <= found.truncation_cost + 1e-13
 
 
 def test_the_bound_is_the_probability_of_leaving_the_window():

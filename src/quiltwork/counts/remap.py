@@ -26,11 +26,11 @@ from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.losses import (
     Binary,
-    CallableLoss,
     ErrorLoss,
     FloatArray,
     IntArray,
     Loss,
+    MatrixLoss,
     Pinball,
     Power,
 )
@@ -182,6 +182,14 @@ def _cleared(loss: float) -> float:
 @singledispatch
 def choose(loss: Any, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     """Find the best answer to every answer's posterior; one algorithm per kind of loss."""
+    _refuse_large(loss, len(prior) - 1)
+    return _scanned(loss, prior, alpha)
+
+
+@choose.register
+def _choose_matrix(
+    loss: MatrixLoss, prior: FloatArray, alpha: Fraction
+) -> tuple[Posteriors, Chosen]:
     return _scanned(loss, prior, alpha)
 
 
@@ -271,14 +279,6 @@ def _choose_errorloss(
         _refuse_large(loss, len(prior) - 1)
         return _scanned(loss, prior, alpha)
     return _unimodal(by_error, prior, alpha)
-
-
-@choose.register
-def _choose_callableloss(
-    loss: CallableLoss, prior: FloatArray, alpha: Fraction
-) -> tuple[Posteriors, Chosen]:
-    _refuse_large(loss, len(prior) - 1)
-    return _scanned(loss, prior, alpha)
 
 
 def _unimodal(
