@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +13,7 @@ import click
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
+    backend_option,
     check_outputs,
     constraint_options,
     counted,
@@ -21,10 +24,10 @@ from quiltwork.cli.tables import (
     require_provider,
     table_options,
 )
+from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.metrics.loss import Loss
     from quiltwork.publishing.publication import Publication
 
 METHODS = ("provider-aware", "baseline", "separate")
@@ -38,6 +41,8 @@ SPLITS = ("range", "loss", "fitness")
     quiltwork anonymize all.parquet --provider hospital --quasi age,zip,sex --sensitive disease \\
         --k 30 --l 4 --m 3 --quality --hierarchy zip=zip.csv --report report.html \\
         --output published.parquet
+    quiltwork anonymize large.parquet --provider hospital --quasi age,zip --sensitive disease \\
+        --k 30 --l 4 --m 3 --backend spark --output published.parquet
     """
 )
 @table_options
@@ -68,7 +73,13 @@ SPLITS = ("range", "loss", "fitness")
     help="The share of rows that may be left out, at most; none by default.",
 )
 @declaration_options()
-@click.option("--output", metavar="FILE", required=True, help="Where to publish: .csv or .parquet.")
+@backend_option
+@click.option(
+    "--output",
+    metavar="FILE",
+    required=True,
+    help="Where to publish: .csv or .parquet; a new folder with --backend spark.",
+)
 @click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
 def anonymize(
     files: tuple[str, ...],
@@ -85,6 +96,7 @@ def anonymize(
     suppression: Fraction,
     ordinal: tuple[str, ...],
     hierarchy: tuple[str, ...],
+    backend: Any,
     output: str,
     report: str | None,
     **asked: Any,
@@ -97,7 +109,6 @@ def anonymize(
     1: no such table was found, and nothing is written.
     """
     from quiltwork.publishing.anonymization import anonymize as run
-    from quiltwork.publishing.metrics.loss import publication_loss
     from quiltwork.publishing.writing import check_ending
 
     constraint = read_constraint(**asked)
@@ -105,24 +116,40 @@ def anonymize(
     declared = declarations(ordinal, hierarchy)
     check_ending(output)
     check_outputs((output, report), (*files, *declared["hierarchies"].values()))
-    table = read_table(files, provider, quasi, sensitive, subject, missing, **declared)
-    with progress(table.encoded.rows, "Anonymizing") as bar:
-        publication = run(
-            table,
-            constraint,
-            m,
-            method,
-            split=cut,
-            relaxed=relaxed,
-            quality=quality,
-            suppression=suppression,
-            progress=_advance(bar),
-        )
-    publication.write(output)
-    if report is not None:
-        publication.report(report)
-    loss = publication_loss(publication)
-    emit(_document(publication, loss, output), _lines(publication, loss, output, report))
+    if backend == "spark" and Path(output).exists():
+        raise InvalidInputError(f"{output!r} exists already; choose another folder.")
+    table = read_table(files, provider, quasi, sensitive, subject, missing, backend, **declared)
+    with _at_work(backend):
+        with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
+            publication = run(
+                table,
+                constraint,
+                m,
+                method,
+                backend,
+                split=cut,
+                relaxed=relaxed,
+                quality=quality,
+                suppression=suppression,
+                progress=_advance(bar),
+            )
+        publication.write(output)
+        body = (_on_spark if backend == "spark" else _here)(publication, report)
+    body |= {
+        "constraint": publication.constraint,
+        "m": publication.m,
+        "method": publication.method,
+        "output": output,
+    }
+    emit(dump("anonymized", 1, body), _lines(body, report))
+
+
+def _at_work(backend: str) -> AbstractContextManager[None]:
+    if backend == "local":
+        return nullcontext()
+    from quiltwork.cli.tables_spark import spark_at_work
+
+    return spark_at_work()
 
 
 def _advance(bar: Any) -> Callable[[int, int], None]:
@@ -135,18 +162,29 @@ def _advance(bar: Any) -> Callable[[int, int], None]:
     return to
 
 
-def _document(publication: Publication, loss: Loss, output: str) -> str:
-    body = {
+def _here(publication: Publication, report: str | None) -> dict[str, Any]:
+    """Write the report, and return the sizes of what was published."""
+    from quiltwork.publishing.metrics.loss import publication_loss
+
+    if report is not None:
+        publication.report(report)
+    return {
         "rows": len(publication.rows),
         "groups": len(publication.groups),
         "suppressed": publication.suppressed,
-        "constraint": publication.constraint,
-        "m": publication.m,
-        "method": publication.method,
-        "loss": loss.as_dict(),
-        "output": output,
+        "loss": publication_loss(publication).as_dict(),
     }
-    return dump("anonymized", 1, body)
+
+
+def _on_spark(publication: Any, report: str | None) -> dict[str, Any]:
+    """Do the same with what the workers counted, and free their disks."""
+    found = publication.report(report)
+    publication.unpersist()
+    measures = ("gcp", "discernibility", "average_class_size", "suppressed")
+    return {
+        **{name: found[name] for name in ("rows", "groups", "suppressed")},
+        "loss": {name: found[name] for name in measures},
+    }
 
 
 def _whoever(m: int) -> str:
@@ -155,15 +193,16 @@ def _whoever(m: int) -> str:
     return f"whichever {m} providers collude" if m > 1 else "whichever provider looks"
 
 
-def _lines(publication: Publication, loss: Loss, output: str, report: str | None) -> Iterator[str]:
-    left_out = f", {publication.suppressed:,} left out" if publication.suppressed else ""
+def _lines(body: dict[str, Any], report: str | None) -> Iterator[str]:
+    left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
+    loss = body["loss"]
     yield (
-        f"{counted(len(publication.rows), 'row')} in {counted(len(publication.groups), 'group')}"
-        f"{left_out}: {publication.constraint}, {_whoever(publication.m)} (verified)."
+        f"{counted(body['rows'], 'row')} in {counted(body['groups'], 'group')}{left_out}: "
+        f"{body['constraint']}, {_whoever(body['m'])} (verified)."
     )
-    yield f"Ranges cover {100 * loss.gcp:.1f} % of their columns on average (GCP)."
-    size, alike = loss.average_class_size, loss.discernibility
+    yield f"Ranges cover {100 * loss['gcp']:.1f} % of their columns on average (GCP)."
+    size, alike = loss["average_class_size"], loss["discernibility"]
     yield f"{size:.1f} records per group; discernibility {alike:,}."
-    yield f"wrote {output}"
+    yield f"wrote {body['output']}"
     if report is not None:
         yield f"wrote {report}"

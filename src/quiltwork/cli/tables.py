@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+PROVIDER = "provider"
+"""The column that names whose file a record was in, unless a file has such a column."""
+
+backend_option = click.option(
+    "--backend",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Where to compute; Spark reads Parquet files where its workers are.",
+)
+
 
 def table_options(function: Function) -> Function:
     """Add the files and the roles of their columns: see `read_table` for the parameters."""
@@ -148,25 +159,47 @@ def read_table(
     sensitive: str,
     subject: str | None = None,
     missing: str = "refuse",
+    backend: str = "local",
     **declarations: Any,
 ) -> Table:
     """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
 
+    On Spark, Parquet files become a table that is never brought here; other files are read here.
+
     Raises:
         InvalidInputError: if a file or column is missing, or two files have one name.
+        UnsupportedError: on Spark without PySpark or Java.
     """
+    from quiltwork.cli.tables_spark import all_parquet
+    from quiltwork.publishing.frames import column_names, opened
     from quiltwork.publishing.table import Table
 
     roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
-    columns, secrets = split(quasi), split(sensitive)
+    roles |= {"quasi_identifiers": tuple(split(quasi)), "sensitive": tuple(split(sensitive))}
+    if backend == "spark" and all_parquet(files):
+        return _spark_table(files, provider, roles)
     if len(files) == 1:
-        return Table(
-            files[0],
-            provider=provider,
-            quasi_identifiers=tuple(columns),
-            sensitive=tuple(secrets),
-            **roles,
-        )
+        return Table(files[0], provider=provider, **roles)
+    parts = _by_provider(files, provider)
+    frames = {name: opened(file) for name, file in parts.items()}
+    taken = [column for frame in frames.values() for column in column_names(frame)]
+    return Table.concat(frames, provider=unused(PROVIDER, taken), **roles)
+
+
+def _spark_table(files: tuple[str, ...], provider: str | None, roles: dict[str, Any]) -> Table:
+    from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
+    from quiltwork.publishing.table import Table
+
+    named = [name for name in (provider, roles["subject"]) if name is not None]
+    columns = list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *named]))
+    if len(files) == 1:
+        return Table(parquet_frame(files[0], columns), provider, **roles)
+    parts, name = _by_provider(files, provider), unused(PROVIDER, columns)
+    return Table(parquet_of_providers(parts, columns, name), name, **roles)
+
+
+def _by_provider(files: tuple[str, ...], provider: str | None) -> dict[str, str]:
+    """Return each provider's file: they are named after the files."""
     if provider is not None:
         raise click.UsageError("--provider goes with one file; several files are one provider each")
     names = [_stem(file) for file in files]
@@ -174,7 +207,19 @@ def read_table(
         raise InvalidInputError(
             "Two files have the same name, so their providers would too; rename one of them."
         )
-    return Table.concat(dict(zip(names, files, strict=True)), columns, secrets, **roles)
+    return dict(zip(names, files, strict=True))
+
+
+def unused(name: str, taken: Iterable[str]) -> str:
+    """Return a name that is not taken.
+
+    >>> unused("provider", ["age", "provider"])
+    'provider_'
+    """
+    known = set(taken)
+    while name in known:
+        name += "_"
+    return name
 
 
 def read_constraint(

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
+    backend_option,
     constraint_options,
     declaration_options,
     declarations,
@@ -32,6 +33,8 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     example="""
     quiltwork verify table.csv --provider hospital --quasi age,zip --sensitive disease --k 3 --m 1
     quiltwork verify a.csv b.csv c.csv --quasi age,zip --sensitive disease --k 3 --l 2 --max-m
+    quiltwork verify all.parquet --provider hospital --quasi age,zip --sensitive disease --k 30 \\
+        --m 3 --backend spark
     quiltwork verify published.csv --own mine.csv --quasi age,zip --sensitive disease --k 3 \\
         --hierarchy zip=zip.csv
     """
@@ -55,6 +58,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
     help="Your own rows, and those of others if you pool them: what do they give away of the rest?",
 )
 @declaration_options()
+@backend_option
 @click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
 @click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
 def verify(
@@ -71,6 +75,7 @@ def verify(
     own: tuple[str, ...],
     ordinal: tuple[str, ...],
     hierarchy: tuple[str, ...],
+    backend: str,
     others: int,
     at_most: int | None,
     **asked: Any,
@@ -91,6 +96,11 @@ def verify(
     )
     if largest and m_is_given:
         raise click.UsageError("--max-m finds the largest m; leave --m out")
+    if backend == "spark" and (own or largest or method != "exact" or limit is not None):
+        raise click.UsageError(
+            "--backend spark verifies exactly, for one m: leave --own, --max-m, --method and "
+            "--limit out"
+        )
     if own:
         if m_is_given or largest or method != "exact" or len(files) > 1 or provider is not None:
             raise click.UsageError(
@@ -105,8 +115,10 @@ def verify(
         if others or at_most is not None or ordinal or hierarchy:
             raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
         require_provider(files, provider, 1 if largest else m)
-        table = read_table(files, provider, quasi, sensitive, subject, missing)
-        if largest:
+        table = read_table(files, provider, quasi, sensitive, subject, missing, backend)
+        if backend == "spark":
+            private = _on_spark(table, constraint, m)
+        elif largest:
             private = _largest(table, constraint, bound)
         else:
             private = _verdict(table, constraint, m, method, bound)
@@ -120,6 +132,14 @@ def _verdict(table: Table, constraint: Constraint, m: int, method: Any, limit: i
     found = verify_m_privacy(table, constraint, m, method, limit)
     emit(found.to_json(), [found.explain()])
     return found.private
+
+
+def _on_spark(table: Table, constraint: Constraint, m: int) -> bool:
+    from quiltwork.cli.tables_spark import spark_at_work
+    from quiltwork.publishing.spark.session import on_spark
+
+    with spark_at_work():
+        return _verdict(on_spark(table), constraint, m, "exact", 1)
 
 
 def _largest(table: Table, constraint: Constraint, limit: int) -> bool:

@@ -115,7 +115,7 @@ class SparkPublication:
             raise InvalidInputError(f"{str(target)!r} exists already; choose another folder.")
         writer = self.frame.write
         if target.suffix == ".csv":
-            writer.option("header", True).csv(str(target))
+            writer.options(header=True, escape='"').csv(str(target))
         else:
             writer.parquet(str(target))
         return target

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.spark.domains import Domains
-from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.session import mapped, quoted
 from quiltwork.publishing.spark.subjects import by_person, people_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFram
     chosen = frame.select(*(frame[quoted(name)] for name in names))
     if table.subject is not None:
         chosen = by_person(table, chosen, domains.rows)
-    return chosen.mapInArrow(_encoder(domains, table.provider, table.subject), BLOCK_SCHEMA)
+    return mapped(chosen, _encoder(domains, table.provider, table.subject), BLOCK_SCHEMA)
 
 
 def _encoder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
@@ -21,10 +22,46 @@ def spark_frame(table: Table) -> DataFrame:
     if table.kind == "spark":
         frame: DataFrame = table.frame
         return frame
-    session = _session()
+    session = spark_session()
     local = _plain(as_arrow(table.frame, column_names(table.frame)))
     made: DataFrame = session.createDataFrame(local)
     return made
+
+
+def on_spark(table: Table) -> Table:
+    """Return the table as one of a Spark frame.
+
+    Raises:
+        UnsupportedError: without PySpark or Java.
+    """
+    return Table(
+        spark_frame(table),
+        table.provider,
+        table.quasi_identifiers,
+        table.sensitive,
+        table.subject,
+        table.ordinal,
+        table.hierarchies,
+        table.missing,
+    )
+
+
+def mapped(
+    frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any
+) -> DataFrame:
+    """Map batches of a frame whose columns have any names.
+
+    `mapInArrow` itself does not find a column that has a dot in its name.
+    """
+    names = frame.columns
+
+    def named(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        return function(pa.RecordBatch.from_arrays(part.columns, names=names) for part in batches)
+
+    numbered = frame.toDF(*(f"column{place}" for place in range(len(names))))
+    return numbered.mapInArrow(named, schema)
 
 
 def quoted(name: str) -> str:
@@ -36,7 +73,12 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _session() -> Any:
+def spark_session(settings: Mapping[str, str] | None = None, log_level: str | None = None) -> Any:
+    """Return the active session, or start one; the rest is for one that is started.
+
+    Raises:
+        UnsupportedError: without PySpark or Java.
+    """
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -47,14 +89,20 @@ def _session() -> Any:
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    builder = SparkSession.builder
+    for name, value in (settings or {}).items():
+        builder = builder.config(name, value)
     try:
-        return SparkSession.builder.getOrCreate()
+        session = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         reason = " ".join(str(error).split())
         raise UnsupportedError(
             "Spark did not start. It needs Java 17 or newer, on the path or named by JAVA_HOME: "
             f"{reason}"
         ) from None
+    if log_level is not None:
+        session.sparkContext.setLogLevel(log_level)
+    return session
 
 
 def _plain(table: Any) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.publishing.circles import NO_SETS, Sets, circles, set_ids
 from quiltwork.publishing.encoding import encode_column
-from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.session import mapped, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -104,7 +104,7 @@ def numbered(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
     schema = types.StructType([*fields, types.StructField(CIRCLE, types.IntegerType())])
     owner = None if table.provider is None else frame.columns.index(table.provider)
     number = _numberer(place, owner, domains)
-    return by_person(table, frame, domains.rows).mapInArrow(number, schema)
+    return mapped(by_person(table, frame, domains.rows), number, schema)
 
 
 def _numberer(

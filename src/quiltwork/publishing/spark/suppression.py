@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.spark.finish import GROUP, WIDTH
+from quiltwork.publishing.spark.session import mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +35,7 @@ def without_widest(published: DataFrame, room: int) -> tuple[DataFrame, int]:
     chosen = fitting(sizes, room)
     if not len(chosen):
         return published, 0
-    rest = published.mapInArrow(_without(keys[chosen]), published.schema)
+    rest = mapped(published, _without(keys[chosen]), published.schema)
     rest = rest.persist(StorageLevel.DISK_ONLY)
     rest.count()  # so that it no longer needs the whole
     published.unpersist()

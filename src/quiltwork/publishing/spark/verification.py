@@ -21,7 +21,7 @@ from quiltwork.exact import integer
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.spark.domains import COUNT, Domains, bound, read_domains
-from quiltwork.publishing.spark.session import quoted
+from quiltwork.publishing.spark.session import mapped, quoted
 from quiltwork.publishing.spark.subjects import (
     CIRCLE,
     ROWS_PER_PARTITION,
@@ -123,9 +123,8 @@ def part_verdicts(
     circle = [] if table.subject is None else [frame[CIRCLE]]
     chosen = frame.select(*_columns(table, frame), *circle)
     workers = max(1, -(-domains.rows // ROWS_PER_PARTITION))
-    found = chosen.repartition(workers, *known).mapInArrow(
-        _verifier(table, domains, constraint, m), VERDICT_SCHEMA
-    )
+    together = chosen.repartition(workers, *known)
+    found = mapped(together, _verifier(table, domains, constraint, m), VERDICT_SCHEMA)
     # Written by the workers of this very call, from aggregates of their groups.
     return [pickle.loads(row["verdict"]) for row in found.collect()]  # noqa: S301
 

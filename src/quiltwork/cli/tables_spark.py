@@ -1,0 +1,107 @@
+"""Files as Spark frames, for `--backend spark`.
+
+Parquet files, and folders of them, are read where the workers are. Other files are read on this
+machine, as they always are, and sent there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.errors import InvalidInputError, StorageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_REASON = re.compile(r"\[[A-Z_.]+\] (.+)")
+
+
+def all_parquet(files: Sequence[str]) -> bool:
+    """Tell whether workers can read these files themselves."""
+    return all(file.rstrip("/").endswith((".parquet", ".pq")) for file in files)
+
+
+def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
+    """Return some columns of a Parquet file or folder.
+
+    Raises:
+        InvalidInputError: if it is not there, is no Parquet, or lacks a column.
+        UnsupportedError: without PySpark or Java.
+    """
+    session = _session()
+    if not Path(file).exists():
+        raise InvalidInputError(f"There is no file {file!r}.")
+    from quiltwork.publishing.spark.session import quoted
+
+    with _failures(InvalidInputError, f"Cannot read {file!r} as a table"):
+        frame: DataFrame = session.read.parquet(str(Path(file).absolute()))
+        for name in columns:
+            if frame.columns.count(name) != 1:
+                raise InvalidInputError(
+                    f"Column {name!r} is not there once in {file!r}, whose columns are: "
+                    f"{', '.join(frame.columns)}."
+                )
+        return frame.select(*map(quoted, columns))
+
+
+def parquet_of_providers(
+    files: Mapping[str, str], columns: Sequence[str], provider: str
+) -> DataFrame:
+    """Return the Parquet files of several providers as one frame, with a column that names them.
+
+    Raises:
+        InvalidInputError: as above, or if a column's types do not go together.
+        UnsupportedError: without PySpark or Java.
+    """
+    _session()
+    from pyspark.sql.functions import lit
+
+    frames = {name: parquet_frame(file, columns) for name, file in files.items()}
+    for column in columns:
+        kinds = {dict(frame.dtypes)[column] for frame in frames.values()}
+        if len(kinds) > 1 and not all(kind.startswith(_NUMBERS) for kind in kinds):
+            raise InvalidInputError(
+                f"The providers' columns do not have the same types: {column!r} is "
+                f"{' and '.join(sorted(kinds))}."
+            )
+    named = [frame.withColumn(provider, lit(name)) for name, frame in frames.items()]
+    return reduce(lambda one, other: one.unionByName(other), named)
+
+
+@contextmanager
+def spark_at_work() -> Iterator[None]:
+    """Say in a sentence what Spark fails with."""
+    _session()
+    with _failures(StorageError, "Spark failed"):
+        yield
+
+
+def _session() -> Any:
+    """Return the running Spark, or start one whose workers use this Python and that says little."""
+    from quiltwork.publishing.spark.session import spark_session
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
+    return spark_session({"spark.ui.showConsoleProgress": "false"}, log_level="ERROR")
+
+
+@contextmanager
+def _failures(kind: type[Exception], what: str) -> Iterator[None]:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        told = _REASON.search(str(error))
+        reason = told[1] if told else str(error).partition("\n")[0]
+        raise kind(f"{what}: {reason}") from None
