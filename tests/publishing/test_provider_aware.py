@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,7 @@ from evidence.random_tables import random_records
 from quiltwork.publishing import mondrian as mondrian_module
 from quiltwork.publishing import provider_aware as provider_aware_module
 from quiltwork.publishing.guards import CountingGuard
-from quiltwork.publishing.mondrian import Rules, mondrian
+from quiltwork.publishing.mondrian import Rules, leaves_of, mondrian, whole
 from quiltwork.publishing.nodes import Nodes, bounds, starts_of, widths
 from quiltwork.publishing.provider_aware import provider_aware
 
@@ -56,6 +58,62 @@ def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
     assert (
         as_sets(by_counts) == as_sets(by_levels) == as_sets(provider_aware(records, guard, rules))
     )
+
+
+def compared_in_full(records, guard, rules):
+    """The same comparison with every tree grown to its end."""
+    plain = replace(rules, provider_splits=False)
+    best = [
+        leaf for level in leaves_of(records, whole(records), guard, rules) for leaf in cut(level)
+    ]
+    steps = list(provider_aware_module._checkpoints(records, guard, plain))
+    for nodes in steps[::-1]:
+        for node in cut(nodes):
+            alone = Nodes(np.array(node), np.zeros(1, dtype=np.int64))
+            parts = provider_aware_module._apart(records, alone, guard)
+            other = [
+                leaf for level in leaves_of(records, parts, guard, plain) for leaf in cut(level)
+            ]
+            here = [leaf for leaf in best if leaf[0] in set(node)]
+            if lost(records, other) < lost(records, here) - 1e-9:
+                best = [leaf for leaf in best if leaf not in here] + other
+    return {frozenset(leaf) for leaf in best}
+
+
+def cut(nodes) -> list[list[int]]:
+    return [rows.tolist() for rows in np.split(nodes.rows, nodes.starts[1:])] if nodes.count else []
+
+
+def lost(records, leaves) -> float:
+    spread = [
+        sum(np.ptp(p[c[leaf]]) for p, c in zip(records.places, records.codes, strict=True))
+        for leaf in leaves
+    ]
+    return sum(len(leaf) * width for leaf, width in zip(leaves, spread, strict=True))
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(0, 4),
+    providers=st.integers(2, 12),
+    apart=st.booleans(),
+    batch=st.sampled_from([30, 1000]),
+    split=st.sampled_from(["range", "loss"]),
+)
+def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split):
+    """Also where providers hold different regions, so that cutting between them mostly pays."""
+    records = random_records(seed, rows=160, codes=30, providers=providers)
+    if apart:
+        region = np.argsort(np.argsort(records.codes[0], kind="stable")) * providers // 160
+        records = replace(records, provider=region)
+    guard, rules = CountingGuard(3, 2, m), Rules(provider_splits=True, split=split)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (mondrian_module, provider_aware_module):
+            patch.setattr(module, "BATCH", batch)
+        patch.setattr(provider_aware_module, "_CHUNK", 2 * batch)
+        found = provider_aware(records, guard, rules)
+    assert as_sets(found) == compared_in_full(records, guard, rules)
 
 
 @settings(max_examples=60)

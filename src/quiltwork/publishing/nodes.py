@@ -97,19 +97,12 @@ def joined(parts: list[Nodes]) -> Nodes:
 
 def halve(nodes: Nodes, goes_left: Flags) -> Halves:
     """Order each node's rows so that those that go left come first; stable."""
-    so_far = np.concatenate(([0], np.cumsum(goes_left)))
-    before = so_far[nodes.starts]
-    sizes = nodes.sizes
-    left = so_far[nodes.starts + sizes] - before
-    lefts = so_far[:-1] - np.repeat(before, sizes)  # left rows of the node before this one
-    here = np.arange(len(goes_left))
-    target = np.where(
-        goes_left,
-        np.repeat(nodes.starts, sizes) + lefts,
-        here - lefts + np.repeat(left, sizes),
-    )
+    left = np.add.reduceat(goes_left, nodes.starts, dtype=np.int64)
+    lengths = np.stack((left, nodes.sizes - left), axis=1).ravel()
+    first = np.repeat(np.tile([True, False], nodes.count), lengths)
     rows = np.empty_like(nodes.rows)
-    rows[target] = nodes.rows
+    rows[first] = nodes.rows[goes_left]
+    rows[~first] = nodes.rows[~goes_left]
     return Halves(Nodes(rows, nodes.starts), left)
 
 
