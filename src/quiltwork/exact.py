@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -21,6 +22,7 @@ _LARGEST_EXPONENT = 10_000
 """Of a Decimal: as a fraction it takes as many digits."""
 _LARGEST = Fraction(10**300)
 _SHOWN = 40
+_ENDLESS = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
 
 
 def to_fraction(value: object, name: str) -> Fraction:
@@ -67,17 +69,33 @@ def positive_fraction(value: object, name: str) -> Fraction:
     return fraction
 
 
+def typed_fraction(text: str) -> Fraction | None:
+    """Read a number as people type it: 1, 0.5, 1e-3 or 1/3; None if it is none.
+
+    An exponent of five digits or more is none either: as an exact number it would fill the memory.
+
+    >>> typed_fraction(" 1/3 "), typed_fraction("1e99999999")
+    (Fraction(1, 3), None)
+    """
+    if _ENDLESS.search(text):
+        return None
+    try:
+        return Fraction(text.strip())
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
 def shortened(value: object) -> str:
     """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
 
     >>> import numpy as np
-    >>> shortened(np.float64("nan"))
-    'nan'
+    >>> shortened(np.float64("nan")), shortened(Fraction(1, 3))
+    ('nan', '1/3')
     """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         value = value.item()  # type: ignore[attr-defined]
     try:
-        text = repr(value)
+        text = str(value) if type(value) is Fraction else repr(value)
     except ValueError:  # Python refuses to write out very long integers
         return "a number of thousands of digits"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

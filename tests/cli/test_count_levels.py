@@ -52,3 +52,19 @@ def test_levels_that_make_no_sense_are_refused(cli, people, arguments, words):
     ran = cli("count", people, "--by", "sex", "--categories", "f,m", *arguments)
     assert ran.code in (1, 2)
     assert words in ran.err
+
+
+def test_categories_with_commas_are_told_apart_by_quotes(cli, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text('town,part\n"A,B",C\nA,"B,C"\n', encoding="utf-8")
+    asked = (
+        *("count", str(path), "--by", "town", "--by", "part", "--alpha", "0.5", "--json"),
+        *("--categories", 'town="A,B",A', "--categories", 'part=C,"B,C"', "--cell-alpha"),
+    )
+    table = cli(*asked, '"A,B",C=0.75').document["table"]
+    found = dict(zip(map(tuple, table["cells"]), table["alphas"], strict=True))
+    assert found["A,B", "C"] == "3/4"
+    assert found["A", "B,C"] == "1/2"
+    refused = cli(*asked, "A,B,C=0.75")
+    assert refused.code == 2
+    assert "could mean several cells" in refused.err

@@ -109,13 +109,16 @@ def test_what_makes_no_sense_is_one_line_and_exit_code_2(cli, arguments, words):
 
 
 def test_rows_that_are_no_counts_are_named(cli, tmp_path):
+    asked = ("remap", "--n", "5", "--epsilon", "1")
     table = tmp_path / "released.csv"
     table.write_text("count\n3\n4.5\n")
     ran = cli("remap", str(table), "--column", "count", "--n", "5", "--epsilon", "1")
     assert ran.code == 2
     assert "Line 3" in ran.err
     ran = cli("remap", str(table), "--column", "cuont", "--n", "5", "--epsilon", "1")
-    assert "no column 'cuont'" in ran.err
+    assert "Column 'cuont' is not there" in ran.err
+    table.write_text("count\n3\n1_0\n")
+    assert "Line 3" in cli(*asked, str(table), "--column", "count").err
 
 
 def test_a_plot_that_cannot_be_drawn_leaves_no_half_done_work(cli, tmp_path):
@@ -141,3 +144,91 @@ def test_the_input_is_never_overwritten_and_means_are_finite(cli, tmp_path):
     ran = cli("remap", "--n", "2", "--epsilon", "1", "--prior", "poisson:1e400", "--value", "1")
     assert ran.code == 2
     assert "needs a mean" in ran.err
+
+
+def test_other_columns_are_kept_as_they_are(cli, tmp_path):
+    """Columns of one name, rows too long or too short, and no rows at all."""
+    table, out = tmp_path / "released.csv", tmp_path / "read.csv"
+    asked = ("remap", str(table), "--column", "count", "--n", "20", "--alpha", "0")
+    for text, read in (
+        ("a,count,a\n1,3,x\n2,4\n5,6,7,8\n", ["1,3,x,3,3,3", "2,4,,4,4,4", "5,6,7,6,6,6,8"]),
+        ("count,städtchen\n", []),
+    ):
+        table.write_text(text, encoding="utf-8")
+        assert cli(*asked, "--output", str(out)).code == 0
+        header = text.splitlines()[0] + ",count_remapped,count_low,count_high"
+        assert out.read_text(encoding="utf-8").splitlines() == [header, *read]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "does not begin with a line of column names"),
+        (b"\n\n", "does not begin with a line of column names"),
+        (b"count,count\n1,2\n", "'count' appears more than once"),
+        (b"count,count_low\n1,2\n", "a column 'count_low' already"),
+        (b"town,count\nGen\xe8ve,1\n", "is not UTF-8 text near line"),
+        (b"town,count\nGhent\n", "Line 2 of"),
+    ],
+)
+def test_damaged_files_are_told_and_nothing_is_written(cli, tmp_path, content, words):
+    table, out = tmp_path / "released.csv", tmp_path / "read.csv"
+    table.write_bytes(content)
+    asked = ("--column", "count", "--n", "20", "--epsilon", "1", "--output", str(out))
+    ran = cli("remap", str(table), *asked)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert words in ran.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("nan,1,0,0\n", "'nan' in"),
+        ("1e999999999,0,0,0\n", "'1e999999999' in"),
+        ("[0.25, 0.25,", "is not JSON"),
+        ("[[1, 0], 0, 0]", "a list of such lists"),
+        ("{}", "a list of such lists"),
+        ("[]", "holds no numbers"),
+        ("", "holds no numbers"),
+        ("[true, 0, 0, 0]", "'True' in"),
+        ("0,0,0,0\n", "adds up to 0.0"),
+        ("0.2,0.2,0.2,0.2,0.2\n", "5 probabilities; counts 0..3 need 4"),
+        ("1.5,-0.5,0,0\n", "at least 0, not -0.5"),
+    ],
+)
+def test_priors_that_are_none_are_told(cli, tmp_path, content, words):
+    path = tmp_path / "prior.txt"
+    path.write_text(content)
+    ran = cli("remap", "--n", "3", "--epsilon", "1", "--prior", str(path))
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("1,2,3\n4,5,6\n", "shape (2, 3)"),
+        ("0,1\n-1,0\n", "contains -1.0"),
+        ("0,1,2\n1,0\n2,1,0\n", "row 1 has 2 entries and row 0 has 3"),
+        ("0,1\n1,0\n", "covers counts 0..1; the mechanism has n = 3"),
+    ],
+)
+def test_losses_that_are_none_are_told(cli, tmp_path, content, words):
+    path = tmp_path / "loss.csv"
+    path.write_text(content)
+    ran = cli("remap", "--n", "3", "--epsilon", "1", "--loss", str(path))
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert words in ran.err
+
+
+@pytest.mark.parametrize("loss", ["power:1e999999999", "power:0", "asymmetric:0:1", "power:"])
+def test_parameters_that_are_no_numbers_are_refused_at_once(cli, loss):
+    ran = cli("remap", "--n", "3", "--epsilon", "1", "--loss", loss)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "Fraction" not in ran.err
+
+
+def test_a_long_mapping_says_how_much_is_not_shown(cli):
+    ran = cli("remap", "--n", "100", "--epsilon", "1")
+    assert "… 61 more" in ran.out.splitlines()

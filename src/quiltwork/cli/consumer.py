@@ -9,6 +9,7 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened, typed_fraction
 
 _LARGEST_MEAN = 10**15
 _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
@@ -51,7 +52,7 @@ def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
     if kind == "poisson" and 0 < parameter <= _LARGEST_MEAN:
         return stats.poisson(float(parameter))
     wanted = "a probability" if kind == "binomial" else f"a mean > 0, at most {_LARGEST_MEAN:g}"
-    raise InvalidInputError(f"{kind}:{parameter} needs {wanted}.")
+    raise InvalidInputError(f"{kind}:{shortened(parameter)} needs {wanted}.")
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:
@@ -84,14 +85,33 @@ def _numbers(path: str, known: str) -> list[list[Fraction]]:
     if not Path(path).exists():
         raise InvalidInputError(f"{path!r} is no file and none of: {known}.")
     text = _text(path)
-    if text.lstrip().startswith("["):
-        rows = json.loads(text)
-        rows = rows if rows and isinstance(rows[0], list) else [rows]
-        return [[_number(str(cell), path) for cell in row] for row in rows]
-    lines = [line for line in text.splitlines() if line.strip()]
-    if lines and not _is_number(lines[0].split(",")[0]):
-        lines = lines[1:]
-    return [[_number(cell, path) for cell in line.split(",")] for line in lines]
+    rows = _json_rows(text, path) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text)
+    found = [[_number(cell, path) for cell in row] for row in rows]
+    if not any(found):
+        raise InvalidInputError(f"{path!r} holds no numbers.")
+    return found
+
+
+def _json_rows(text: str, path: str) -> list[list[str]]:
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"{path!r} is not JSON: {error}.") from None
+    rows = read if isinstance(read, list) and any(isinstance(row, list) for row in read) else [read]
+    for row in rows:
+        if not isinstance(row, list):
+            raise InvalidInputError(
+                f"{path!r} must hold a JSON list of numbers, or a list of such lists."
+            )
+    return [[str(cell) for cell in row] for row in rows]
+
+
+def _csv_rows(text: str) -> list[list[str]]:
+    """Split lines at commas; a first line without any number is a header and is skipped."""
+    rows = [line.split(",") for line in text.splitlines() if line.strip()]
+    if rows and all(typed_fraction(cell) is None for cell in rows[0]):
+        rows = rows[1:]
+    return rows
 
 
 def _text(path: str) -> str:
@@ -101,15 +121,8 @@ def _text(path: str) -> str:
         raise InvalidInputError(f"{path!r} is not UTF-8 text.") from None
 
 
-def _is_number(text: str) -> bool:
-    try:
-        Fraction(text.strip())
-    except (ValueError, ZeroDivisionError):
-        return False
-    return True
-
-
 def _number(text: str, where: str) -> Fraction:
-    if not _is_number(text):
+    number = typed_fraction(text)
+    if number is None:
         raise InvalidInputError(f"{text!r} in {where!r} is not a number such as 1, 0.5 or 1/3.")
-    return Fraction(text.strip())
+    return number

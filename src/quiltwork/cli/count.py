@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -209,16 +211,29 @@ def _cell_levels(
 ) -> dict[object, Fraction]:
     """Return every cell's alpha: the one for all, but for the cells that have their own."""
     levels = dict.fromkeys(counts, alpha or Fraction(0))
-    named = {",".join(map(str, c)) if isinstance(c, tuple) else str(c): c for c in counts}
+    named: dict[str, list[object]] = {}
+    for cell in counts:
+        labels = tuple(map(str, cell)) if isinstance(cell, tuple) else (str(cell),)
+        for name in {",".join(labels), _quoted(labels)}:
+            named.setdefault(name, []).append(cell)
     for text in texts:
         label, _, number = text.rpartition("=")
-        if label not in named:
+        cells = named.get(label, [])
+        if len(cells) != 1:
+            problem = "could mean several cells" if cells else "names no cell"
             raise InvalidInputError(
-                f"--cell-alpha {text!r} names no cell; write CELL=NUMBER with one of the declared "
-                "categories, several columns joined by commas."
+                f"--cell-alpha {text!r} {problem}; write CELL=NUMBER with one of the declared "
+                "categories, several columns joined by commas, those with a comma in quotes."
             )
-        levels[named[label]] = exact_number(number)
+        levels[cells[0]] = exact_number(number)
     return levels
+
+
+def _quoted(labels: tuple[str, ...]) -> str:
+    """Join labels as a line of CSV, which tells commas inside them from those between."""
+    line = StringIO()
+    csv.writer(line, lineterminator="").writerow(labels)
+    return line.getvalue()
 
 
 def _beliefs(paths: tuple[str, ...]) -> Any:

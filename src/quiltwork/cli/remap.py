@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from io import StringIO
 from itertools import groupby
@@ -17,6 +19,7 @@ from quiltwork import files
 from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.consumer import read_loss_text, read_prior_text
 from quiltwork.cli.output import emit, progress, text_table
+from quiltwork.delimited import column_position, with_csv
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from quiltwork.counts.remap import Remap
 
 _MOST_SHOWN = 40
+_INTEGER = re.compile(r"[+-]?\d{1,4000}")
 
 
 @command(
@@ -82,7 +86,7 @@ def remap(
 
     What is released is the same for everybody; each consumer reads it with its own prior and
     loss, which costs no privacy. For monotone losses no other mechanism of the same level would
-    serve this consumer better. FILE is CSV with a header.
+    serve this consumer better. FILE is CSV with a header (.gz is read too, - is standard input).
     """
     if (file is None) != (column is None):
         raise click.UsageError(
@@ -102,18 +106,21 @@ def remap(
         check_figure_path(plot)
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
     consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
+    table = None if file is None or column is None else _released(file, column)
+    if output is not None and table is not None and column is not None:
+        _names(table.header, column)
     with progress(1, "Remapping") as bar:
         gain = consumer_gain(mechanism, consumer)
         bar.update(1)
-    rows = [] if file is None or column is None else _rows(file, column)
-    readings = _readings(gain.remap, [*values, *(count for count, _ in rows)], confidence)
+    counts = [] if table is None else table.counts
+    readings = _readings(gain.remap, [*values, *counts], confidence)
     figure = None
     if plot is not None:
         from quiltwork.counts.plots import heat_map
 
         figure = heat_map(mechanism, gain.remap)  # refuses before anything is written
-    if output is not None and column is not None:
-        _write(output, column, rows, readings[len(values) :])
+    if output is not None and column is not None and table is not None:
+        _write(output, column, table, readings[len(values) :])
     if plot is not None and figure is not None:
         write_figure(figure, plot)
     emit(_document(gain, readings, confidence), _lines(gain, readings, confidence, plot, output))
@@ -133,39 +140,67 @@ def _readings(
     return list(zip(*columns, strict=True))
 
 
-def _rows(path: str, column: str) -> list[tuple[int, dict[str, str]]]:
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            if column not in (reader.fieldnames or ()):
-                there = ", ".join(reader.fieldnames or ())
-                raise InvalidInputError(f"{path!r} has no column {column!r}; it has {there}.")
-            return [(_count(row[column], path, reader.line_num), row) for row in reader]
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror}.") from None
+@dataclass(frozen=True)
+class Released:
+    """A file with a column of released counts: its header, its rows, and the counts."""
+
+    header: list[str]
+    rows: list[list[str]]
+    counts: list[int]
 
 
-def _count(text: str | None, path: str, line: int) -> int:
-    try:
-        return int(text or "")
-    except ValueError:
+def _released(path: str, column: str) -> Released:
+    def read(reader: Iterator[list[str]]) -> Released:
+        header = next(reader, None)
+        if not header:
+            raise InvalidInputError(
+                f"{path!r} does not begin with a line of column names; give CSV with a header."
+            )
+        place = column_position(header, column, path)
+        found = Released(header, [], [])
+        for row in filter(None, reader):
+            line = getattr(reader, "line_num", len(found.rows) + 2)
+            found.counts.append(_count(row[place], path, line))
+            found.rows.append(row)
+        return found
+
+    return with_csv(path, read)
+
+
+def _count(text: str, path: str, line: int) -> int:
+    if not _INTEGER.fullmatch(text.strip()):
         raise InvalidInputError(
-            f"Line {line} of {path!r}: {text!r} is no released count; they are integers."
-        ) from None
+            f"Line {line} of {path!r}: {text[:40]!r} is no released count; they are integers."
+        )
+    return int(text)
+
+
+def _names(header: list[str], column: str) -> list[str]:
+    """Return the names of the columns to add.
+
+    Raises:
+        InvalidInputError: if the file has one of them already.
+    """
+    names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
+    taken = [name for name in names if name in header]
+    if taken:
+        raise InvalidInputError(
+            f"The file has a column {taken[0]!r} already, which the output would overwrite; "
+            "rename it first."
+        )
+    return names
 
 
 def _write(
-    path: str,
-    column: str,
-    rows: list[tuple[int, dict[str, str]]],
-    readings: list[tuple[int, int, int, int]],
+    path: str, column: str, table: Released, readings: list[tuple[int, int, int, int]]
 ) -> None:
-    names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
     text = StringIO(newline="")
-    writer = csv.DictWriter(text, [*(rows[0][1] if rows else [column]), *names])
-    writer.writeheader()
-    for (_, row), (_, *read) in zip(rows, readings, strict=True):
-        writer.writerow({**row, **dict(zip(names, read, strict=True))})
+    writer = csv.writer(text)
+    width = len(table.header)
+    writer.writerow([*table.header, *_names(table.header, column)])
+    for row, (_, *read) in zip(table.rows, readings, strict=True):
+        padded = row + [""] * (width - len(row))
+        writer.writerow([*padded[:width], *read, *padded[width:]])
     files.write(path, text.getvalue())
 
 
@@ -205,7 +240,10 @@ def _lines(
         if len(readings) > _MOST_SHOWN:
             yield f"… {len(readings) - _MOST_SHOWN} more"
     else:
-        yield from text_table(["released", "remapped"], _runs(gain.remap)[:_MOST_SHOWN])
+        runs = _runs(gain.remap)
+        yield from text_table(["released", "remapped"], runs[:_MOST_SHOWN])
+        if len(runs) > _MOST_SHOWN:
+            yield f"… {len(runs) - _MOST_SHOWN} more"
     yield ""
     yield from gain.explain()
     yield from (f"wrote {Path(path)}" for path in (output, plot) if path is not None)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, positive_fraction, to_fraction
+from quiltwork.exact import Number, positive_fraction, shortened, to_fraction, typed_fraction
 
 _LARGEST_FLOAT = sys.float_info.max
 _LARGEST_LOG = math.log(_LARGEST_FLOAT) - 1e-9
@@ -56,7 +56,7 @@ class Pinball:
         """Absolute, or asymmetric with its two rates."""
         if self.under == self.over == 1:
             return "absolute"
-        return f"asymmetric({self.under}, {self.over})"
+        return f"asymmetric({shortened(self.under)}, {shortened(self.over)})"
 
     @property
     def level(self) -> float:
@@ -282,13 +282,11 @@ def read_loss(loss: Any) -> Loss:
 
 def _named(text: str) -> Loss:
     kind, *arguments = text.split(":")
-    try:
-        numbers = [Fraction(argument) for argument in arguments]
-    except (ValueError, ZeroDivisionError):
-        numbers = []
-    if kind == "power" and len(numbers) == 1:
+    read = [typed_fraction(argument) for argument in arguments]
+    numbers = [number for number in read if number is not None]
+    if kind == "power" and len(numbers) == len(read) == 1:
         return power(numbers[0])
-    if kind == "asymmetric" and len(numbers) == 2:
+    if kind == "asymmetric" and len(numbers) == len(read) == 2:
         return asymmetric(*numbers)
     if text in _NAMED:
         return _NAMED[text]
@@ -304,8 +302,9 @@ def _matrix(loss: Any) -> MatrixLoss:
     except (TypeError, ValueError, OverflowError):
         entries = np.zeros(())
     if entries.ndim == 0:
+        _refuse_ragged(loss)
         raise InvalidInputError(
-            f"A loss is a name, a matrix or a function of (count, answer), not {loss!r}."
+            f"A loss is a name, a matrix or a function of (count, answer), not {loss!r:.80}."
         )
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
         raise InvalidInputError(
@@ -317,6 +316,18 @@ def _matrix(loss: Any) -> MatrixLoss:
     if any(isinstance(value, Fraction) for row in rows for value in row):
         given = tuple(tuple(to_fraction(value, "a loss") for value in row) for row in rows)
     return MatrixLoss(_checked(entries, "matrix"), given)
+
+
+def _refuse_ragged(loss: Any) -> None:
+    """Name the first row of a list of rows that is not as long as the first."""
+    rows = loss if isinstance(loss, (list, tuple)) else []
+    if len(rows) > 1 and all(isinstance(row, (list, tuple)) for row in rows):
+        for place, row in enumerate(rows):
+            if len(row) != len(rows[0]):
+                raise InvalidInputError(
+                    f"A loss matrix is square with n + 1 rows, one per count; in this one row "
+                    f"{place} has {len(row)} entries and row 0 has {len(rows[0])}."
+                )
 
 
 def _checked(losses: FloatArray, name: str) -> FloatArray:
