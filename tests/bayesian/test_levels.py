@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evidence.bayesian_enumeration import chain_joint, leakage_of, mechanisms, worst_leakage
@@ -113,6 +113,8 @@ def test_back_and_forth_never_gains(chain, length, epsilon, bound):
 
 @given(chains(2, 3), st.integers(1, 30), LEVELS)
 @settings(max_examples=30)
+@example(MarkovChain([[0, 0, 1], [0, 0, 1], [0, 0.5, 0.5]], initial="any"), 4, 5.0)
+@example(MarkovChain([[1 / 3] * 3, [0.2, 0.6, 0.2], [0.2, 0.6, 0.2]], [0, 0.5, 0.5]), 3, 1.0)
 def test_tight_is_never_worse_than_the_paper(chain, length, level):
     assert bayesian_dp(chain, level, length) <= bayesian_dp(chain, level, length, "paper")
 

@@ -86,7 +86,20 @@ class ProjectiveWork(ExactWork):
         elif not self.possible.mixes or self.reach == 0:
             yield self.trivial(nodes)
         else:
-            yield self.settled_family(nodes, self._flat, None)
+            yield self._phase(nodes)
+
+    def _phase(self, nodes: range) -> QuiltFamily:
+        """Nodes that differ only in how far away the first ones are, whose states may be others."""
+        if self.early_sets_agree:
+            return self.settled_family(nodes, self._flat, None)
+        if len(nodes) == 1:
+            return self.single(nodes[0])
+        return self.settled_family(nodes, self._flat, self._phase)
+
+    @cached_property
+    def early_sets_agree(self) -> bool:
+        """Whether all nodes have the same possible states."""
+        return bool((self.possible.sets == self.possible.sets[0]).all())
 
     def tilt_of_single(self, node: int) -> FloatArray:
         """Nothing: the marginal cancels."""
