@@ -407,6 +407,34 @@ def test_what_is_left_is_as_close_to_itself_as_a_reader_finds(seed, m, t):
     assert verify_m_privacy(published.table, asked, m).private
 
 
+@pytest.mark.parametrize("m", [0, 1])
+@pytest.mark.parametrize("asked", [TCloseness(0.3), TCloseness(0.2) & KAnonymity(2)])
+def test_a_budget_of_suppression_never_makes_a_feasible_wish_fail(asked, m):
+    """What is left out moves the distribution that all groups are compared with."""
+    left_out = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rows = int(rng.integers(10, 40))
+        frame = pandas.DataFrame(
+            {
+                "owner": rng.choice(["A", "B"], rows),
+                "age": [*rng.integers(0, 10, rows - 2), 500, 1000],
+                "ill": rng.choice(["x", "y", "z"], rows, p=[0.6, 0.3, 0.1]),
+            }
+        )
+        table = Table(frame, "owner", ["age"], "ill")
+        try:
+            anonymize(table, asked, m)
+        except NotPrivateError:
+            continue
+        published = anonymize(table, asked, m, suppression=0.3)
+        assert published.suppressed <= 0.3 * rows
+        again = Table(published.table.frame, "owner", ["age"], "ill")
+        assert verify_m_privacy(again, asked, m).private
+        left_out.append(published.suppressed)
+    assert max(left_out) > min(left_out) == 0
+
+
 def test_values_are_published_as_they_were_compared():
     large = 2**53
     numbers = pandas.array([large, large + 1, large, None], dtype="Int64")

@@ -16,7 +16,7 @@ import numpy as np
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import to_fraction
-from quiltwork.publishing.asked import check_progress, read_m, read_table
+from quiltwork.publishing.asked import check_progress, no_group, read_m, read_table
 from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded, some_rows
@@ -64,7 +64,8 @@ def anonymize(
         relaxed: whether records with equal values may go to different groups.
         quality: spend more time on smaller boxes and groups: split="loss", then exchanges between
             groups, after which records with equal values may be in different ones.
-        suppression: the share of rows that may be left out, at most.
+        suppression: the share of rows that may be left out, at most; less are where the table does
+            not pass its verification with so many.
         progress: called with rows done and rows in all.
 
     Cost: O(rows · quasi-identifiers · log(rows/k)).
@@ -118,23 +119,28 @@ def anonymize(
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
 
-    def made(rules: Rules) -> Publication:
+    def made(rules: Rules) -> tuple[Publication, Verdict]:
         labels = _partition(encoded, records, bound, coalition, method, rules, progress)
         if quality and method != "separate":
             labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
         labels = labels if order is None else _as_given(labels, order)
         if method == "separate":
             _check_lost(encoded, labels, bound, most)
-        labels = _suppressed(encoded, labels, most)
-        return assemble(table, labels, str(asked), coalition, method)
+        # What is left out changes the distribution that t-closeness compares with: less may do.
+        room = most
+        while True:
+            left = _suppressed(encoded, labels, room)
+            publication = assemble(table, left, str(asked), coalition, method)
+            verdict = _verdict(publication, asked)
+            if verdict.private or left is labels:
+                return publication, verdict
+            room = publication.suppressed // 2
 
     best = "loss" if quality and split == "range" else split
     rules = Rules(method == "provider-aware", best, relaxed)
-    publication = made(rules)
-    verdict = _verdict(publication, asked)
+    publication, verdict = made(rules)
     if not verdict.private and rules.provider_splits and not parts_freely(asked):
-        publication = made(replace(rules, provider_splits=False))
-        verdict = _verdict(publication, asked)
+        publication, verdict = made(replace(rules, provider_splits=False))
     _check_verdict(verdict)
     return replace(publication, asked=asked)
 
@@ -185,10 +191,7 @@ def _check_whole(
         if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
             whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
             group_is_private(whole, bound, m)
-        raise NotPrivateError(
-            f"Even one group of all {encoded.rows:,} rows does not withstand {m} colluding "
-            f"providers under {bound}; ask for less (a smaller m, k or l) or add records."
-        )
+        raise no_group(encoded.rows, m, bound)
 
 
 def _as_given(labels: Counts, order: Rows) -> Counts:
@@ -226,6 +229,8 @@ def _suppressed(encoded: Encoded, labels: Counts, most: int) -> Counts:
             break
         if sizes[group] <= room:
             dropped[group], room = True, room - int(sizes[group])
+    if not dropped.any():
+        return labels
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
 
 
@@ -280,9 +285,9 @@ def _check_verdict(verdict: Verdict) -> None:
     if not verdict.private:
         raise NotPrivateError(
             f"The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed, quality and "
-            "suppression, use method='baseline', ask for less, or use a constraint that is "
-            "generalization monotonic."
+            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
+            "use method='baseline', ask for less, or use a constraint that is generalization "
+            "monotonic."
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import integer
 from quiltwork.publishing.table import Table
 
@@ -50,6 +50,23 @@ def read_m(value: Any) -> int:
             "most that can collude."
         )
     return m
+
+
+def no_group(rows: int, m: int, constraint: object) -> NotPrivateError:
+    """Return the refusal of a table that is not private even as one group.
+
+    >>> str(no_group(80, 0, "99-anonymity"))[:58]
+    'Even one group of all 80 rows does not fulfil 99-anonymity'
+    """
+    what = f"fulfil {constraint}"
+    if m:
+        who = f"{m} colluding providers" if m > 1 else "a single provider"
+        what = f"withstand {who} under {constraint}"
+    everyone = f"all {rows:,} rows" if rows > 1 else "the only row"
+    return NotPrivateError(
+        f"Even one group of {everyone} does not {what}; "
+        "ask for less (a smaller m, k or l) or add records."
+    )
 
 
 def check_progress(value: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.publishing.asked import no_group
 from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.guards import guard_for
@@ -184,15 +185,33 @@ def anonymize_spark(
         published = finished(table, frame, parts, domains, plan, watch.tell)
         published = published.persist(StorageLevel.DISK_ONLY)
         left = sum(found.size for found in leaves.values())
-        room = most - (domains.rows - left)
-        if room > 0:
-            published, gone = watch.run(lambda: without_widest(published, room))
-            left -= gone
-        shown = domains
-        if left < domains.rows and compares_with_all(asked):
-            shown = domains_left(table, published, domains)
-            asked = bound(constraint, shown)
-        verdicts = watch.run(lambda: part_verdicts(table, published, shown, asked, m))
+        lost = domains.rows - left
+
+        def verified(rest: DataFrame) -> list[PartVerdict]:
+            shown = domains
+            if compares_with_all(asked) and (lost or rest is not published):
+                shown = domains_left(table, rest, domains)
+            return part_verdicts(table, rest, shown, bound(constraint, shown), m)
+
+        def passing(room: int) -> tuple[DataFrame, int, list[PartVerdict]]:
+            """Leave out what fits; less where the table does not pass with so much, as locally."""
+            rest, gone = published, 0
+            if room > 0:
+                rest, gone = watch.run(lambda: without_widest(published, room))
+            try:
+                found = watch.run(lambda: verified(rest))
+            except BaseException:
+                rest.unpersist()
+                raise
+            if not gone or combined(found).private:
+                return rest, gone, found
+            rest.unpersist()
+            return passing(gone // 2)
+
+        rest, gone, verdicts = passing(most - lost)
+        if rest is not published:
+            published.unpersist()
+        published, left = rest, left - gone
         _check_verdicts(verdicts, left, domains.rows)
     except BaseException:
         if published is not None:
@@ -225,10 +244,7 @@ def _private_roots(
     lost = sum(found.size for root, found in roots.items() if root not in private)
     if lost and not alone:
         decided(roots[0], constraint, m)  # says why, if it is only too much to search
-        raise NotPrivateError(
-            f"Even one group of all {domains.rows:,} rows does not withstand {m} colluding "
-            f"providers under {constraint}; ask for less (a smaller m, k or l) or add records."
-        )
+        raise no_group(domains.rows, m, constraint)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]
         raise NotPrivateError(

@@ -28,7 +28,10 @@ Counts = NDArray[np.int64]
 
 
 def without_widest(published: DataFrame, room: int) -> tuple[DataFrame, int]:
-    """Leave out at most `room` records; return the rest, kept on disk, and how many are gone."""
+    """Leave out at most `room` records; return the rest and how many are gone.
+
+    The rest is kept on disk, apart from the whole, unless nothing is gone.
+    """
     from pyspark import StorageLevel
 
     keys, sizes = _wide_groups(published)
@@ -38,7 +41,6 @@ def without_widest(published: DataFrame, room: int) -> tuple[DataFrame, int]:
     rest = mapped(published, _without(keys[chosen]), published.schema)
     rest = rest.persist(StorageLevel.DISK_ONLY)
     rest.count()  # so that it no longer needs the whole
-    published.unpersist()
     return rest, int(sizes[chosen].sum())
 
 
