@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism, partial, remap, windows
 from quiltwork.counts.filters import posteriors
-from quiltwork.counts.losses import CallableLoss, ErrorLoss, power
+from quiltwork.counts.losses import CallableLoss, ErrorLoss, asymmetric, power
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
 
 LOSSES = [
@@ -122,3 +122,13 @@ def test_thousands_of_counts_keep_their_digits_too(loss, alpha):
     whole_sum = float(np.sum(prior[:, None] * mechanism.matrix() * losses))
     assert whole_sum < 1e-4
     assert found.expected_loss == pytest.approx(whole_sum, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**280), Fraction(10**280)])
+def test_losses_of_any_size_are_reported(rate):
+    """Only what is left of the noise at alpha = 0 counts as nothing."""
+    consumer = Consumer([Fraction(1, 4)] * 4, asymmetric(rate, rate))
+    found = GeometricMechanism(3, alpha=Fraction(1, 2)).remap(consumer)
+    plain = GeometricMechanism(3, alpha=Fraction(1, 2)).remap(Consumer([Fraction(1, 4)] * 4))
+    assert found.expected_loss == pytest.approx(float(rate) * plain.expected_loss, rel=1e-12)
+    assert GeometricMechanism(3, alpha=0).remap(Consumer("uniform")).expected_loss == 0

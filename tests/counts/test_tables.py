@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import quiltwork as qw
@@ -179,3 +181,32 @@ def test_a_url_is_no_ledger_and_says_what_is():
     ):
         with pytest.raises(InvalidInputError, match=r"not a URL; write .*Ledger\.open"):
             mechanism(ledger="sqlite:///a.db", dataset="d")
+
+
+@pytest.mark.parametrize(
+    ("counts", "dimensions", "words"),
+    [
+        (COUNTS, ("sex",), "has 2 labels and there are 1 dimensions"),
+        ({"f": 1, "m": 2}, ("sex", "age"), "has 1 labels and there are 2 dimensions"),
+        (COUNTS, "sex", "write dimensions="),
+        (COUNTS, ("sex", "sex"), "each once"),
+        ({date(2026, 5, 1): 3}, (), "cannot be written"),
+        ({("f", math.nan): 3}, (), "cannot be written"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_spent(tmp_path, counts, dimensions, words):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 1)
+    with pytest.raises(InvalidInputError, match=words):
+        release_table(counts, epsilon=0.5, dimensions=dimensions, ledger=ledger, dataset="d")
+    assert ledger.history("d") == ()
+
+
+def test_labels_from_numpy_are_kept_as_plain_numbers(tmp_path):
+    counts = {(np.int64(2026), np.str_("f")): 4, (np.int64(2027), np.str_("f")): 5}
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 1)
+    table = release_table(counts, epsilon=0.5, ledger=ledger, dataset="d", key="k")
+    again = release_table(counts, epsilon=0.5, ledger=ledger, dataset="d", key="k")
+    assert again[2026, "f"] == table[2026, "f"]
+    assert CountTable.from_json(table.to_json()) == table == again

@@ -20,7 +20,7 @@ import numpy as np
 
 from quiltwork.counts.losses import FloatArray, IntArray
 
-_SMALLEST_ALPHA = 2.0**-1000  # stands for α = 0: the nearest possible counts take everything
+SMALLEST_ALPHA = 2.0**-1000  # stands for α = 0: the nearest possible counts take everything
 _NEGLIGIBLE = 1e-280  # relative to the largest prior probability; costs less than n·1e-280 losses
 
 
@@ -179,14 +179,14 @@ class Posteriors:
 
 def decay_rate(alpha: Fraction) -> float:
     """Return −ln α, with all digits also where α is nearly 1."""
-    decay = max(float(alpha), _SMALLEST_ALPHA)
+    decay = max(float(alpha), SMALLEST_ALPHA)
     return -math.log1p(float(alpha - 1)) if decay > 0.5 else -math.log(decay)
 
 
 def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
     """Prepare the posteriors of every answer with moments up to `degree`. O(n·degree)."""
     rate = decay_rate(alpha)
-    decay = max(float(alpha), _SMALLEST_ALPHA)
+    decay = max(float(alpha), SMALLEST_ALPHA)
     kept = np.where(prior > _NEGLIGIBLE * prior.max(), prior, 0.0)
     support = np.flatnonzero(kept)
     answers = np.arange(len(prior))

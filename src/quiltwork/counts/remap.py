@@ -22,7 +22,7 @@ from quiltwork import files
 from quiltwork.counts import blocks, centres, confined, partial, windows
 from quiltwork.counts.concave import concave_centres
 from quiltwork.counts.consumer import Consumer
-from quiltwork.counts.filters import Posteriors, decay_rate, posteriors
+from quiltwork.counts.filters import SMALLEST_ALPHA, Posteriors, decay_rate, posteriors
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.losses import (
     Binary,
@@ -161,7 +161,9 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     prior = consumer.probabilities(mechanism.n)
     post, chosen = choose(consumer.loss, prior, mechanism.alpha)
     chances = post.chances
-    expected, face = (_cleared(float(chances @ part)) for part in (chosen.cost, chosen.face_cost))
+    expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
+    if mechanism.alpha < SMALLEST_ALPHA:
+        expected, face = _cleared(expected), _cleared(face)
     return Remap(
         table=chosen.answers,
         expected_loss=expected,

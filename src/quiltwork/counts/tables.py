@@ -10,8 +10,9 @@ Theorem: geometric-mechanism
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -120,7 +121,7 @@ class CountTable:
     def to_json(self) -> str:
         """Return the table as a document of schema `quiltwork/count-table`."""
         body = {
-            "cells": [list(cell) if isinstance(cell, tuple) else cell for cell in self.cells],
+            "cells": [_written(cell) for cell in self.cells],
             "values": list(self.values),
             "noisy": list(self.noisy),
             "alphas": [str(alpha) for alpha in self.alphas],
@@ -204,6 +205,10 @@ def release_table(
         )
     exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
     _check(exact, adjacency, total)
+    _check_dimensions(exact, dimensions)
+    if ledger is not None:  # which keeps the table as JSON, after the debit
+        for cell in exact:
+            _written(cell)
     level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
     laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
 
@@ -253,6 +258,42 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
             "protect against replace."
         )
     integer(total, "total", 0)
+
+
+def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
+    """Refuse names that do not fit the cells' labels, before anything is spent."""
+    if isinstance(dimensions, str) or len(set(dimensions)) < len(dimensions):
+        raise InvalidInputError(
+            f"dimensions are the names of the columns, each once, not {dimensions!r}; write "
+            "dimensions=['sex', 'age']."
+        )
+    for cell in cells if dimensions else ():
+        labels = len(cell) if isinstance(cell, tuple) else 1
+        if labels != len(dimensions):
+            raise InvalidInputError(
+                f"Cell {cell!r} has {labels} labels and there are {len(dimensions)} dimensions: "
+                f"{', '.join(dimensions)}."
+            )
+
+
+def _written(cell: Cell) -> Any:
+    """Return a cell as JSON has it: one label, or a list of labels."""
+    if isinstance(cell, tuple):
+        return [_written_label(label, cell) for label in cell]
+    return _written_label(cell, cell)
+
+
+def _written_label(label: Any, cell: Cell) -> Any:
+    if type(label).__module__ == "numpy" and getattr(label, "ndim", 1) == 0:
+        label = label.item()
+    if label is None or isinstance(label, (str, int)):
+        return label
+    if isinstance(label, float) and math.isfinite(label):
+        return label
+    raise InvalidInputError(
+        f"Cell {cell!r} has the label {label!r}, which cannot be written to a file or a ledger; "
+        "labels are text or numbers."
+    )
 
 
 def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:
