@@ -62,12 +62,27 @@ def test_orders_and_hierarchies_are_declared_by_column(cli, hospitals, tmp_path)
     assert set(pandas.read_csv(out)["zip"]) == {"123**", "987**"}
 
 
+def test_columns_may_be_called_provider_and_orders_name_numbers(cli, tmp_path):
+    for name, rows in {"a": "1,20,x\n2,30,y\n", "b": "1,20,y\n3,30,x\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"provider,group,ill\n{rows}")
+    out = tmp_path / "out.csv"
+    ran = cli(
+        *("anonymize", str(tmp_path / "a.csv"), str(tmp_path / "b.csv"), "--sensitive", "ill"),
+        *("--quasi", "provider,group", "--ordinal", "provider=3,1,2", "--k", "4", "--m", "0"),
+        *("--output", str(out)),
+    )
+    assert ran.code == 0
+    assert pandas.read_csv(out)["provider"].unique().tolist() == ["3..2"]
+
+
 def test_what_cannot_be_private_ends_with_code_1(cli, hospitals, tmp_path):
     out = tmp_path / "published.csv"
     ran = cli("anonymize", *hospitals, *ROLES, "--k", "9", "--m", "2", "--output", str(out))
     assert ran.code == 1
     assert "does not withstand 2 colluding providers" in ran.err
     assert not out.exists()
+    ran = cli("anonymize", hospitals[0], *ROLES, "--k", "9", "--m", "0", "--output", str(out))
+    assert "Even one group of all 3 rows does not fulfil 9-anonymity" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,9 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
         (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--m", "2"), "--own goes with"),
+        (("--k", "2", "--own", "x.csv", "--others", "2"), "--others and --at-most go together"),
+        (("--k", "2", "--own", "x.csv", "--at-most", "2"), "--others and --at-most go together"),
+        (("--k", "2", "--provider", "hospital", "--quasi", ","), "--quasi names no column"),
         (("--k", "2", "--provider", "hospital", "--max-m", "--m", "2"), "leave --m out"),
         (("--k", "2", "--provider", "hospital", "--others", "2"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
@@ -148,6 +151,17 @@ def test_what_is_wrong_is_said(cli, folder, arguments, message):
     ran = cli("verify", str(folder / "a.csv"), *ROLES, *arguments)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_columns_that_nobody_asks_about_need_not_agree(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("age,note,provider,ill\n20,1,x,flu\n21,2,y,cold\n")
+    (tmp_path / "b.csv").write_text("age,note,provider,ill\n20,text,1,flu\n21,more,2,flu\n")
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    ran = cli("verify", *files, "--quasi", "age", "--sensitive", "ill", "--k", "1", "--json")
+    assert (ran.code, ran.document["private"]) == (0, True)
+    ran = cli("verify", *files, "--quasi", "note", "--sensitive", "ill", "--k", "1")
+    assert ran.code == 2
+    assert "do not have the same types" in ran.err
 
 
 def test_two_files_of_one_name_are_refused(cli, folder):

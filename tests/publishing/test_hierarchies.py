@@ -44,6 +44,12 @@ def test_a_missing_root_is_added():
     assert tree.paths == (("a", "x", "*"), ("b", "y", "*"))
 
 
+def test_a_label_may_stand_for_the_same_values_at_several_levels():
+    """Short branches are filled up so."""
+    tree = Hierarchy.read([("Bonn", "Bonn", "*"), ("Nice", "France", "*"), ("Lyon", "France", "*")])
+    assert tree.leaves == ("Bonn", "Nice", "Lyon")
+
+
 def test_numbers_match_by_their_text():
     tree = Hierarchy.read([("31", "30s"), ("32", "30s"), ("45", "40s")])
     assert tree.ordered([45, 31.0], "age") == [31.0, 45]
@@ -56,6 +62,10 @@ def test_numbers_match_by_their_text():
         ([("a", "x", "*"), ("b", "*")], "levels"),
         ([("a", "*"), ("a", "*")], "two lines for 'a'"),
         ([("a", "x", "*"), ("b", "x", "y")], "no tree"),
+        ([("a", "x", "a"), ("b", "x", "a")], "'a' for different values at two levels"),
+        ([("a", "x", "y"), ("b", "y", "x")], "for different values at two levels"),
+        ([("a", "*"), ("b", "x")], r"'\*' for different values at two levels"),
+        ([("a", "x", ""), ("b", "x", "")], "empty label"),
         (7, "no hierarchy"),
         (["12367;123**;*"], "no hierarchy"),
         ([("a", "*"), None], "no hierarchy"),

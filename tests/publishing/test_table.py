@@ -145,10 +145,31 @@ def test_orders_dates_and_booleans():
     assert (grade.kind, grade.values) == ("ordinal", ("good", "bad"))
 
 
+def test_an_order_may_be_declared_as_values_are_written():
+    """On the command line there are only texts."""
+    frame = pd.DataFrame(
+        {
+            "age": [31, 22, 40],
+            "born": [date(1990, 1, 2), date(1980, 5, 1), date(1990, 1, 3)],
+            "smokes": [True, False, True],
+            "ill": ["x", "y", "z"],
+        }
+    )
+    orders = {
+        "age": ["40", "31", "22"],
+        "born": ["1990-01-02", "1980-05-01", "1990-01-03"],
+        "smokes": ["True", "False"],
+    }
+    age, born, smokes = Table(frame, None, list(orders), "ill", ordinal=orders).encoded.quasi
+    assert (age.kind, age.values, age.codes.tolist()) == ("ordinal", (40, 31, 22), [1, 2, 0])
+    assert born.codes.tolist() == [0, 1, 2]
+    assert smokes.values == (True, False)
+
+
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_missing_values_are_a_declared_choice(missing):
     frame = pl.DataFrame({"p": ["A", "B"], "age": [missing, 3.0], "ill": ["x", "y"]}, strict=False)
-    with pytest.raises(InvalidInputError, match=r"'age' has 1 missing values, the first in row 1"):
+    with pytest.raises(InvalidInputError, match=r"'age' has 1 missing value, the first in row 1"):
         _ = Table(frame, "p", ["age"], "ill").encoded
     column = Table(frame, "p", ["age"], "ill", missing="value").encoded.quasi[0]
     assert column.values == (3.0, None)
@@ -190,6 +211,10 @@ def test_whole_numbers_beyond_64_bits_are_refused():
         ({"ordinal": {"name": [1]}}, "ordinal names 'name'"),
         ({"ordinal": {"age": [22]}}, "holds 31, which its declared order"),
         ({"ordinal": {"age": [22, 31, 22]}}, "names a value twice"),
+        (
+            {"ordinal": {"age": [22, 31]}, "hierarchies": {"age": [(22, "*"), (31, "*")]}},
+            "'age' has both an order and a hierarchy",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(change, message):

@@ -175,27 +175,36 @@ def read_table(
     from quiltwork.publishing.table import Table
 
     roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
-    roles |= {"quasi_identifiers": tuple(split(quasi)), "sensitive": tuple(split(sensitive))}
+    roles["quasi_identifiers"] = _columns(quasi, "--quasi")
+    roles["sensitive"] = _columns(sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
         return _spark_table(files, provider, roles)
     if len(files) == 1:
         return Table(files[0], provider=provider, **roles)
     parts = _by_provider(files, provider)
+    needed = _needed(roles, None)
     frames = {name: opened(file) for name, file in parts.items()}
-    taken = [column for frame in frames.values() for column in column_names(frame)]
-    return Table.concat(frames, provider=unused(PROVIDER, taken), **roles)
+    for name, frame in frames.items():  # types of columns that nobody asks about need not agree
+        if set(needed) <= set(column_names(frame)):
+            frames[name] = frame[needed]
+    return Table.concat(frames, provider=unused(PROVIDER, needed), **roles)
 
 
 def _spark_table(files: tuple[str, ...], provider: str | None, roles: dict[str, Any]) -> Table:
     from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
     from quiltwork.publishing.table import Table
 
-    named = [name for name in (provider, roles["subject"]) if name is not None]
-    columns = list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *named]))
+    columns = _needed(roles, provider)
     if len(files) == 1:
         return Table(parquet_frame(files[0], columns), provider, **roles)
     parts, name = _by_provider(files, provider), unused(PROVIDER, columns)
     return Table(parquet_of_providers(parts, columns, name), name, **roles)
+
+
+def _needed(roles: dict[str, Any], provider: str | None) -> list[str]:
+    """Return the columns that are asked about, each once."""
+    named = [name for name in (provider, roles["subject"]) if name is not None]
+    return list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *named]))
 
 
 def _by_provider(files: tuple[str, ...], provider: str | None) -> dict[str, str]:
@@ -284,6 +293,13 @@ def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
 def counted(number: int, what: str) -> str:
     """Return a number with its noun: `1 group`, `1,000 groups`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _columns(text: str, option: str) -> tuple[str, ...]:
+    names = tuple(split(text))
+    if not names:
+        raise click.UsageError(f"{option} names no column")
+    return names
 
 
 def split(text: str) -> list[str]:

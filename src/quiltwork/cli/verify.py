@@ -107,6 +107,11 @@ def verify(
                 "--own goes with one published file, without --provider, --m, --max-m and "
                 "--method; pool the rows of those who collude, or say --others"
             )
+        if bool(others) != (at_most is not None):
+            raise click.UsageError(
+                "--others and --at-most go together: how many providers whose rows are not here, "
+                "and how many records of one group each of them has at most"
+            )
         published = read_table(files, None, quasi, sensitive, missing=missing)
         declared: dict[str, Any] = declarations(ordinal, hierarchy)
         rows = read_table(own, None, quasi, sensitive, missing=missing, **declared)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
+from quiltwork.publishing.hierarchies import leaf_text
 
 if TYPE_CHECKING:
     from quiltwork.publishing.hierarchies import Hierarchy
@@ -158,8 +159,8 @@ def encode_column(
     if lost and missing == "refuse":
         at = int(np.argmax(codes < 0)) + 1
         raise InvalidInputError(
-            f"Column {name!r} has {lost} missing values, the first in row {at}; drop those rows, "
-            "or let missing be a value of its own with missing='value'."
+            f"Column {name!r} has {_gaps(lost)}, the first in row {at}; drop those rows, or let "
+            "missing be a value of its own with missing='value' (--missing value)."
         )
     if hierarchy is not None and order is None:
         order, kind = hierarchy.ordered(values, name), "categorical"
@@ -262,13 +263,17 @@ def refuse_endless(column: Column) -> None:
         )
 
 
+def _gaps(number: int) -> str:
+    return f"{number:,} missing value{'' if number == 1 else 's'}"
+
+
 def _named(frame: Any, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
     column = encode_column(frame, name, "value")
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
         raise InvalidInputError(
-            f"Column {name!r} has {int(lost.sum())} missing values, the first in row "
+            f"Column {name!r} has {_gaps(int(lost.sum()))}, the first in row "
             f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
             "rows."
         )
@@ -330,6 +335,9 @@ def _reordered(
     place = {value: i for i, value in enumerate(order)}
     if len(place) < len(order):
         raise InvalidInputError(f"The order declared for column {name!r} names a value twice.")
+    # Numbers and dates may be declared as they are written, as hierarchies do.
+    texts = {value: leaf_text(value) for value in values if value not in place}
+    place |= {value: place[text] for value, text in texts.items() if text in place}
     unknown = [value for value in values if value not in place]
     if unknown:
         raise InvalidInputError(

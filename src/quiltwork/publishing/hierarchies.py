@@ -150,6 +150,10 @@ def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:
                 f"The hierarchy of {name!r} has lines of {depth} and of {len(row)} levels; give "
                 "every value the same number."
             )
+    if not all(cell for row in rows for cell in row):
+        raise InvalidInputError(
+            f"The hierarchy of {name!r} has an empty label; write {ROOT} for everything."
+        )
     leaves = [row[0] for row in rows]
     twice = (
         next((leaf for leaf in leaves if leaves.count(leaf) > 1), None)
@@ -168,7 +172,23 @@ def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:
                 )
     if len({row[-1] for row in rows}) > 1:
         rows = [[*row, ROOT] for row in rows]
+    _check_meanings(rows, name)
     return tuple(sorted(map(tuple, rows), key=_tree_order(rows)))
+
+
+def _check_meanings(rows: list[list[str]], name: str) -> None:
+    """Refuse a label that covers different values at two levels: readers could not tell which."""
+    meaning: dict[str, frozenset[str]] = {}
+    for level in range(len(rows[0])):
+        covered: dict[str, set[str]] = {}
+        for row in rows:
+            covered.setdefault(row[level], set()).add(row[0])
+        for label, values in covered.items():
+            if meaning.setdefault(label, frozenset(values)) != values:
+                raise InvalidInputError(
+                    f"The hierarchy of {name!r} uses {label!r} for different values at two levels; "
+                    "rename one of them."
+                )
 
 
 def _tree_order(rows: list[list[str]]) -> Any:

@@ -33,7 +33,7 @@ class Table:
         missing: "refuse" (the default) or "value": a missing value is a value of its own.
 
     Raises:
-        InvalidInputError: if a column is absent or has two roles.
+        InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"hospital": ["A", "B"], "age": [31, 31], "ill": ["flu", "cold"]})
@@ -237,3 +237,9 @@ def _check(table: Table, known: Sequence[str]) -> None:
                 raise InvalidInputError(
                     f"{what} names {name!r}, which is neither a quasi-identifier nor sensitive."
                 )
+    for name in table.hierarchies:
+        if name in table.ordinal:
+            raise InvalidInputError(
+                f"Column {name!r} has both an order and a hierarchy, whose values have an order of "
+                "their own; declare one of them."
+            )
