@@ -38,15 +38,22 @@ def heat_map(mechanism: GeometricMechanism, remap: Remap | None = None) -> Figur
     top = max(float(matrix.max()) for _, matrix in panels)
     for axis, (title, matrix) in zip(axes, panels, strict=True):
         image = _panel(axis, title, matrix, top)
-    figure.colorbar(image, ax=list(axes), label="probability")
+    figure.colorbar(image, ax=list(axes), label="probability (colours by its square root)")
     return figure
 
 
 def _panel(axis: Any, title: str, matrix: Any, top: float) -> Any:
-    image = axis.imshow(matrix, cmap="viridis", vmin=0, vmax=top, interpolation="nearest")
+    """Draw one matrix; colours follow the square root, or a faint diagonal would not be seen."""
+    from matplotlib.colors import PowerNorm
+    from matplotlib.ticker import MaxNLocator
+
+    scale = PowerNorm(0.5, vmin=0, vmax=top)
+    image = axis.imshow(matrix, cmap="viridis", norm=scale, interpolation="nearest")
     axis.set(title=title, xlabel="answer", ylabel="count")
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_locator(MaxNLocator(integer=True))
     if len(matrix) <= 8:
         for (i, r), value in np.ndenumerate(matrix):
-            shade = "black" if value > top / 2 else "white"
+            shade = "black" if scale(value) > 0.5 else "white"
             axis.text(r, i, f"{value:.2g}", ha="center", va="center", color=shade, fontsize=8)
     return image
