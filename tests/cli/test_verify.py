@@ -139,6 +139,7 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--t-ordered", "0.2", "--provider", "hospital"), "needs sensitive values with an order"),
         (("--k", "2", "--own", "x.csv", "--max-m"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--m", "2"), "--own goes with"),
+        (("--k", "2", "--own", "x.csv", "--subject", "name"), "--own goes with"),
         (("--k", "2", "--own", "x.csv", "--others", "2"), "--others and --at-most go together"),
         (("--k", "2", "--own", "x.csv", "--at-most", "2"), "--others and --at-most go together"),
         (("--k", "2", "--provider", "hospital", "--quasi", ","), "--quasi names no column"),

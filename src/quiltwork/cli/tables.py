@@ -90,10 +90,16 @@ def constraint_options(function: Function) -> Function:
                 help="Recursive (c, l)-diversity, for example 3,2.",
             ),
             click.option(
-                "--t", type=exact_number, help="t-closeness, all values equally far apart."
+                "--t",
+                type=exact_number,
+                metavar="T",
+                help="t-closeness, all values equally far apart.",
             ),
             click.option(
-                "--t-ordered", type=exact_number, help="t-closeness, values in their order."
+                "--t-ordered",
+                type=exact_number,
+                metavar="T",
+                help="t-closeness, values in their order.",
             ),
         ]
     ):

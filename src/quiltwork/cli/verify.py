@@ -102,10 +102,11 @@ def verify(
             "--limit out"
         )
     if own:
-        if m_is_given or largest or method != "exact" or len(files) > 1 or provider is not None:
+        roles = provider is not None or subject is not None
+        if m_is_given or largest or method != "exact" or len(files) > 1 or roles:
             raise click.UsageError(
-                "--own goes with one published file, without --provider, --m, --max-m and "
-                "--method; pool the rows of those who collude, or say --others"
+                "--own goes with one published file, without --provider, --subject, --m, --max-m "
+                "and --method; pool the rows of those who collude, or say --others"
             )
         if bool(others) != (at_most is not None):
             raise click.UsageError(

@@ -93,8 +93,8 @@ class OwnView:
                 f"In {_groups(self.groups)} these rows stand next to records of others. The "
                 f"fewest others left are {_between(self.smallest)}, in the group "
                 f"({', '.join(map(str, self.smallest.group))}). "
-                f"{len(self.disclosed):,} give away the sensitive value of everyone else in them; "
-                f"{len(self.broken):,} break the constraint."
+                f"{_doing(len(self.disclosed), 'give')} away the sensitive value of everyone else "
+                f"there; {_doing(len(self.broken), 'break')} the constraint."
             )
         if self.unsure:
             text += (
@@ -102,16 +102,23 @@ class OwnView:
                 "groups may be there."
             )
         if self.unmatched:
-            text += f" {self.unmatched:,} of the rows fit no group: they were not published."
+            were = "it was" if self.unmatched == 1 else "they were"
+            text += (
+                f" {_doing(self.unmatched, 'fit', ' of the rows')} no group: {were} not published."
+            )
             if self.broken or self.disclosed:
                 text += " All this if no row that fits a group was left out too."
         if self.ambiguous:
-            text += f" {self.ambiguous:,} of the rows fit several groups."
+            text += f" {_doing(self.ambiguous, 'fit', ' of the rows')} several groups."
         return text
 
 
 def _groups(number: int) -> str:
     return "1 group" if number == 1 else f"{number:,} groups"
+
+
+def _doing(number: int, verb: str, of: str = "") -> str:
+    return f"{number:,}{of} {verb}{'s' if number == 1 else ''}"
 
 
 def _between(view: GroupView) -> str:

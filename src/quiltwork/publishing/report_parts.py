@@ -75,7 +75,7 @@ def reidentification_section(found: Reidentification) -> Html:
         "records in the group",
         "share of records",
         (Series("records in groups of at most this size", points, marks=len(points) == 1),),
-        log_x=len(points) > 1,
+        log_x=sizes[-1][0] >= 10 * sizes[0][0],
     )
     rows = [
         (f"fewer than {limit}", number, f"{number / found.people:.2%}")
@@ -160,6 +160,8 @@ def intersection_section(found: Intersection) -> Html:
             f"them with one possible value, though neither table does alone; {found.alone:,} are "
             "the only ones in both their groups."
         )
+    elif found.most == 0:
+        told = "Nobody has one possible value left who has more in each of the tables alone."
     else:
         told = (
             f"Up to {found.most:,} people have one possible value left, though neither table "

@@ -109,7 +109,7 @@ def risk_report(assessment: Assessment, name: str) -> TableReport:
     """Return the report on a table as it stands."""
     return TableReport(
         f"Risks of {name}",
-        f"{assessment.rows:,} records, measured as they stand in the table.",
+        f"{_records(assessment)}, measured as they stand in the table.",
         _headline(assessment),
         assessment,
     )
@@ -135,7 +135,7 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     loss = publication_loss(publication)
     report = TableReport(
         "Published table",
-        f"{assessment.rows:,} records in groups that satisfy {publication.constraint} against "
+        f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
         f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified. "
         "This page is for the people who publish: it speaks about the table, not only from it.",
         {
@@ -151,6 +151,10 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     if path is not None:
         report.write(path)
     return report
+
+
+def _records(assessment: Assessment) -> str:
+    return f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
 
 
 def _coalition(m: int) -> str:

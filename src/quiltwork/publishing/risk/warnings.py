@@ -134,8 +134,9 @@ def _shared(found: Downcoded) -> str:
     )
     return (
         " A group of n records that was not cut, though n is at least twice the number needed, "
-        "has one value of each column in all but 2·(needed − 1) of them: a reader concludes "
-        f"{times} that a range or set hides such a value, and is right {right}."
+        "has one value of each column in all but 2·(needed − 1) of them, unless sensitive values "
+        f"or colluding providers stood in the way: a reader concludes {times} that a range or set "
+        f"hides such a value, and is right {right}."
     )
 
 
