@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from quiltwork import files
 from quiltwork.counts import Consumer, GeometricMechanism, remap
@@ -45,18 +46,28 @@ def test_the_remap_is_bayes_rule_with_ties_to_the_smallest(loss, case):
     assert remap.truncation_cost <= 1e-9
 
 
-@settings(max_examples=40, deadline=None)
-@given(cases(), st.integers(3, 8))
-def test_integer_powers_from_moments_are_bayes_rule_too(case, exponent):
-    """Beyond a thousand counts they come from moments; here for all sizes."""
-    prior, alpha = case
-    n = len(prior) - 1
-    with patch.object(remap, "_LARGEST_WHOLE_INTEGER", 0):
-        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, power(exponent)))
-    mapping, after, face = bayes(geometric(n, alpha), prior, power(exponent))
-    assert found.mapping == mapping
-    assert found.expected_loss == pytest.approx(float(after), rel=1e-11, abs=1e-13)
-    assert found.face_value_loss == pytest.approx(float(face), rel=1e-11, abs=1e-13)
+@pytest.mark.parametrize("exponent", [3, 4, 6, 8])
+@pytest.mark.parametrize(
+    ("n", "alpha", "prior"),
+    [
+        (1000, 0.999, stats.laplace(500, 1)),
+        (5000, 0.999, stats.nbinom(1, 0.7)),
+        (5000, 0.99, stats.t(10, 2500, 2)),
+    ],
+    ids=["laplace", "at the end", "heavy tails"],
+)
+def test_powers_of_wide_errors_under_narrow_posteriors_keep_their_digits(n, alpha, prior, exponent):
+    """Far answers have posteriors that are narrow beside their distance to the power."""
+    consumer = Consumer(prior, power(exponent))
+    found = GeometricMechanism(n, alpha=alpha).remap(consumer)
+    counts, weights = np.arange(n + 1), consumer.probabilities(n)
+    assert found.expected_loss <= weights @ np.abs(counts - np.argmax(weights)) ** float(exponent)
+    for r in (0, 7, n // 3, n // 2, n // 2 + 9, n - 5, n):
+        logs = np.log(np.maximum(weights, 1e-300)) + np.log(alpha) * np.abs(counts - r)
+        chances = np.where(weights > 0, np.exp(logs - logs.max()), 0.0)
+        near = found(r) + np.arange(-3, 4)
+        losses = [chances @ np.abs(counts - k) ** float(exponent) for k in near]
+        assert losses[3] <= min(losses) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("alpha", [Fraction(1, 10**12), Fraction(1, 3), Fraction(19, 20)])

@@ -1,9 +1,8 @@
 """The best answer to a posterior, and what it costs, in linear time for the usual losses.
 
 Absolute and asymmetric losses are minimised by a quantile, squared loss by the integer nearest to
-the mean, binary loss by the mode; integer powers have costs made of moments, which
-`counts.confined` minimises. Ties go to the smallest answer; two candidates count as tied within a
-relative 1e-12. Cost: O(n) each.
+the mean, binary loss by the mode. Ties go to the smallest answer; two candidates count as tied
+within a relative 1e-12. Cost: O(n) each.
 
 Theorem: geometric-mechanism, *Remaps in linear time*.
 """
@@ -127,22 +126,12 @@ def mode_spread(post: Posteriors) -> FloatArray:
     return np.asarray(2 * np.abs(post.log_evidence) + np.log(post.n + 2.0) + 1)
 
 
-def power_cost(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray:
-    """Return E[|i − answer[r]|^exponent | r] for every r; needs that many moments.
-
-    An odd power is the signed sum with the part on the answer's far side turned round.
-    """
+def squared_cost(post: Posteriors, answer: IntArray) -> FloatArray:
+    """Return E[(i − answer[r])² | r] for every r; needs two moments."""
     left, right = post.left, post.right
-    signed_left = left.share * shifted(left, answer - left.anchor, exponent)
-    signed_right = right.share * shifted(right, right.anchor - answer, exponent)
-    if exponent % 2 == 0:
-        return np.asarray(np.maximum(signed_left + signed_right, 0.0))
-    turned_left = 2 * power_below(post, answer, exponent) - signed_left
-    turned_right = 2 * power_above(post, answer, exponent) - signed_right
-    inside_left = (answer < left.anchor) & (left.share > 0)
-    inside_right = (answer > right.anchor) & (right.share > 0)
-    total = np.where(inside_left, turned_left, signed_left)
-    return np.asarray(np.maximum(total + np.where(inside_right, turned_right, signed_right), 0.0))
+    before = left.share * shifted(left, answer - left.anchor, 2)
+    after = right.share * shifted(right, right.anchor - answer, 2)
+    return np.asarray(np.maximum(before + after, 0.0))
 
 
 def power_below(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray:

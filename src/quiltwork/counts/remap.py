@@ -41,8 +41,6 @@ from quiltwork.exact import Number, to_fraction
 
 LARGEST_CALLABLE = 10_000
 _CALL_SECONDS = 1e-6  # measured, of a short function
-_LARGEST_MOMENT_POWER = 8
-_LARGEST_WHOLE_INTEGER = 1_200  # up to here whole posteriors are faster than many moments
 _LARGEST_WORK = 2e11
 _LARGEST_WIDE = 10_000
 _WHOLE_WORK = 8  # multiplications per pair that whole posteriors are worth
@@ -145,8 +143,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     O(n) for absolute, asymmetric, squared and binary losses and powers from 1 on, O(n log n) for
     powers below 1, O(n·window) for other convex functions of the error, O(n·window·log n) for those
     that only rise on both sides, O(n²·window) for matrices and callables. Up to n = 4,000 functions
-    of the error and powers that are no integers take O(n²) multiplications, which is faster there;
-    so do integer powers from 3 on up to n = 1,200.
+    of the error and powers other than 1 and 2 take O(n²) multiplications, which is faster there.
 
     Raises:
         UnsupportedError: for callables above n = 10,000 and functions of the error with windows
@@ -234,27 +231,18 @@ def _choose_binary(loss: Binary, prior: FloatArray, alpha: Fraction) -> tuple[Po
 
 @choose.register
 def _choose_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
-    few = loss.exponent > 2 and len(prior) - 1 <= _LARGEST_WHOLE_INTEGER
-    if few or loss.exponent.denominator != 1 or loss.exponent > _LARGEST_MOMENT_POWER:
+    if loss.exponent != 2:
         return _choose_any_power(loss, prior, alpha)
-    exponent = int(loss.exponent)
-    post = posteriors(prior, alpha, exponent)
-
-    def cost(rows: IntArray, answers: IntArray) -> FloatArray:
-        return centres.power_cost(post.at(rows), answers, exponent)
+    post = posteriors(prior, alpha, 2)
+    answers = centres.nearest_to_mean(post)
 
     def exactly(rows: IntArray) -> FloatArray:
-        below, above = partial.sides(post.at(rows), answers[rows], exponent)
+        below, above = partial.sides(post.at(rows), answers[rows], 2)
         return below + above
 
-    answers = centres.nearest_to_mean(post)
-    if exponent > 2:
-        bounds = int(post.support[0]), int(post.support[-1])
-        answers = confined.convex_centres(answers, *bounds, confined.falling(cost))
-    every = post.answers
-    size = partial.spread(post, answers, exponent)
-    kept = partial.keep_digits(post, cost(every, answers), size, exactly)
-    return post, Chosen(answers, kept, cost(every, every))
+    size = partial.spread(post, answers, 2)
+    cost = partial.keep_digits(post, centres.squared_cost(post, answers), size, exactly)
+    return post, Chosen(answers, cost, centres.squared_cost(post, post.answers))
 
 
 def _choose_any_power(loss: Power, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
