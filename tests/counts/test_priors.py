@@ -26,6 +26,16 @@ def test_floats_are_read_as_decimals():
     assert sum(read_fractions(stats.poisson(2), 5)) == 1
 
 
+def test_tails_of_scipy_distributions_keep_their_digits():
+    """A normal law 8 and 30 standard deviations below 0, against ratios of its tail."""
+    for mean in (-8, -30):
+        found = read_probabilities(stats.norm(mean, 1), 4)
+        logs = stats.norm.logsf(np.arange(6) - 0.5 - mean)
+        expected = np.exp(logs[:-1] - logs[0]) * -np.expm1(np.diff(logs))
+        assert found == pytest.approx(expected / expected.sum(), rel=1e-9)
+        assert read_probabilities(stats.norm(4 - mean, 1), 4)[::-1] == pytest.approx(found)
+
+
 def test_scipy_distributions_are_conditioned_on_the_range():
     found = read_probabilities(stats.poisson(3), 6)
     weights = np.array([3.0**k / np.prod(np.arange(1, k + 1)) for k in range(7)])

@@ -167,12 +167,22 @@ def _named(name: str, n: int) -> FloatArray:
 
 
 def _of_distribution(prior: Any, n: int) -> FloatArray:
-    """Return a distribution's mass at 0..n; a continuous one's between half-integers."""
+    """Return a distribution's mass at 0..n; a continuous one's between half-integers.
+
+    Above the median it comes from the upper tail, of which the distribution function rounds off
+    all but the first digits.
+    """
     if hasattr(prior, "pmf"):
         mass = np.asarray(prior.pmf(np.arange(n + 1)), dtype=np.float64)
         if mass.any():
             return mass
-    return np.diff(np.asarray(prior.cdf(np.arange(n + 2) - 0.5), dtype=np.float64))
+    edges = np.arange(n + 2) - 0.5
+    below = np.asarray(prior.cdf(edges), dtype=np.float64)
+    tail = getattr(prior, "sf", None) or getattr(prior, "ccdf", None)
+    if tail is None:
+        return np.diff(below)
+    above = np.asarray(tail(edges), dtype=np.float64)
+    return np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
 
 
 def _array(prior: Any) -> FloatArray:
