@@ -308,7 +308,8 @@ def test_t_closeness_without_a_table_is_refused():
         group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
 
 
-def test_too_many_coalitions_are_refused_at_once_unless_anyone_breaches():
+def test_very_many_coalitions_are_refused_only_beyond_the_limit():
+    """Of 60 providers any 15 may collude: 53,194,089,192,720 coalitions."""
     import pandas
 
     from quiltwork.errors import UnsupportedError
@@ -319,8 +320,11 @@ def test_too_many_coalitions_are_refused_at_once_unless_anyone_breaches():
         {"p": rng.integers(0, 60, 3000), "q": 1, "s": rng.integers(0, 9, 3000)}
     )
     table = Table(frame, "p", ["q"], "s")
-    with pytest.raises(UnsupportedError, match=r"has 53,194,089,192,720 coalitions, above"):
-        verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
+    verdict = verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
+    assert (verdict.private, verdict.settled, verdict.outsiders) == (False, True, False)
+    assert len(verdict.coalition) == 15
+    with pytest.raises(UnsupportedError, match=r"coalitions, above the limit of 100"):
+        verify_m_privacy(table, EntropyLDiversity(8), m=30, limit=100)
     verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
     assert verdict.outsiders
     assert not verdict.private

@@ -21,6 +21,7 @@ from quiltwork.publishing.constraints.entropy import EntropyLDiversity
 from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.verification.alliances import Alliance, worst_alliance
 from quiltwork.publishing.verification.corners import Corners, Flags, Ints, worst_corners
 from quiltwork.publishing.verification.excess import ByKind, Entropy, excess_of
 
@@ -39,15 +40,43 @@ def worst_between(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: 
     return worst_corners(excess, part, low, high, owner, owners)
 
 
+def worst_alliance_of(group: Group, part: Constraint, size: int, limit: int) -> Alliance | None:
+    """Look for the worst coalition of so many providers, without going through all of them.
+
+    Everybody is known to one provider and has one value. Who colludes is told by provider, the
+    point by value of the group; None if the limit was reached.
+    """
+    column, width = _columns(group, part)
+    held = np.zeros((group.size, width), dtype=np.int64)
+    held[:, column] = group.weights
+    kinds, kind = np.unique(held, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    number = np.bincount(kind)
+    found = worst_alliance(excess_of(part, int(held.sum())), part, kinds, number, size, limit)
+    if found is None or found.members is None:
+        return found
+    order = np.argsort(kind, kind="stable")
+    place = np.empty_like(order)  # of each provider among its like
+    place[order] = np.arange(group.size) - np.searchsorted(kind[order], kind[order])
+    return replace(
+        found, members=(place < found.members[kind]).astype(np.int64), point=found.point[column]
+    )
+
+
+def _columns(group: Group, part: Constraint) -> tuple[Ints, int]:
+    """Return where the group's values are among those that matter, and how many these are."""
+    if isinstance(part, TCloseness):
+        return group.values, len(part.whole)
+    return np.arange(len(group.values)), len(group.values)
+
+
 def worst_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     """Look between what coalitions leave of one group, the rows of `kept`, and the whole group.
 
     Rows and the point that is found are weights by kind.
     """
     owner = np.zeros(len(kept), dtype=np.int64)
-    column, width = np.arange(len(group.values)), len(group.values)
-    if isinstance(part, TCloseness):
-        column, width = group.values, len(part.whole)
+    column, width = _columns(group, part)
     if group.kinds is None:
         low, high = np.zeros((2, len(kept), width), dtype=np.int64)
         low[:, column], high[:, column] = kept, group.total

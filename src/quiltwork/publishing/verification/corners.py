@@ -87,7 +87,7 @@ def worst_corners(
         corner = np.where(slope > 0, highs, lows)
         upper = constant + (slope * corner).sum(axis=1)
         value, doubt = excess.at(corner)
-        _confirm(excess, part, corner, value, doubt)
+        confirm(excess, part, corner, value, doubt)
         hit = np.flatnonzero(value > doubt)[::-1]  # the first box of an owner is written last
         found[owner[hit]], points[owner[hit]] = source[hit], corner[hit].astype(np.int64)
         free = lows < highs
@@ -98,9 +98,7 @@ def worst_corners(
     return Corners((found < 0) & ~given_up, found, points, looked)
 
 
-def _confirm(
-    excess: Excess, part: Constraint, corner: Floats, value: Floats, doubt: Floats
-) -> None:
+def confirm(excess: Excess, part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> None:
     """Ask the constraint itself where rounding leaves the sign open; changes `value`."""
     for i in np.flatnonzero(np.abs(value) <= doubt).tolist():
         if doubt[i] > 0:

@@ -3,7 +3,8 @@
 A coalition may breach a constraint that is not EG monotonic by taking away only some of its own
 records. Cost: (coalitions of the largest size) × (sets in between that can be the worst). For
 entropy and recursive diversity and t-closeness the coalitions are looked at many at a time, and
-hardly more than one set each; coalitions of equal providers count once.
+hardly more than one set each; coalitions of equal providers count once. Where coalitions are many,
+the worst is found without going through them (`alliances`).
 
 Theorem: m-privacy
 """
@@ -19,7 +20,8 @@ import numpy as np
 from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.group import Group, Weights
-from quiltwork.publishing.verification.between import BETWEEN, worst_of_group
+from quiltwork.publishing.verification.alliances import Alliance
+from quiltwork.publishing.verification.between import BETWEEN, worst_alliance_of, worst_of_group
 from quiltwork.publishing.verification.checks import Outcome
 from quiltwork.publishing.verification.corners import Flags
 from quiltwork.publishing.verification.spaces import spaces
@@ -27,6 +29,8 @@ from quiltwork.publishing.verification.teams import draws_of
 from quiltwork.publishing.verification.worst import trials, violating_set
 
 _PORTION = 2_048
+_FEW = 256
+"""Coalitions up to which all are looked at; of more, the worst is found by branch and bound."""
 
 
 def breach_between(
@@ -67,6 +71,10 @@ def _breach_of_corners(
             if whole.box[0] >= 0:
                 anyone = tuple(np.flatnonzero(members[0]).tolist())
                 return Outcome(anyone, checks), group.total
+            if number > _FEW and group.is_plain and group.contributors is None:
+                best = worst_alliance_of(group, part, min(m, group.size - 1), limit)
+                if best is not None:
+                    return _of_alliance(best)
         if max(number, checks + len(members)) > limit:
             raise _too_many(part, number, 1, limit)
         found = worst_of_group(group, part, _kept(group, members))
@@ -77,6 +85,12 @@ def _breach_of_corners(
         if not found.safe[0]:
             return None
     return Outcome(None, checks), None
+
+
+def _of_alliance(found: Alliance) -> tuple[Outcome, Weights | None]:
+    if found.members is None:
+        return Outcome(None, found.looked), None
+    return Outcome(tuple(np.flatnonzero(found.members).tolist()), found.looked), found.point
 
 
 def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:

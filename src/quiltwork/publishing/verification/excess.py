@@ -92,14 +92,24 @@ class Distance:
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace |gap| by its chord over the gap's range in the box."""
+        return self.signed_line(low, high, np.zeros((len(low), len(self.expected))))[:2]
+
+    def signed_line(
+        self, low: Floats, high: Floats, signs: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Replace |gap| by ±gap where a sign is given, else by its chord.
+
+        Returns (constant, slopes), and how far each chord may be above |gap|.
+        """
         least, most = self._gaps(low, high)
-        open_ = (least < 0) & (most > 0)
+        open_ = (least < 0) & (most > 0) & (signs == 0)
         width = np.where(open_, most - least, 1.0)
         sign = np.where(open_, (most + least) / width, np.where(most > 0, 1.0, -1.0))
-        over = np.where(open_, -2.0 * most * (least / width), 0.0).sum(axis=1)
+        sign = np.where(signs == 0, sign, signs)
+        over = np.where(open_, -2.0 * most * (least / width), 0.0)
         chords = 8.0 * (high.shape[1] + 8) ** 2 * self._total * self.factor * _ROUNDING
         doubt = np.where(open_.any(axis=1), chords, self.rounding) * high.sum(axis=1)
-        return self.factor * over + doubt, self._slopes(sign)
+        return self.factor * over.sum(axis=1) + doubt, self._slopes(sign), over
 
     def _gaps(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the least and the largest gap of each kind in each box."""
