@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
 from unittest.mock import patch
 
@@ -55,6 +56,27 @@ def test_few_blocks_of_candidates_are_tried_per_block_of_answers(alpha, most):
     ) as tried:
         concave.concave_centres(post, Fraction(1, 2))
     assert tried.call_count <= most * 334
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("alpha", ["0.5", "0.97", "0.999"])
+@pytest.mark.parametrize("exponent", ["0.3", "0.5", "0.9"])
+def test_answers_of_little_remaining_loss_try_few_blocks(shape, alpha, exponent):
+    """At most 6 + 4·(6m)^(1/p)/B of them, m being the answer's least cost."""
+    post, size, p = shaped_posteriors(shape, 3_000, Fraction(alpha)), 10, float(exponent)
+    tried = Counter()
+
+    def counted(costs, row, b, c):
+        tried[b] += 1
+        return row_costs(costs, row, b, c)
+
+    row_costs = blocks.BlockCosts.row_costs
+    with patch.object(blocks, "_SIZE", size), patch.object(blocks.BlockCosts, "row_costs", counted):
+        found = concave.concave_centres(post, Fraction(exponent))
+    least = found.cost[::size]
+    assert tried.total() >= len(least)
+    for b, times in tried.items():
+        assert times <= 6 + 4 * (6 * least[b]) ** (1 / p) / size * (1 + 1e-9)
 
 
 def test_many_counts_under_much_noise():

@@ -5,8 +5,9 @@ settled beforehand, level by level those halfway between settled ones: as the be
 falls, the neighbours confine the candidates. These are tried outwards from the median. As |x|^p is
 a metric for p ≤ 1, the costs of two candidates differ by at most their distance to the power p; so
 what lies near to a candidate much worse than the best is leapt over, and what lies far from the
-best is left out. Two first answers then confine the answers between them. Cost: at most
-O(n/B·log n) times the costs of one answer to a block of candidates, O(B·K) each.
+best is left out. Two first answers then confine the answers between them. Cost: O(n/B) times the
+costs of one answer to a block of candidates, O(B·K) each, where the losses that remain do not grow
+with n; at most O(n/B·log n) times.
 
 Theorem: geometric-mechanism, *Powers below 1*.
 """
