@@ -290,6 +290,8 @@ def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
         place = Path(file).resolve()
         if place in inputs:
             raise click.UsageError(f"{file} is one of the inputs; write to another file")
+        if inputs & set(place.parents):
+            raise click.UsageError(f"{file} is inside one of the inputs; write to another folder")
         if place in outputs:
             raise click.UsageError(f"{file} is to be written twice; name two files")
         check_writable(file)

@@ -159,8 +159,8 @@ def encode_column(
     if lost and missing == "refuse":
         at = int(np.argmax(codes < 0)) + 1
         raise InvalidInputError(
-            f"Column {name!r} has {_gaps(lost)}, the first in row {at}; drop those rows, or let "
-            "missing be a value of its own with missing='value' (--missing value)."
+            f"Column {name!r} has {missing_values(lost)}, the first in row {at}; drop those rows, "
+            "or let missing be a value of its own with missing='value' (--missing value)."
         )
     if hierarchy is not None and order is None:
         order, kind = hierarchy.ordered(values, name), "categorical"
@@ -263,7 +263,12 @@ def refuse_endless(column: Column) -> None:
         )
 
 
-def _gaps(number: int) -> str:
+def missing_values(number: int) -> str:
+    """Return a number of missing values in words.
+
+    >>> missing_values(1), missing_values(1200)
+    ('1 missing value', '1,200 missing values')
+    """
     return f"{number:,} missing value{'' if number == 1 else 's'}"
 
 
@@ -273,7 +278,7 @@ def _named(frame: Any, name: str, role: str) -> Column:
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
         raise InvalidInputError(
-            f"Column {name!r} has {_gaps(int(lost.sum()))}, the first in row "
+            f"Column {name!r} has {missing_values(int(lost.sum()))}, the first in row "
             f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
             "rows."
         )

@@ -131,6 +131,35 @@ def test_verdicts_are_those_of_the_local_backend(call, folder):
     }
 
 
+def test_times_without_a_zone_get_none(call, spark, tmp_path):
+    times = ["2020-01-01 10:00:00", "2021-06-01 11:30:00"] * 4
+    (tmp_path / "t.csv").write_text("at,ill\n" + "".join(f"{time},flu\n" for time in times))
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        code, _, _ = call(
+            *("anonymize", str(tmp_path / "t.csv"), "--quasi", "at", "--sensitive", "ill"),
+            *("--k", "2", "--m", "0", "--backend", "spark", "--output", str(tmp_path / "out.csv")),
+        )
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert code == 0
+    shown = pd.concat(map(pd.read_csv, (tmp_path / "out.csv").glob("*.csv")))
+    assert sorted(shown["at"]) == sorted(times)
+    assert spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
+
+
+def test_nothing_is_written_into_an_input(call, folder):
+    (folder / "many.parquet").mkdir()
+    (folder / "A.parquet").rename(folder / "many.parquet" / "A.parquet")
+    asked = ("anonymize", str(folder / "many.parquet"), *ROLES, "--k", "2", "--m", "0")
+    for backend in ("local", "spark"):
+        out = str(folder / "many.parquet" / "out.parquet")
+        code, _, error = call(*asked, "--backend", backend, "--output", out)
+        assert code == 2
+        assert "inside one of the inputs" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -24,6 +24,7 @@ from quiltwork.publishing.encoding import (
     Scale,
     encode_column,
     encode_product,
+    missing_values,
     refuse_endless,
 )
 from quiltwork.publishing.hierarchies import Hierarchy
@@ -176,8 +177,8 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
     if column.values[-1] is None and table.missing == "refuse":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
-            f"Column {name!r} has {lost:,} missing values; drop those rows, or let missing be a "
-            "value of its own with missing='value'."
+            f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
+            "value of its own with missing='value' (--missing value)."
         )
     return column
 
@@ -187,7 +188,7 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
     if column.values[-1] is None:
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
-            f"Column {name!r} has {lost:,} missing values; every record needs a provider: fill it "
+            f"Column {name!r} has {missing_values(lost)}; every record needs a provider: fill it "
             "in, or drop those rows."
         )
     return column.values

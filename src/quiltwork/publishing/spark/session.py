@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_TIMES = "spark.sql.timestampType"
+"""What a time without a zone becomes: left alone, Spark would give it the session's zone."""
+
+
 def spark_frame(table: Table) -> DataFrame:
     """Return the table as a Spark frame; a local frame goes to the active or a local session.
 
@@ -24,7 +28,12 @@ def spark_frame(table: Table) -> DataFrame:
         return frame
     session = spark_session()
     local = _plain(as_arrow(table.frame, column_names(table.frame)))
-    made: DataFrame = session.createDataFrame(local)
+    before = session.conf.get(_TIMES)
+    session.conf.set(_TIMES, "TIMESTAMP_NTZ")
+    try:
+        made: DataFrame = session.createDataFrame(local)
+    finally:
+        session.conf.set(_TIMES, before)
     return made
 
 
