@@ -28,7 +28,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.cuts import below_common_label
-from quiltwork.publishing.labels import parse_label
+from quiltwork.publishing.labels import RANGE, parse_label
 from quiltwork.publishing.metrics.counts import value_counts
 from quiltwork.publishing.records import records_of
 from quiltwork.publishing.risk.extents import EVERYTHING
@@ -144,6 +144,8 @@ def _values_told(value: Any) -> int:
         return 1
     if EVERYTHING in value:
         return 0
+    if RANGE not in value and not value.startswith("{"):
+        return 1
     try:
         label = parse_label(value)
     except InvalidInputError:
