@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quiltwork.delimited import column_position, with_csv
+from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
 TEXT = 'näme,town\nA,"Ghent, old"\nB,Bruges\n'
@@ -24,7 +24,8 @@ def test_plain_compressed_and_piped_files_give_the_same_rows(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("rows.csv", b"a,b\n1\n", "Line 2"),
+        ("rows.csv", b"a,b\n1\n", "Row 2 .* 1 columns"),
+        ("rows.csv", b"a,b\n" + 5000 * b"1,2\n" + b"\n1,2,3\n", "Row 5002 .* 3 columns"),
         ("rows.csv", b"a,b\n1,\xff\n", "UTF-8"),
         ("rows.csv", b'a,b\n1,"2"x\n', "not CSV"),
         ("rows.csv.gz", b"not gzip", "whole gzip"),
@@ -38,7 +39,14 @@ def test_damaged_files_say_so(tmp_path, name, content, words):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InvalidInputError, match=words):
-        with_csv(str(path), lambda rows: [row[1] for row in rows])
+        with_csv(str(path), lambda rows: list(even_rows(rows, 2, str(path))))
+
+
+def test_standard_input_is_read_as_a_file_is(monkeypatch):
+    given = io.TextIOWrapper(io.BytesIO(b"a\n\xff\n"), encoding="ascii", errors="replace")
+    monkeypatch.setattr(sys, "stdin", given)
+    with pytest.raises(InvalidInputError, match="UTF-8"):
+        with_csv("-", list)
 
 
 @pytest.mark.parametrize(("name", "words"), [("c", "is not there"), ("a", "more than once")])

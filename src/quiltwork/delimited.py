@@ -7,7 +7,9 @@ import gzip
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
+from io import TextIOWrapper
+from itertools import islice
 from typing import IO, TypeVar, cast
 
 from quiltwork import files
@@ -15,11 +17,13 @@ from quiltwork.errors import InvalidInputError
 
 Result = TypeVar("Result")
 
+_AT_ONCE = 4096
+
 
 def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
     """Call `read` with the rows of a CSV file, the header among them.
 
-    `-` is standard input, `.gz` is decompressed. An `IndexError` of `read` means a short row.
+    `-` is standard input, `.gz` is decompressed.
 
     Raises:
         InvalidInputError: if the file cannot be read, is not CSV in UTF-8 or not a whole gzip file.
@@ -37,10 +41,6 @@ def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result
     reader = csv.reader(file, strict=True)
     try:
         return read(reader)
-    except IndexError:
-        raise InvalidInputError(
-            f"Line {reader.line_num} of {path!r} has fewer columns than the header."
-        ) from None
     except UnicodeDecodeError:
         raise InvalidInputError(
             f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
@@ -53,11 +53,42 @@ def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result
 
 def _opened(path: str) -> AbstractContextManager[IO[str]]:
     if path == "-":
-        return nullcontext(sys.stdin)
+        return _standard_input()
     files.refuse_device(path)
     if path.endswith(".gz"):
         return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
     return open(path, encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def _standard_input() -> Iterator[IO[str]]:
+    """Standard input read as a file is, whatever the terminal's encoding."""
+    if not hasattr(sys.stdin, "buffer"):
+        yield sys.stdin
+        return
+    text = TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
+def even_rows(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:
+    """Yield the rows that are not empty, all of which must have this many columns.
+
+    Raises:
+        InvalidInputError: for a row that has more or fewer.
+    """
+    rows, done = filter(None, reader), 0
+    while some := list(islice(rows, _AT_ONCE)):
+        if set(map(len, some)) != {columns}:
+            at = next(i for i, row in enumerate(some) if len(row) != columns)
+            raise InvalidInputError(
+                f"Row {done + at + 1} of {path!r} has {len(some[at])} columns and the header "
+                f"{columns}; put values with commas in quotes."
+            )
+        yield from some
+        done += len(some)
 
 
 def column_position(header: Sequence[str], name: str, path: str) -> int:

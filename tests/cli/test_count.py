@@ -9,6 +9,7 @@ import subprocess
 import sys
 from decimal import Context, Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,14 @@ def people(tmp_path):
     rows = ["sex,town,age"] + ["f,Ghent,70"] * 5 + ["m,Ghent,30"] * 3 + ["m,Bruges,80"] * 2
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return str(path)
+
+
+def test_columns_are_named_one_by_one_or_together(cli, people):
+    given = ("--epsilon", "60", "--categories", "sex=f,m", "--categories", "town=Ghent", "--json")
+    ways = [("--by", "sex", "--by", "town"), ("--by", "sex,town"), ("--by", 'sex,"town"')]
+    found = [cli("count", people, *way, *given).document["table"] for way in ways]
+    assert found[0] == found[1] == found[2]
+    assert found[0]["values"] == [5, 3]
 
 
 def test_a_table_over_declared_categories(cli, people):
@@ -201,10 +210,17 @@ def test_households_share_the_level_of_rows(cli, people, households):
         (["--value", "4", "--n", "11", "--epsilon", "1"], "about 10 people, the count about 11"),
         (["PEOPLE", "--where", "sex=f", "--epsilon", "1"], "protect against replace"),
         (["PEOPLE", "--alpha", "0.5", "--adjacency", "replace"], "level of the whole table"),
+        (
+            ["MORE", "--epsilon", "1", "--adjacency", "replace"],
+            "about 10 people, the count about 11",
+        ),
     ],
 )
 def test_beliefs_that_do_not_fit_are_refused(cli, people, households, arguments, words):
-    given = [people if part == "PEOPLE" else part for part in arguments]
+    more = Path(people).with_name("more.csv")
+    text = Path(people).read_text(encoding="utf-8")
+    more.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")
+    given = [{"PEOPLE": people, "MORE": str(more)}.get(part, part) for part in arguments]
     ran = cli("count", *given, "--belief", households)
     assert ran.code == 2
     assert words in ran.err

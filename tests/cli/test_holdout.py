@@ -133,7 +133,7 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     assert "same ones" in create(cli).err
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
-    assert "another number of columns" in create(cli).err
+    assert "1 columns and the header 2" in create(cli).err
 
 
 def test_plans_end_with_1_if_the_promise_does_not_hold(cli, tmp_path):

@@ -105,6 +105,15 @@ def test_only_the_least_private_level_is_paid(tmp_path):
     assert LevelledCount.from_json(answer.to_json()) == answer
 
 
+def test_a_later_level_too_near_to_1_is_refused_before_paying(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 1)
+    levels = [Fraction(1, 2), 1 - Fraction(1, 2**60)]
+    with pytest.raises(InvalidInputError, match="alpha must not lie within"):
+        release_levels(2, 100, alphas=levels, ledger=ledger, dataset="d")
+    assert ledger.history("d") == ()
+
+
 def test_equal_levels_get_equal_answers():
     answer = release_levels(40, 100, alphas=[0.5, 0.5])
     assert answer.noisy[0] == answer.noisy[1]

@@ -198,3 +198,8 @@ def test_no_information_stays_none_under_any_belief():
     mechanism = GeometricMechanism(3, alpha=1, beliefs=qw.Clusters(["a", "a", "b"]))
     assert (mechanism.alpha, mechanism.epsilon, mechanism.dp_epsilon) == (1, 0, 0)
     assert {mechanism.release(1) for _ in range(64)} == {0, 3}  # misses one of them at 2^-63
+
+
+def test_a_fair_coin_costs_nothing(ledger):
+    assert GeometricMechanism(1000, alpha=1).release(5, ledger=ledger, dataset="d") in (0, 1000)
+    assert ledger.history("d") == ()

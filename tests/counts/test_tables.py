@@ -192,6 +192,8 @@ def test_a_url_is_no_ledger_and_says_what_is():
         (COUNTS, ("sex", "sex"), "each once"),
         ({date(2026, 5, 1): 3}, (), "cannot be written"),
         ({("f", math.nan): 3}, (), "cannot be written"),
+        ({"f": 1}, [object()], "names of the columns"),
+        ({"f": 10**400}, (), "300 digits"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anything_is_spent(tmp_path, counts, dimensions, words):
@@ -210,3 +212,32 @@ def test_labels_from_numpy_are_kept_as_plain_numbers(tmp_path):
     again = release_table(counts, epsilon=0.5, ledger=ledger, dataset="d", key="k")
     assert again[2026, "f"] == table[2026, "f"]
     assert CountTable.from_json(table.to_json()) == table == again
+
+
+def test_a_key_belongs_to_one_total_and_one_level_for_each_cell(tmp_path):
+    ledger = Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(100)), None, 10)
+    paid = {"ledger": ledger, "dataset": "d", "key": "k"}
+    table = release_table(COUNTS, epsilon=1, total=100, **paid)
+    assert release_table(COUNTS, epsilon=1, total=100, **paid) == table
+    for total in (None, 90):
+        with pytest.raises(InvalidInputError, match="key"):
+            release_table(COUNTS, epsilon=1, total=total, **paid)
+    levels = [dict(zip(COUNTS, part, strict=True)) for part in ([1, 2, 3, 4], [4, 3, 2, 1])]
+    paid["key"] = "each"
+    release_table(COUNTS, epsilon=levels[0], **paid)
+    with pytest.raises(InvalidInputError, match="key"):
+        release_table(COUNTS, epsilon=levels[1], **paid)
+
+
+def test_beliefs_are_about_no_fewer_people_than_are_counted():
+    """Else the noise would be that of fewer people who could betray each other."""
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    for arguments in ({"people": 99}, {"total": 99}, {"beliefs": qw.Clusters(range(99))}):
+        with pytest.raises(InvalidInputError, match="more people than the beliefs"):
+            release_table(COUNTS, epsilon=1, **{"beliefs": chain, **arguments})
+    with pytest.raises(InvalidInputError, match="total is 100 and people 101"):
+        release_table(COUNTS, epsilon=1, beliefs=chain, total=100, people=101)
+    some = release_table({"yes": 3}, epsilon=1, beliefs=chain, people=40)
+    assert some.total is None
+    assert float(some.dp_epsilon) == qw.influence_curve(chain, 40).dp_epsilon(1)

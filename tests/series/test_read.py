@@ -164,7 +164,7 @@ def test_unicode_labels_and_names(tmp_path):
         ("t,v\n1,\n", {}, "Time point 1 is missing"),
         ("t,v\n1,\n", {"missing": "split"}, "Every time point is missing"),
         ("t,v\n", {}, "no rows"),
-        ("t,v\n1\n", {}, "fewer columns"),
+        ("t,v\n1\n", {}, "1 columns and the header 2"),
         ("t,v\n1,2\n", {"every": "1h"}, "needs the name of the time column"),
         ("t,v\n1,2\n", {"every": "1 fortnight", "time": "t"}, "Cannot read the duration"),
         ("t,v\n1,2\n", {"edges": [2, 1]}, "increasing"),

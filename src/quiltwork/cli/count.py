@@ -39,7 +39,12 @@ if TYPE_CHECKING:
     """
 )
 @click.argument("file", required=False)
-@click.option("--by", multiple=True, metavar="COLUMN", help="Count by this column; repeatable.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Count by this column; repeatable, or a,b for several.",
+)
 @click.option(
     "--where",
     multiple=True,
@@ -93,7 +98,8 @@ if TYPE_CHECKING:
     "--total",
     type=int,
     help="The number of rows, if it is public and every row is in a cell: the released counts "
-    "are made to add up to it. Not compared with the file. Needs --adjacency replace.",
+    "are made to add up to it. Compared with the file only under --belief, where the people are "
+    "known. Needs --adjacency replace.",
 )
 @click.option(
     "--belief",
@@ -152,15 +158,17 @@ def count(
         raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
     if n is not None:
         raise click.UsageError("--n goes with --value")
-    if len(set(by)) < len(by):
-        raise click.UsageError("A column is named twice with --by: name each once")
     if cell_alpha and alpha is None:
         raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
+    from quiltwork.cli.series import split_list
     from quiltwork.cli.tabulate import read_condition
     from quiltwork.counts import release_table
 
     conditions = [read_condition(text) for text in where]
-    counts = _cells(file, by, conditions, categories, categories_from_data)
+    by = tuple(column for text in by for column in split_list(text))
+    if len(set(by)) < len(by):
+        raise click.UsageError("A column is named twice with --by: name each once")
+    counts, people = _cells(file, by, conditions, categories, categories_from_data)
     table = release_table(
         counts,
         epsilon=epsilon,
@@ -168,6 +176,7 @@ def count(
         adjacency=adjacency,
         total=total,
         beliefs=_beliefs(beliefs),
+        people=people if beliefs else None,
         dimensions=by,
         where=where,
         **debit(),
@@ -181,8 +190,8 @@ def _cells(
     conditions: list[Condition],
     categories: tuple[str, ...],
     from_data: bool,
-) -> dict[object, int]:
-    """Count the declared cells; labels are text for one column, tuples for more."""
+) -> tuple[dict[object, int], int]:
+    """Count the declared cells, with text for one column and tuples for more, and all rows."""
     from quiltwork.cli import tabulate
 
     if from_data and categories:
@@ -191,7 +200,7 @@ def _cells(
         raise click.UsageError("Categories belong to a column: name it with --by")
     # Declared before the file is opened: nothing about the rows can influence the cells.
     declared = None if from_data else tabulate.read_categories(categories, by)
-    tallied = tabulate.tally(file, by, conditions)
+    tallied, people = tabulate.tally(file, by, conditions)
     if declared is None:
         declared = tabulate.observed_categories(tallied, len(by))
         if not all(declared):
@@ -203,7 +212,10 @@ def _cells(
             stacklevel=1,
         )
     labels = tabulate.cells_of(declared)
-    return {label[0] if len(label) == 1 else label: tallied[label] for label in labels}
+    cells: dict[object, int] = {
+        label[0] if len(label) == 1 else label: tallied[label] for label in labels
+    }
+    return cells, people
 
 
 def _cell_levels(

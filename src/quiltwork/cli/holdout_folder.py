@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
-from quiltwork.delimited import column_position, with_csv
+from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -42,12 +43,11 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
     """
     import numpy as np
 
-    header, *rows = with_csv(path, lambda reader: [next(reader, []), *filter(None, reader)])
-    uneven = next((i for i, row in enumerate(rows, 1) if len(row) != len(header)), None)
-    if uneven is not None:
-        raise InvalidInputError(
-            f"Row {uneven} of {path!r} has another number of columns than the header."
-        )
+    def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
+        header = next(reader, [])
+        return header, list(even_rows(reader, len(header), path))
+
+    header, rows = with_csv(path, read)
     if not rows:
         raise InvalidInputError(f"{path!r} has no rows.")
     return header, np.array(rows, dtype=str)

@@ -13,12 +13,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 from operator import itemgetter
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
-from quiltwork.delimited import column_position, with_csv
+from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
@@ -115,19 +115,24 @@ def cells_of(categories: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return list(product(*categories))
 
 
-def tally(
-    path: str, by: Sequence[str], conditions: Sequence[Condition]
-) -> Counter[tuple[str, ...]]:
+class Tally(NamedTuple):
+    """How many rows satisfy the conditions, by cell, and how many rows there are in all."""
+
+    cells: Counter[tuple[str, ...]]
+    rows: int
+
+
+def tally(path: str, by: Sequence[str], conditions: Sequence[Condition]) -> Tally:
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
     Reads `-` as standard input and `.gz` as compressed.
 
     Raises:
-        InvalidInputError: if the file cannot be read, a column is missing, a row is too short or
-            the text is not UTF-8.
+        InvalidInputError: if the file cannot be read, a column is missing, a row has more or fewer
+            columns than the header, or the text is not UTF-8.
     """
 
-    def read(reader: Iterator[list[str]]) -> Counter[tuple[str, ...]]:
+    def read(reader: Iterator[list[str]]) -> Tally:
         header = next(reader, None)
         if not header:
             raise InvalidInputError(
@@ -135,15 +140,16 @@ def tally(
             )
         wanted = [column_position(header, column, path) for column in by]
         tests = [(column_position(header, c.column, path), c.test()) for c in conditions]
-        return _tallied(reader, wanted, tests)
+        numbers = count()
+        numbered = zip(even_rows(reader, len(header), path), numbers, strict=False)
+        return Tally(_tallied(map(itemgetter(0), numbered), wanted, tests), next(numbers))
 
     return with_csv(path, read)
 
 
 def _tallied(
-    reader: Iterator[list[str]], wanted: list[int], tests: list[tuple[int, Callable[[str], bool]]]
+    rows: Iterable[list[str]], wanted: list[int], tests: list[tuple[int, Callable[[str], bool]]]
 ) -> Counter[tuple[str, ...]]:
-    rows: Iterable[list[str]] = filter(None, reader)
     if tests:
         rows = (row for row in rows if all(test(row[place]) for place, test in tests))
     if not wanted:
@@ -151,7 +157,7 @@ def _tallied(
     tallied = Counter(map(itemgetter(*wanted), rows))
     if len(wanted) > 1:
         return cast("Counter[tuple[str, ...]]", tallied)
-    return Counter({(cast(str, value),): count for value, count in tallied.items()})
+    return Counter({(cast(str, value),): times for value, times in tallied.items()})
 
 
 def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:

@@ -108,6 +108,8 @@ def release_levels(
         return LevelledCount(first.n, ratios, tuple(noisy), cost)
 
     first.read_count(count)
+    for ratio in ratios:
+        TwoSidedGeometric.from_alpha(ratio)  # refuses one too near 1 before anything is debited
 
     def record() -> dict[str, Any]:
         return {

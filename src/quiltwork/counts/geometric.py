@@ -161,8 +161,9 @@ class GeometricMechanism:
             )
         if unbounded:
             self._refuse_unbounded_coin()
-        if self.alpha < 1:
-            _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
+        if self.alpha == 1:  # a fair coin, which costs nothing: there is nothing to debit
+            return self._draw(value, unbounded)
+        _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
 
         def record() -> dict[str, Any]:
             return {

@@ -20,13 +20,14 @@ from typing import Any
 from quiltwork import files
 from quiltwork.counts.consistency import project
 from quiltwork.counts.debit import draw_paid
-from quiltwork.counts.people import belief_digest
+from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer
 from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
+_MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
 
 _MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
@@ -172,6 +173,7 @@ def release_table(
     dimensions: Sequence[str] = (),
     beliefs: Any = None,
     where: Sequence[str] = (),
+    people: int | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     key: str | None = None,
@@ -182,13 +184,14 @@ def release_table(
     `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
     people if that is public and every person is in some cell; it is taken at its word, since an
     error where it is not the sum of the counts would tell that sum without paying. `beliefs` are
-    for people who depend on each other, and need adjacency "replace". With a ledger,
+    for people who depend on each other, and need adjacency "replace"; `people` is how many they are
+    if not all are in a cell. With a ledger,
     the table's `dp_epsilon` is debited before anything is drawn; `where` describes which rows were
     counted, so that a key is not mistaken for that of another question.
 
     Raises:
-        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, or `total` is no
-            integer ≥ 0.
+        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, `total` is no
+            integer ≥ 0, or beliefs are about fewer people than were counted.
         NotPrivateError: at α = 0.
 
     >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
@@ -209,7 +212,15 @@ def release_table(
     if ledger is not None:  # which keeps the table as JSON, after the debit
         for cell in exact:
             _written(cell)
-    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, total)
+    known = total if people is None else integer(people, "people", 1)
+    if total not in (None, known):
+        raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
+    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known)
+    if beliefs is not None and sum(exact.values()) > (known or number_of_people(beliefs) or 0):
+        raise InvalidInputError(
+            "The table counts more people than the beliefs are about; their number is public, so "
+            "give it as people=…."
+        )
     laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
 
     def draw() -> CountTable:
@@ -230,15 +241,22 @@ def release_table(
     def record() -> dict[str, Any]:
         return {
             "mechanism": "geometric table",
-            "cells": hashlib.sha256(repr(tuple(exact)).encode()).hexdigest(),
+            "cells": _digest(tuple(exact)),
             "dimensions": list(dimensions),
             "belief_digest": None if beliefs is None else belief_digest(beliefs),
             "alphas": sorted({str(ratio) for ratio in level.alphas}),
             "adjacency": adjacency,
             "dp_epsilon": str(level.dp_epsilon),
-        } | ({"where": list(where)} if where else {})
+            **({"where": list(where)} if where else {}),
+            **({"total": total} if total is not None else {}),
+            **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
+        }
 
     return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
+
+
+def _digest(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()
 
 
 def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
@@ -250,6 +268,8 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
         raise InvalidInputError("The table has no cells; give at least one count.")
     if adjacency not in _MEANING:
         raise InvalidInputError(f"adjacency must be 'replace' or 'add-remove', not {adjacency!r}.")
+    if max(*exact.values(), total if isinstance(total, int) else 0, 0) > _MOST_PEOPLE:
+        raise InvalidInputError("A count or total has more than 300 digits; no table does.")
     if total is None:
         return
     if adjacency == "add-remove":
@@ -262,7 +282,8 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
 
 def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
     """Refuse names that do not fit the cells' labels, before anything is spent."""
-    if isinstance(dimensions, str) or len(set(dimensions)) < len(dimensions):
+    names = isinstance(dimensions, str) or not all(isinstance(one, str) for one in dimensions)
+    if names or len(set(dimensions)) < len(dimensions):
         raise InvalidInputError(
             f"dimensions are the names of the columns, each once, not {dimensions!r}; write "
             "dimensions=['sex', 'age']."

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.delimited import column_position, with_csv
+from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 Column: TypeAlias = "list[str] | NDArray[Any]"
@@ -50,7 +50,7 @@ def read_csv(path: str, names: Sequence[str]) -> list[Column]:
         wanted = [column_position(header, name, path) for name in names]
         if len(header) == 1:
             return [[row[0] if row else "" for row in reader]]
-        rows = filter(None, reader)
+        rows = even_rows(reader, len(header), path)
         if len(wanted) == 1:
             return [list(map(itemgetter(wanted[0]), rows))]
         picked = list(map(itemgetter(*wanted), rows))
