@@ -20,10 +20,11 @@ from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import Encoded
-from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.nodes import Nodes
 from quiltwork.publishing.records import Records, Rows
+from quiltwork.publishing.scores import group_scores
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.verification import group_breach, group_is_private
 from quiltwork.publishing.verification.between import BETWEEN
@@ -204,9 +205,7 @@ class GeneralGuard:
 
     def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
         """Return the fitness score of each run."""
-        counts = self._counts(records, rows, starts)
-        left = (counts.cut(i).left(()) for i in range(counts.groups))
-        return np.array([score(self.constraint, records_, self.weight) for records_ in left])
+        return group_scores(self.constraint, self._counts(records, rows, starts), self.weight)
 
     def _counts(self, records: Records, rows: Rows, starts: Counts) -> SparseCounts:
         labels = np.repeat(np.arange(len(starts)), _sizes(rows, starts))
