@@ -92,7 +92,7 @@ def lost(records, leaves) -> float:
     return sum(len(leaf) * width for leaf, width in zip(leaves, spread, strict=True))
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 10**6),
     m=st.integers(0, 4),

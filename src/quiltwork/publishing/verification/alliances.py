@@ -20,7 +20,7 @@ import numpy as np
 
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.verification.corners import Excess, Flags, Floats, Ints, confirm
-from quiltwork.publishing.verification.excess import Distance
+from quiltwork.publishing.verification.excess import Distance, Entropy
 
 _AT_ONCE = 256
 _ROUNDING = 2.0**-40
@@ -114,8 +114,9 @@ def worst_alliance(
             first = hit[0]
             return Alliance(members[first].astype(np.int64), corner[first].astype(np.int64), looked)
         open_ = constant + (slope * corner).sum(axis=1) > 0
+        curved = taken & isinstance(excess, Entropy)  # others are linear but for few kinks
         if open_.any():
-            pending.append(_divided(sets.select(open_), doubtful[open_], taken[open_], weights))
+            pending.append(_divided(sets.select(open_), doubtful[open_], curved[open_], weights))
     return Alliance(None, total.astype(np.int64), looked)
 
 
@@ -169,12 +170,12 @@ def _filled(sets: _Sets, gain: Floats, size: int) -> Floats:
     return sets.fewest + more
 
 
-def _divided(sets: _Sets, doubtful: Floats, taken: Flags, weights: Floats) -> _Sets:
+def _divided(sets: _Sets, doubtful: Floats, curved: Flags, weights: Floats) -> _Sets:
     """Divide each set by its most doubtful term, by how much of a value is left, or by kind."""
-    curved = (sets.top - sets.least) ** 2 / np.maximum(sets.top + sets.least, 1.0)
+    gap = (sets.top - sets.least) ** 2 / np.maximum(sets.top + sets.least, 1.0)
     ways = (
         (doubtful, "choice", "choice"),
-        (np.where(taken & (curved > 1.0), curved, 0.0), "top", "least"),
+        (np.where(curved & (gap > 1.0), gap, 0.0), "top", "least"),
         ((sets.most - sets.fewest) * weights.sum(axis=1), "most", "fewest"),
     )
     undivided = np.ones(len(sets.fewest), dtype=bool)
