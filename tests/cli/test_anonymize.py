@@ -75,6 +75,17 @@ def test_columns_may_be_called_provider_and_orders_name_numbers(cli, tmp_path):
     assert pandas.read_csv(out)["provider"].unique().tolist() == ["3..2"]
 
 
+def test_names_and_values_may_hold_commas(cli, tmp_path):
+    (tmp_path / "t.csv").write_text('"size, worn",ill\n"S, slim",x\nM,y\n"S, slim",x\nL,y\n')
+    out = tmp_path / "out.csv"
+    ran = cli(
+        *("anonymize", str(tmp_path / "t.csv"), "--quasi", '"size, worn"', "--sensitive", "ill"),
+        *("--ordinal", 'size, worn="S, slim",M,L', "--k", "2", "--m", "0", "--output", str(out)),
+    )
+    assert ran.code == 0
+    assert sorted(pandas.read_csv(out)["size, worn"]) == ['"S, slim"'] * 2 + ["M..L"] * 2
+
+
 def test_what_cannot_be_private_ends_with_code_1(cli, hospitals, tmp_path):
     out = tmp_path / "published.csv"
     ran = cli("anonymize", *hospitals, *ROLES, "--k", "9", "--m", "2", "--output", str(out))

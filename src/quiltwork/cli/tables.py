@@ -6,6 +6,7 @@ the files.
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -49,7 +50,7 @@ def table_options(function: Function) -> Function:
                 "--quasi",
                 required=True,
                 metavar="COLUMNS",
-                help="Quasi-identifiers, separated by commas.",
+                help='Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
             ),
             click.option(
                 "--sensitive",
@@ -311,8 +312,16 @@ def _columns(text: str, option: str) -> tuple[str, ...]:
 
 
 def split(text: str) -> list[str]:
-    """Return the names in a text of names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Return the names in a text of names separated by commas; quoted, a name may hold some.
+
+    >>> split('age, zip,"Last, first"')
+    ['age', 'zip', 'Last, first']
+    """
+    try:
+        names = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:
+        raise click.UsageError(f"{text!r} is no line of names separated by commas") from None
+    return [name.strip() for name in names if name.strip()]
 
 
 def _stem(file: str) -> str:
