@@ -240,3 +240,14 @@ def test_hierarchies_of_the_own_table_are_read():
     view = own_view(Table(shown, None, ["zip"], "ill"), mine)
     assert view.smallest.left == {"y": 2}
     assert view.unmatched == 1
+
+
+def test_a_group_that_is_broken_may_be_disclosed_as_well():
+    """The row fits both groups; without it the first leaves flu alone."""
+    shown = pd.DataFrame({"age": ["1..3"] * 2 + ["2..5"] * 3, "ill": [*"fccgf"]})
+    mine = pd.DataFrame({"age": [2], "ill": ["c"]})
+    tables = [Table(frame, None, ["age"], "ill") for frame in (shown, mine)]
+    for k, broken in ((1, []), (3, [("1..3",)])):
+        view = own_view(*tables, KAnonymity(k))
+        assert [group.group for group in view.broken] == broken
+        assert ("1..3",) in [group.group for group in view.unsure]

@@ -108,3 +108,10 @@ def test_bounds_of_unsigned_numbers_beyond_63_bits():
     frame = pandas.DataFrame({"number": large, "ill": ["a", "b"] * 3})
     publication = anonymize(Table(frame, None, ["number"], "ill"), KAnonymity(3), 0)
     assert publication.bounds["number_low"].tolist() == [2**63] * 3 + [2**63 + 3 * 2**40] * 3
+
+
+def test_half_precision_is_published():
+    frame = pandas.DataFrame({"age": range(8), "pay": np.array([1, -0.0] * 4, dtype=np.float16)})
+    shown = anonymize(Table(frame, None, ["age"], "pay"), KAnonymity(4), 0).frame
+    assert sorted(shown["pay"]) == [0] * 4 + [1] * 4
+    assert not np.signbit(shown["pay"]).any()

@@ -72,7 +72,7 @@ class OwnView:
             it.
         broken: groups in which what is left violates the constraint.
         unsure: groups that are disclosed or broken only if own rows that fit several groups are in
-            this one.
+            this one; one may be broken for certain and disclosed only so.
     """
 
     groups: int
@@ -98,8 +98,8 @@ class OwnView:
             )
         if self.unsure:
             text += (
-                f" In {len(self.unsure):,} more neither can be excluded: rows that fit several "
-                "groups may be there."
+                f" In {_groups(len(self.unsure))} more than that cannot be excluded: rows that "
+                "fit several groups may be there."
             )
         if self.unmatched:
             were = "it was" if self.unmatched == 1 else "they were"
@@ -166,7 +166,7 @@ def own_view(
     broken = [_broken(asked, least[g], most[g], unseen) for g in met]
     disclosed = [len(view.left) == len(view.left_most) == 1 for view in views]
     unsure = [
-        state is None or (state is False and len(view.left) <= 1 and not known)
+        state is None or (len(view.left) <= 1 and not known)
         for view, state, known in zip(views, broken, disclosed, strict=True)
     ]
     return OwnView(

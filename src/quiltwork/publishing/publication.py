@@ -240,6 +240,8 @@ def _plain(column: Any) -> Any:
     if types.is_floating(column.type):
         import pyarrow.compute as pc
 
+        if types.is_float16(column.type):  # which Arrow cannot add
+            column = column.cast(arrow().float32())
         return pc.add(column, arrow().scalar(0.0, column.type))
     if not types.is_dictionary(column.type):
         return column

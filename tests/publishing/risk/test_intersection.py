@@ -128,6 +128,12 @@ def test_labels_of_hierarchies_and_orders_are_read():
     assert overlaps(dates, ["1970-01-01..1970-06-30"], ["1970-06-30", "1971-01-01"]).tolist() == [
         [True, False]
     ]
+    times = Reading.of("seen", None, None)
+    given = ["05:00:00..07:00:00", "1 day, 0:00:00..2 days, 1:30:00"]
+    assert overlaps(times, given, ["07:00:00", "0:30:00", "1 day, 23:59:59.5"]).tolist() == [
+        [True, False, False],
+        [False, False, True],
+    ]
     gaps = Reading.of("pay", None, None)
     assert overlaps(gaps, ["{1..3, missing}", "4..5"], ["missing", "2"]).tolist() == [
         [True, True],

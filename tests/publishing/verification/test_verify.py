@@ -333,3 +333,11 @@ def test_whole_tables_are_settled_as_their_groups_are(seed, m, number, k):
             assert verdict.group == (value,), "the first broken group in the order of the rows"
             return
     assert verdict.private
+
+
+def test_factors_beyond_machine_integers_are_compared_exactly():
+    frame = pd.DataFrame({"who": [*"aabb"], "age": 1, "ill": [*"xyxy"]})
+    table = Table(frame, "who", ["age"], "ill")
+    for l_, safe in ((2, True), (9, False)):
+        asked = RecursiveLDiversity(Fraction(10**30), l_)
+        assert verify_m_privacy(table, asked, 1).private is safe

@@ -6,6 +6,7 @@ they share a leaf. A star stands for any sign: `98***` overlaps `987**`, and sta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -19,6 +20,7 @@ from quiltwork.publishing.hierarchies import Hierarchy
 from quiltwork.publishing.labels import MISSING, Label, parse_label, value_text
 
 EVERYTHING = "*"
+_CLOCK = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)")  # times and durations
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Reading:
             return float(text)
         except ValueError:
             pass
+        if found := _CLOCK.fullmatch(text):
+            days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+            return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
         try:
             return float(date.fromisoformat(text[:10]).toordinal())
         except ValueError:

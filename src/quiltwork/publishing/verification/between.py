@@ -123,7 +123,7 @@ def _worst_recursive(
 
 def _at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:
     """Tell where left·by ≥ right·times, in integers of any size."""
-    largest = max(int(left.max(initial=0)) * by, int(right.max(initial=0)) * times)
+    largest = max(int(left.max(initial=1)) * by, int(right.max(initial=1)) * times)
     if largest < 2**62:
         return np.asarray(left * by >= right * times)
     return np.asarray(left.astype(object) * by >= right.astype(object) * times, dtype=np.bool_)
