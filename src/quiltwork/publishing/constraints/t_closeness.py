@@ -25,8 +25,8 @@ class TCloseness(Constraint):
     """Earth mover's distance to the whole table at most t, computed exactly.
 
     `distance="equal"`: every two values are equally far apart, so the distance is half the sum of
-    the differences. `distance="ordered"`: values lie on a line in their order (numbers, dates, or
-    a declared order). The whole table is the reference, whatever a coalition takes away.
+    the differences. `distance="ordered"`: the values that occur lie on a line, evenly spaced in
+    their order (numbers, dates, or a declared order). The whole table is the reference, whatever a coalition takes away.
     Generalization monotonic, not EG monotonic.
 
     Raises:
