@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import random_records
-from quiltwork.publishing import coalitions, guards
+from quiltwork.publishing import coalitions, counting
 from quiltwork.publishing.constraints import (
     EntropyLDiversity,
     KAnonymity,
@@ -62,7 +62,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
     records = random_records(seed, providers=6, values=5)
     nodes = groups_and_rows(records, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(guards, "_DENSE", -(10**6))  # never a table
+        patch.setattr(counting, "_SMALL", -(10**9))  # never a table
         patch.setattr(coalitions, "_MOST_MASKS", 0)  # one group at a time
         found = CountingGuard(2, l, m).private(records, nodes.rows, nodes.starts)
     assert found.tolist() == expected(records, nodes, 2, l, m)

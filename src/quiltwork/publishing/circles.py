@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.counting import counted
+
 Ints = NDArray[np.int64]
-_DENSE = 1  # cells per row up to which a table of counts is cheaper than sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +76,6 @@ def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints,
     return ids, Sets(start, np.concatenate(known))
 
 
-def _counted(key: Ints, span: int) -> tuple[Ints, Ints]:
-    """Return the distinct keys 0..span−1 in order, and how often each occurs."""
-    if span > _DENSE * len(key) + 1024:
-        return np.unique(key, return_counts=True)
-    counts = np.bincount(key, minlength=span)
-    found = np.flatnonzero(counts)
-    return found, counts[found]
-
-
 def distinct_rows(
     columns: Sequence[NDArray[np.integer[Any]]], sizes: Sequence[int]
 ) -> tuple[list[Ints], Ints]:
@@ -96,7 +88,7 @@ def distinct_rows(
         for column, size in zip(columns, sizes, strict=True):
             key *= size
             key += column
-        found, counts = _counted(key, span)
+        found, counts = counted(key, span)
         parts = []
         for size in reversed(sizes):
             found, part = np.divmod(found, size)

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.counting import present
+
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _MOST_MASKS = 5_000  # coalitions worth trying on all open groups at once
 _MASK_BITS = 62
 _CELLS = 4_000_000
-_DENSE = 16  # flags per row up to which setting them is cheaper than sorting
 
 
 def fewest_values_left(
@@ -37,7 +38,7 @@ def fewest_values_left(
     """Tell for each run of rows whether every coalition of its size leaves at least l values."""
     runs = len(sizes)
     run = np.repeat(np.arange(runs, dtype=np.int64), sizes)
-    key = _present((run * values + sensitive) * providers + provider, runs * values * providers)
+    key = present((run * values + sensitive) * providers + provider, runs * values * providers)
     holder, cell = key % providers, key // providers
     change = np.concatenate(([True], cell[1:] != cell[:-1]))
     first = np.flatnonzero(change)
@@ -73,15 +74,6 @@ def fewest_values_left(
             l,
         )
     return result
-
-
-def _present(key: Counts, span: int) -> Counts:
-    """Return the distinct keys 0..span−1 in order."""
-    if span > _DENSE * len(key) + 1024:
-        return np.unique(key)
-    seen = np.zeros(span, dtype=bool)
-    seen[key] = True
-    return np.flatnonzero(seen)
 
 
 def _top_degrees(

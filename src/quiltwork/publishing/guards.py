@@ -19,6 +19,7 @@ from quiltwork.publishing.coalitions import fewest_values_left
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.counting import counted, present, tabular
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.fitness import ANONYMIZATION_ALPHA
 from quiltwork.publishing.group import Group
@@ -34,7 +35,6 @@ from quiltwork.publishing.verification.verify import AnyMethod
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
-_DENSE = 4  # cells per row up to which a table of counts is cheaper than sorting
 
 
 class Guard(Protocol):
@@ -115,7 +115,7 @@ class CountingGuard:
         cells = len(starts) * records.values
         if self.l == 1 or not sure.any():
             return sure
-        if cells > _DENSE * len(rows) + 1024:
+        if not tabular(cells, len(rows)):
             return np.zeros(len(starts), dtype=bool)
         base = np.repeat(np.arange(len(starts), dtype=np.int64) * records.values, sizes)
         table = np.bincount(base + records.sensitive[rows], minlength=cells)
@@ -226,13 +226,7 @@ def distinct(codes: NDArray[np.integer[Any]], values: int, starts: Counts, sizes
     """Count the distinct codes 0..values−1 in each run."""
     runs = len(starts)
     key = np.repeat(np.arange(runs, dtype=np.int64) * values, sizes) + codes
-    if runs * values <= _DENSE * len(codes) + 1024:
-        table = np.bincount(key, minlength=runs * values).reshape(runs, values)
-        found: Counts = np.count_nonzero(table, axis=1)
-        return found
-    key.sort()
-    fresh = np.concatenate(([True], key[1:] != key[:-1]))
-    return np.bincount(key[fresh] // values, minlength=runs)
+    return np.bincount(present(key, runs * values) // values, minlength=runs)
 
 
 def _sizes(rows: Rows, starts: Counts) -> Counts:
@@ -245,16 +239,14 @@ def _largest_providers(
     """Return for each run the rows of its m' largest providers, and m' = min(m, providers − 1)."""
     runs, providers = len(starts), records.providers
     key = np.repeat(np.arange(runs, dtype=np.int64) * providers, sizes) + records.provider[rows]
-    if runs * providers <= _DENSE * len(rows) + 1024:
+    if tabular(runs * providers, len(rows)):
         table = np.bincount(key, minlength=runs * providers).reshape(runs, providers)
         coalition = np.minimum(m, np.count_nonzero(table, axis=1) - 1)
         table = -np.sort(-table, axis=1)[:, : min(m, providers)]
         total = np.concatenate((np.zeros((runs, 1), np.int64), np.cumsum(table, axis=1)), axis=1)
         return total[np.arange(runs), coalition], coalition
-    key.sort()
-    first = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
-    counts = np.diff(first, append=len(key))
-    owner = key[first] // providers
+    found, counts = counted(key, runs * providers)
+    owner = found // providers
     order = np.lexsort((-counts, owner))
     counts, begins = counts[order], np.searchsorted(owner, np.arange(runs))
     coalition = np.minimum(m, np.bincount(owner, minlength=runs) - 1)

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.counting import counted
 from quiltwork.publishing.encoding import group_rows
 
 if TYPE_CHECKING:
     from quiltwork.publishing.table import Table
-
-_DENSE = 4  # an array of counts may be this many times as long as the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +99,6 @@ def value_counts(
     ([2, 1], [0.33, 0.0, 0.67])
     """
     keys = labels.astype(np.int64) * values + codes
-    if groups * values <= _DENSE * len(keys):
-        counts = np.bincount(keys, minlength=groups * values)
-        found = np.flatnonzero(counts)
-        records = counts[found]
-    else:
-        found, records = np.unique(keys, return_counts=True)
+    found, records = counted(keys, groups * values)
     sizes = np.bincount(labels, minlength=groups)
     return ValueCounts(found // values, found % values, records, sizes, values)
