@@ -21,6 +21,10 @@ from quiltwork.errors import InvalidInputError, StorageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_QUIET = {
+    "spark.ui.showConsoleProgress": "false",  # there is a bar already
+    "spark.ui.enabled": "false",  # its pages show values, such as providers' names, to the network
+}
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _REASON = re.compile(r"\[[A-Z_.]+\] (.+)")
 
@@ -91,7 +95,7 @@ def _session() -> Any:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
-    return spark_session({"spark.ui.showConsoleProgress": "false"}, log_level="ERROR")
+    return spark_session(_QUIET, log_level="ERROR")
 
 
 @contextmanager
