@@ -231,18 +231,20 @@ def enlarged(frame: pandas.DataFrame, rows: int) -> pandas.DataFrame:
 def bench_growth(frame: pandas.DataFrame, most: int) -> None:
     """One run per size, each in a child that reports its time and peak memory."""
     rows = []
-    for providers in ("10", "one per record"):
-        limit = most if providers == "10" else min(most, 1_000_000)
-        size = 10_000
-        while size <= limit:
-            rows.append((providers, size, *_measured_in_child(frame, size, providers)))
-            size *= 10
-    header = ("providers", "rows", "cpu seconds", "peak MiB over the frame", "frame MiB", "groups")
-    publish("anonymize-growth", header, rows)
+    for method in ("baseline", "provider-aware"):
+        for providers in ("10", "one per record"):
+            limit = most if providers == "10" else min(most, 1_000_000)
+            size = 10_000
+            while size <= limit:
+                measured = _measured_in_child(frame, size, providers, method)
+                rows.append((method, providers, size, *measured))
+                size *= 10
+    header = ("method", "providers", "rows", "cpu seconds", "peak MiB over the frame")
+    publish("anonymize-growth", (*header, "frame MiB", "groups"), rows)
 
 
 def _measured_in_child(
-    frame: pandas.DataFrame, size: int, providers: str
+    frame: pandas.DataFrame, size: int, providers: str, method: Any
 ) -> tuple[float, float, float, int]:
     receive, send = os.pipe()
     if os.fork() == 0:
@@ -253,7 +255,7 @@ def _measured_in_child(
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.process_time()
         table = Table(large, "provider", QUASI, "occupation")
-        publication = anonymize(table, CONSTRAINT, 3, "baseline")
+        publication = anonymize(table, CONSTRAINT, 3, method)
         _ = publication.frame
         seconds = time.process_time() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
