@@ -114,11 +114,11 @@ def test_rows_that_are_no_counts_are_named(cli, tmp_path):
     table.write_text("count\n3\n4.5\n")
     ran = cli("remap", str(table), "--column", "count", "--n", "5", "--epsilon", "1")
     assert ran.code == 2
-    assert "Line 3" in ran.err
+    assert "Row 2" in ran.err
     ran = cli("remap", str(table), "--column", "cuont", "--n", "5", "--epsilon", "1")
     assert "Column 'cuont' is not there" in ran.err
     table.write_text("count\n3\n1_0\n")
-    assert "Line 3" in cli(*asked, str(table), "--column", "count").err
+    assert "Row 2" in cli(*asked, str(table), "--column", "count").err
 
 
 def test_a_plot_that_cannot_be_drawn_leaves_no_half_done_work(cli, tmp_path):
@@ -147,11 +147,11 @@ def test_the_input_is_never_overwritten_and_means_are_finite(cli, tmp_path):
 
 
 def test_other_columns_are_kept_as_they_are(cli, tmp_path):
-    """Columns of one name, rows too long or too short, and no rows at all."""
+    """Columns of one name, empty lines and values with commas, and no rows at all."""
     table, out = tmp_path / "released.csv", tmp_path / "read.csv"
     asked = ("remap", str(table), "--column", "count", "--n", "20", "--alpha", "0")
     for text, read in (
-        ("a,count,a\n1,3,x\n2,4\n5,6,7,8\n", ["1,3,x,3,3,3", "2,4,,4,4,4", "5,6,7,6,6,6,8"]),
+        ('a,count,a\n1,3,"x,y"\n\n5,6,7\n', ['1,3,"x,y",3,3,3', "5,6,7,6,6,6"]),
         ("count,städtchen\n", []),
     ):
         table.write_text(text, encoding="utf-8")
@@ -168,7 +168,8 @@ def test_other_columns_are_kept_as_they_are(cli, tmp_path):
         (b"count,count\n1,2\n", "'count' appears more than once"),
         (b"count,count_low\n1,2\n", "a column 'count_low' already"),
         (b"town,count\nGen\xe8ve,1\n", "is not UTF-8 text near line"),
-        (b"town,count\nGhent\n", "Line 2 of"),
+        (b"town,count\nGhent\n", "has 1 columns and the header 2"),
+        (b"town,count\nGhent,1\nGhent,1,2\n", "has 3 columns and the header 2"),
     ],
 )
 def test_damaged_files_are_told_and_nothing_is_written(cli, tmp_path, content, words):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,8 +17,8 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.consumer import read_loss_text, read_prior_text
-from quiltwork.cli.output import emit, progress, text_table
-from quiltwork.delimited import column_position, with_csv
+from quiltwork.cli.output import as_json, emit, progress, text_table
+from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from quiltwork.counts.remap import Remap
 
 _MOST_SHOWN = 40
-_INTEGER = re.compile(r"[+-]?\d{1,4000}")
 
 
 @command(
@@ -123,7 +121,8 @@ def remap(
         _write(output, column, table, readings[len(values) :])
     if plot is not None and figure is not None:
         write_figure(figure, plot)
-    emit(_document(gain, readings, confidence), _lines(gain, readings, confidence, plot, output))
+    document = _document(gain, readings, confidence) if as_json() else ""
+    emit(document, _lines(gain, readings, confidence, plot, output))
 
 
 def _readings(
@@ -158,21 +157,26 @@ def _released(path: str, column: str) -> Released:
             )
         place = column_position(header, column, path)
         found = Released(header, [], [])
-        for row in filter(None, reader):
-            line = getattr(reader, "line_num", len(found.rows) + 2)
-            found.counts.append(_count(row[place], path, line))
+        for row in even_rows(reader, len(header), path):
+            count = _count(row[place])
+            if count is None:
+                raise InvalidInputError(
+                    f"Row {len(found.rows) + 1} of {path!r}: {row[place][:40]!r} is no released "
+                    "count; they are integers."
+                )
+            found.counts.append(count)
             found.rows.append(row)
         return found
 
     return with_csv(path, read)
 
 
-def _count(text: str, path: str, line: int) -> int:
-    if not _INTEGER.fullmatch(text.strip()):
-        raise InvalidInputError(
-            f"Line {line} of {path!r}: {text[:40]!r} is no released count; they are integers."
-        )
-    return int(text)
+def _count(text: str) -> int | None:
+    """Read an integer; None if it is none, or written with Python's underscores."""
+    try:
+        return None if "_" in text else int(text)
+    except ValueError:
+        return None
 
 
 def _names(header: list[str], column: str) -> list[str]:
@@ -196,11 +200,8 @@ def _write(
 ) -> None:
     text = StringIO(newline="")
     writer = csv.writer(text)
-    width = len(table.header)
     writer.writerow([*table.header, *_names(table.header, column)])
-    for row, (_, *read) in zip(table.rows, readings, strict=True):
-        padded = row + [""] * (width - len(row))
-        writer.writerow([*padded[:width], *read, *padded[width:]])
+    writer.writerows([*row, *read] for row, (_, *read) in zip(table.rows, readings, strict=True))
     files.write(path, text.getvalue())
 
 
