@@ -26,8 +26,8 @@ class TCloseness(Constraint):
 
     `distance="equal"`: every two values are equally far apart, so the distance is half the sum of
     the differences. `distance="ordered"`: the values that occur lie on a line, evenly spaced in
-    their order (numbers, dates, or a declared order). The whole table is the reference, whatever a coalition takes away.
-    Generalization monotonic, not EG monotonic.
+    their order (numbers, dates, or a declared order). The whole table is the reference, whatever a
+    coalition takes away. Generalization monotonic, not EG monotonic.
 
     Raises:
         InvalidInputError: unless 0 ≤ t < 1 and the distance is one of the two.
