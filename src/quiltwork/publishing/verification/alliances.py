@@ -114,7 +114,7 @@ def worst_alliance(
             first = hit[0]
             return Alliance(members[first].astype(np.int64), corner[first].astype(np.int64), looked)
         open_ = constant + (slope * corner).sum(axis=1) > 0
-        curved = taken & isinstance(excess, Entropy)  # others are linear but for few kinks
+        curved = taken & isinstance(excess, Entropy)  # distances are linear but for signs
         if open_.any():
             pending.append(_divided(sets.select(open_), doubtful[open_], curved[open_], weights))
     return Alliance(None, total.astype(np.int64), looked)

@@ -11,7 +11,8 @@ Theorem: m-privacy
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from itertools import combinations
+from math import comb, log
 
 import numpy as np
 
@@ -52,7 +53,11 @@ def worst_alliance_of(group: Group, part: Constraint, size: int, limit: int) -> 
     kinds, kind = np.unique(held, axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     number = np.bincount(kind)
-    found = worst_alliance(excess_of(part, int(held.sum())), part, kinds, number, size, limit)
+    if isinstance(part, RecursiveLDiversity):
+        found = _recursive_alliance(part, kinds, number, size, limit)
+    else:
+        excess = excess_of(part, int(held.sum()))
+        found = worst_alliance(excess, part, kinds, number, size, limit)
     if found is None or found.members is None:
         return found
     order = np.argsort(kind, kind="stable")
@@ -61,6 +66,35 @@ def worst_alliance_of(group: Group, part: Constraint, size: int, limit: int) -> 
     return replace(
         found, members=(place < found.members[kind]).astype(np.int64), point=found.point[column]
     )
+
+
+def _recursive_alliance(
+    part: RecursiveLDiversity, held: Ints, number: Ints, size: int, limit: int
+) -> Alliance | None:
+    """Try every set of l − 1 values to be the most frequent: only others are taken away.
+
+    Then the best members are those who hold most of the others. For l = 1 all values are weighed.
+    """
+    values, top = held.shape[1], max(part.l - 1, 1)
+    if comb(values, min(top, values)) > limit:
+        return None
+    sets = np.array(list(combinations(range(values), min(top, values))), dtype=np.int64)
+    others = np.ones((len(sets), values), dtype=np.int64)
+    np.put_along_axis(others, sets, 0, axis=1)
+    order = np.argsort(-(others @ held.T), axis=1, kind="stable")
+    free = number[order]
+    members = np.empty_like(free)
+    taken = np.clip(size - np.cumsum(free, axis=1) + free, 0, free)
+    np.put_along_axis(members, order, taken, axis=1)
+    total = number @ held
+    point = total - others * (members @ held)
+    most = total[sets].max(axis=1)
+    tail = (others * point).sum(axis=1) + (most if part.l == 1 else 0)
+    factor = positive_fraction(part.c, "c")
+    bad = np.flatnonzero(_at_least(most, factor.denominator, tail, factor.numerator))
+    if not len(bad):
+        return Alliance(None, total, len(sets))
+    return Alliance(members[bad[0]], point[bad[0]], len(sets))
 
 
 def _columns(group: Group, part: Constraint) -> tuple[Ints, int]:

@@ -31,6 +31,8 @@ from quiltwork.publishing.verification.worst import trials, violating_set
 _PORTION = 2_048
 _FEW = 256
 """Coalitions up to which all are looked at; of more, the worst is found by branch and bound."""
+_MOST_SETS = 20_000
+"""Sets of coalitions that this looks at before it gives up, after about a second."""
 
 
 def breach_between(
@@ -72,7 +74,8 @@ def _breach_of_corners(
                 anyone = tuple(np.flatnonzero(members[0]).tolist())
                 return Outcome(anyone, checks), group.total
             if number > _FEW and group.is_plain and group.contributors is None:
-                best = worst_alliance_of(group, part, min(m, group.size - 1), limit)
+                most = min(limit, _MOST_SETS)
+                best = worst_alliance_of(group, part, min(m, group.size - 1), most)
                 if best is not None:
                     return _of_alliance(best)
         if max(number, checks + len(members)) > limit:
