@@ -12,7 +12,7 @@ import numpy as np
 
 import quiltwork as qw
 from bench.harness import compare
-from quiltwork.counts.priors import ChainCounts
+from quiltwork.counts.consumers.priors import ChainCounts
 
 EXAMPLE = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 COUNT = qw.queries.count(1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.publishing.records import Records, places, records_of
+from quiltwork.publishing.partitioning.records import Records, places, records_of
 from quiltwork.publishing.table import Table
 
 

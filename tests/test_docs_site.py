@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import subprocess
@@ -95,8 +96,25 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
     assert name in documented_names(), f"add quiltwork.{name} to a page of docs/reference"
 
 
+def room_names() -> dict[str, object]:
+    """What the rooms of counts and tables offer beyond the facade."""
+    return {
+        f"{room}.{name}": value
+        for room in ("counts", "publishing", "publishing.risk")
+        for module in [importlib.import_module(f"quiltwork.{room}")]
+        for name in module.__all__
+        for value in [getattr(module, name)]
+        if getattr(quiltwork, name, None) is not value
+    }
+
+
+def test_every_function_of_a_room_is_in_the_reference():
+    functions = {name for name, value in room_names().items() if inspect.isfunction(value)}
+    assert functions <= documented_names()
+
+
 def test_the_reference_names_only_what_exists():
-    assert documented_names() <= set(public_names())
+    assert documented_names() <= {*public_names(), *room_names()}
 
 
 def theorem_pages() -> set[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from quiltwork.counts import GeometricMechanism, derive, structure_report, vertex_remap
-from quiltwork.counts.exact_matrix import compose, deterministic
-from quiltwork.counts.program import solve
-from quiltwork.counts.vertices import vertex_of
+from quiltwork.counts.optimality.exact_matrix import compose, deterministic
+from quiltwork.counts.optimality.program import solve
+from quiltwork.counts.optimality.vertices import vertex_of
 
 NAME = "Optimal vertices"
 CLAIM = (

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from quiltwork.counts import Consumer, GeometricMechanism, best_remap
-from quiltwork.counts.losses import Loss, MatrixLoss, asymmetric, power, read_loss
-from quiltwork.counts.program import lagrange_bound, solve
+from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.optimality.program import lagrange_bound, solve
 
 NAME = "Universal optimality"
 CLAIM = (

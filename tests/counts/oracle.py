@@ -10,8 +10,8 @@ import pytest
 from hypothesis import strategies as st
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.filters import posteriors
-from quiltwork.counts.losses import asymmetric, power, read_loss
+from quiltwork.counts.consumers.losses import asymmetric, power, read_loss
+from quiltwork.counts.remaps.filters import posteriors
 
 
 def geometric(n, alpha):

@@ -15,7 +15,7 @@ from quiltwork.counts.cascade import (
     release_levels,
     step_matrix,
 )
-from quiltwork.counts.exact_matrix import compose
+from quiltwork.counts.optimality.exact_matrix import compose
 from quiltwork.errors import InvalidInputError
 from quiltwork.ledger import Ledger
 from tests.counts.oracle import ALPHAS, geometric

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.examples import figure_2, figure_2_consumer
+from quiltwork.counts.optimality.examples import figure_2, figure_2_consumer
 from quiltwork.counts.plots import heat_map
 from quiltwork.errors import InvalidInputError
 from quiltwork.report.plots import write_figure

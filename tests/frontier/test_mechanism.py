@@ -13,7 +13,7 @@ import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import random_chain
 from quiltwork import queries
-from quiltwork.counts.priors import ChainCounts
+from quiltwork.counts.consumers.priors import ChainCounts
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 USER = qw.Consumer(ChainCounts(CHAIN, 1))

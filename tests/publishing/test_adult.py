@@ -8,8 +8,8 @@ import pytest
 
 from quiltwork.publishing import KAnonymity, LDiversity, Table, anonymize, query_error
 from quiltwork.publishing.metrics.loss import publication_loss
-from quiltwork.publishing.nodes import Nodes, bounds, starts_of, widths
-from quiltwork.publishing.records import records_of
+from quiltwork.publishing.partitioning.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.publishing.partitioning.records import records_of
 
 QUASI = "age workclass education marital-status race sex native-country income".split()  # noqa: SIM905
 ASKED = KAnonymity(30) & LDiversity(4)

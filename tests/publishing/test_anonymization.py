@@ -21,7 +21,7 @@ from quiltwork.publishing import (
     anonymize,
     verify_m_privacy,
 )
-from quiltwork.publishing.labels import parse_label
+from quiltwork.publishing.generalization.labels import parse_label
 
 QUASI = ["age", "weight", "town", "grade"]
 GRADES = ["low", "middle", "high"]

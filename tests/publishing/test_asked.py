@@ -16,7 +16,7 @@ from quiltwork.publishing import (
     query_error,
     verify_m_privacy,
 )
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 FRAME = pandas.DataFrame({"p": [*"AB"] * 4, "q": range(8), "s": [*"aabbccdd"]})
 TABLE = Table(FRAME, "p", ["q"], "s")

@@ -15,8 +15,8 @@ from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity
 from quiltwork.publishing.encoding import Column, encode_column
 from quiltwork.publishing.examples import PATIENTS, table_a, table_b
+from quiltwork.publishing.generalization.reading import covers
 from quiltwork.publishing.provider_side import own_view
-from quiltwork.publishing.reading import covers
 from quiltwork.publishing.table import Table
 
 ROLES = {"provider": None, "quasi_identifiers": ["age", "zip"], "sensitive": "disease"}

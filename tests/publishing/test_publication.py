@@ -9,7 +9,7 @@ import pytest
 from evidence.random_tables import random_frame, random_table
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.publishing import KAnonymity, Table, anonymize, verify_m_privacy
-from quiltwork.publishing.labels import parse_label
+from quiltwork.publishing.generalization.labels import parse_label
 
 
 @pytest.fixture(name="publication")

@@ -35,7 +35,7 @@ def read_prior_text(text: str, n: int) -> Any:
 
 def read_loss_text(text: str) -> Any:
     """Turn a loss's name or a file with a matrix into a loss."""
-    from quiltwork.counts.losses import read_loss
+    from quiltwork.counts.consumers.losses import read_loss
 
     if text.partition(":")[0] in ("absolute", "squared", "binary", "power", "asymmetric"):
         return read_loss(text)
@@ -56,7 +56,7 @@ def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:
-    from quiltwork.counts.learning import learn_from_release
+    from quiltwork.counts.consumers.learning import learn_from_release
     from quiltwork.counts.levels import alpha_for_epsilon
 
     value, _, epsilon = rest.partition(":")
@@ -68,7 +68,7 @@ def _earlier(rest: str, n: int, text: str) -> Any:
 
 def _chain(rest: str, text: str) -> Any:
     from quiltwork.beliefs import MarkovChain
-    from quiltwork.counts.priors import ChainCounts
+    from quiltwork.counts.consumers.priors import ChainCounts
 
     path, _, state = rest.rpartition(":")
     if not path:

@@ -22,8 +22,8 @@ from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.counts.gains import Gain
-    from quiltwork.counts.remap import Remap
+    from quiltwork.counts.consumers.gains import Gain
+    from quiltwork.counts.remaps.remap import Remap
 
 _MOST_SHOWN = 40
 
@@ -93,7 +93,7 @@ def remap(
     if output is not None and file is None:
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
-    from quiltwork.counts.gains import consumer_gain
+    from quiltwork.counts.consumers.gains import consumer_gain
     from quiltwork.report.plots import check_figure_path, write_figure
 
     if output is not None:

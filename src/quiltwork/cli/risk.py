@@ -67,8 +67,8 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
+    from quiltwork.publishing.reports.page import risk_report
     from quiltwork.publishing.risk import assess, definetti_on
-    from quiltwork.publishing.tables_report import risk_report
 
     declared = declarations(ordinal, hierarchy)
     read = [*files, *original, *declared["hierarchies"].values(), *filter(None, [against])]

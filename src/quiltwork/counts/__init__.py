@@ -13,38 +13,58 @@ from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.tables import CountTable, release_table
 
 if TYPE_CHECKING:
-    from quiltwork.counts.consumer import Consumer
-    from quiltwork.counts.derivation import best_remap, derive, vertex_remap
-    from quiltwork.counts.priors import ChainCounts
-    from quiltwork.counts.program import OptimalMechanism, optimal_mechanism
-    from quiltwork.counts.remap import Remap
-    from quiltwork.counts.structure import constraint_matrix, structure_report
+    from quiltwork.counts.cascade import release_levels
+    from quiltwork.counts.consumers.consumer import Consumer
+    from quiltwork.counts.consumers.gains import consumer_gain
+    from quiltwork.counts.consumers.learning import learn_from_release, learn_from_table
+    from quiltwork.counts.consumers.losses import ErrorLoss
+    from quiltwork.counts.consumers.minimax import minimax_remap
+    from quiltwork.counts.consumers.priors import ChainCounts
+    from quiltwork.counts.optimality.derivation import best_remap, derive, vertex_remap
+    from quiltwork.counts.optimality.program import OptimalMechanism, optimal_mechanism
+    from quiltwork.counts.optimality.structure import constraint_matrix, structure_report
+    from quiltwork.counts.remaps.remap import Remap
+    from quiltwork.counts.remaps.sharpen import sharpen
 
 _HOME = {
-    "ChainCounts": "priors",
-    "Consumer": "consumer",
-    "OptimalMechanism": "program",
-    "Remap": "remap",
-    "best_remap": "derivation",
-    "constraint_matrix": "structure",
-    "derive": "derivation",
-    "optimal_mechanism": "program",
-    "structure_report": "structure",
-    "vertex_remap": "derivation",
+    "ChainCounts": "consumers.priors",
+    "Consumer": "consumers.consumer",
+    "ErrorLoss": "consumers.losses",
+    "OptimalMechanism": "optimality.program",
+    "Remap": "remaps.remap",
+    "best_remap": "optimality.derivation",
+    "constraint_matrix": "optimality.structure",
+    "consumer_gain": "consumers.gains",
+    "derive": "optimality.derivation",
+    "learn_from_release": "consumers.learning",
+    "learn_from_table": "consumers.learning",
+    "minimax_remap": "consumers.minimax",
+    "optimal_mechanism": "optimality.program",
+    "release_levels": "cascade",
+    "sharpen": "remaps.sharpen",
+    "structure_report": "optimality.structure",
+    "vertex_remap": "optimality.derivation",
 }
 
 __all__ = [
     "ChainCounts",
     "Consumer",
     "CountTable",
+    "ErrorLoss",
     "GeometricMechanism",
     "OptimalMechanism",
     "Remap",
     "best_remap",
     "constraint_matrix",
+    "consumer_gain",
     "derive",
+    "learn_from_release",
+    "learn_from_table",
+    "minimax_remap",
     "optimal_mechanism",
+    "release_levels",
     "release_table",
+    "sharpen",
     "structure_report",
     "vertex_remap",
 ]

@@ -21,10 +21,10 @@ from typing import Any
 from quiltwork import files
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.debit import draw_paid
-from quiltwork.counts.derivation import derive
-from quiltwork.counts.exact_matrix import FractionMatrix
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_level
+from quiltwork.counts.optimality.derivation import derive
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 from quiltwork.noise import TwoSidedGeometric

@@ -2,7 +2,7 @@
 
 Its range-restricted form G answers 0 for everything below 0 and n for everything above n. Whatever
 a consumer knows and fears, some remap of G is the best α-private mechanism for that consumer
-(`counts.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
+(`remaps.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
 
 Theorem: geometric-mechanism
 """
@@ -25,8 +25,8 @@ from quiltwork.noise.bits import signs
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from quiltwork.counts.consumer import Consumer
-    from quiltwork.counts.remap import Remap
+    from quiltwork.counts.consumers.consumer import Consumer
+    from quiltwork.counts.remaps.remap import Remap
 
 _LARGEST_FLOAT_MATRIX = 10_000
 _LARGEST_EXACT_MATRIX = 1_000
@@ -205,7 +205,7 @@ class GeometricMechanism:
 
         Theorem: geometric-mechanism
         """
-        from quiltwork.counts.remap import optimal_remap
+        from quiltwork.counts.remaps.remap import optimal_remap
 
         return optimal_remap(self, consumer)
 

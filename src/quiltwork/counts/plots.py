@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from quiltwork.counts.geometric import GeometricMechanism
-    from quiltwork.counts.remap import Remap
+    from quiltwork.counts.remaps.remap import Remap
 
 _LARGEST = 400
 

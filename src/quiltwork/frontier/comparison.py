@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.audit import leakage
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
-from quiltwork.counts.consumer import Consumer
-from quiltwork.counts.priors import ChainCounts
+from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.consumers.priors import ChainCounts
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.frontier.mechanism import LARGEST, optimal_for_chain

@@ -23,9 +23,9 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.counts.choice import draw_index
-from quiltwork.counts.consumer import Consumer
+from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.debit import draw_paid
-from quiltwork.counts.exact_matrix import FractionMatrix
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.frontier.certificate import (

@@ -15,7 +15,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.consumer import Consumer
+from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.errors import QuiltworkWarning
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.influence import calibrate

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         RecursiveLDiversity,
         TCloseness,
     )
+    from quiltwork.publishing.constraints.monotonicity import refute
     from quiltwork.publishing.metrics.query_error import query_error
+    from quiltwork.publishing.provider_side import own_view
     from quiltwork.publishing.safety import max_m
     from quiltwork.publishing.table import Table
     from quiltwork.publishing.verification import Verdict, verify_m_privacy
@@ -36,7 +38,9 @@ _HOME = {
     "Verdict": "verification",
     "anonymize": "anonymization",
     "max_m": "safety",
+    "own_view": "provider_side",
     "query_error": "metrics.query_error",
+    "refute": "constraints.monotonicity",
     "verify_m_privacy": "verification",
 }
 
@@ -52,7 +56,9 @@ __all__ = [
     "Verdict",
     "anonymize",
     "max_m",
+    "own_view",
     "query_error",
+    "refute",
     "verify_m_privacy",
 ]
 

@@ -17,18 +17,18 @@ import numpy as np
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import to_fraction
 from quiltwork.publishing.asked import check_progress, no_group, read_m, read_table
-from quiltwork.publishing.boxes import Boxes, boxes_of, reordered
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded, some_rows
-from quiltwork.publishing.guards import GeneralGuard, Guard, guard_for
-from quiltwork.publishing.mondrian import Progress, Rules, Split, mondrian
-from quiltwork.publishing.nodes import Counts, starts_of
-from quiltwork.publishing.ordering import by_content
-from quiltwork.publishing.provider_aware import parts_freely, provider_aware
+from quiltwork.publishing.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.publishing.partitioning.guards import GeneralGuard, Guard, guard_for
+from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split, mondrian
+from quiltwork.publishing.partitioning.nodes import Counts, starts_of
+from quiltwork.publishing.partitioning.ordering import by_content
+from quiltwork.publishing.partitioning.provider_aware import parts_freely, provider_aware
+from quiltwork.publishing.partitioning.records import Records, Rows, records_of
+from quiltwork.publishing.partitioning.repair import repair
+from quiltwork.publishing.partitioning.separate import UNPUBLISHED, separate
 from quiltwork.publishing.publication import Publication
-from quiltwork.publishing.records import Records, Rows, records_of
-from quiltwork.publishing.repair import repair
-from quiltwork.publishing.separate import UNPUBLISHED, separate
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import Verdict, group_is_private, verify_counts

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
-from quiltwork.publishing.hierarchies import leaf_text
+from quiltwork.publishing.generalization.hierarchies import leaf_text
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.hierarchies import Hierarchy
+    from quiltwork.publishing.generalization.hierarchies import Hierarchy
 
 Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
 Missing: TypeAlias = Literal["refuse", "value"]

@@ -9,8 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.boxes import Boxes
 from quiltwork.publishing.encoding import Column
+from quiltwork.publishing.generalization.boxes import Boxes
 
 
 @dataclass(frozen=True)

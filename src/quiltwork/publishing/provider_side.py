@@ -22,11 +22,11 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import group_rows
-from quiltwork.publishing.histogram import Histogram
-from quiltwork.publishing.matching import fitting_groups
+from quiltwork.publishing.generalization.matching import fitting_groups
 from quiltwork.publishing.table import Table
 
 Counts = NDArray[np.int64]

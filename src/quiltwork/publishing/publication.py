@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.boxes import Boxes
 from quiltwork.publishing.encoding import (
     Codes,
     Column,
@@ -20,6 +19,7 @@ from quiltwork.publishing.encoding import (
     some_rows,
 )
 from quiltwork.publishing.frames import arrow, arrow_column, like
+from quiltwork.publishing.generalization.boxes import Boxes
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.writing import check_ending, write_table
@@ -127,7 +127,7 @@ class Publication:
 
     def report(self, path: str | Path | None = None) -> Any:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        from quiltwork.publishing.tables_report import publication_report
+        from quiltwork.publishing.reports.page import publication_report
 
         return publication_report(self, path)
 

@@ -149,7 +149,7 @@ class Table:
     def _hierarchies(self) -> dict[str, Any]:
         if not self.hierarchies:
             return {}
-        from quiltwork.publishing.hierarchies import Hierarchy
+        from quiltwork.publishing.generalization.hierarchies import Hierarchy
 
         return {name: Hierarchy.read(source, name) for name, source in self.hierarchies.items()}
 

@@ -21,8 +21,8 @@ from quiltwork.publishing.constraints import (
     TCloseness,
     as_constraint,
 )
-from quiltwork.publishing.fitness import score
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.fitness import score
+from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.table import Table
 
 CODES = st.lists(st.integers(0, 4), min_size=1, max_size=12)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.boxes import boxes_of
+from quiltwork.publishing.generalization.boxes import boxes_of
 from quiltwork.publishing.metrics.query_error import draw_queries, query_error
 from quiltwork.publishing.table import Table
 

@@ -14,7 +14,7 @@ from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.publishing.mondrian import Rules
+from quiltwork.publishing.partitioning.mondrian import Rules
 from quiltwork.publishing.spark import (
     anonymize_spark,
     blocks,

@@ -19,7 +19,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.circles import circles
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.publishing.mondrian import Rules
+from quiltwork.publishing.partitioning.mondrian import Rules
 from quiltwork.publishing.spark import (
     anonymize_spark,
     blocks,

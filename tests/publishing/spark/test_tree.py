@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.publishing.axes import Axes, balanced_last
 from quiltwork.publishing.constraints import KAnonymity, LDiversity
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.partitioning.axes import Axes, balanced_last
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.tree import Measure, Router, grow
 from quiltwork.publishing.spark.verification import PartVerdict, combined

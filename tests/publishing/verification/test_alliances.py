@@ -11,8 +11,8 @@ import pytest
 
 from quiltwork.publishing import max_m
 from quiltwork.publishing.constraints import EntropyLDiversity, RecursiveLDiversity, TCloseness
+from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.group import Group
-from quiltwork.publishing.histogram import Histogram
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification.between import worst_alliance_of
 from quiltwork.publishing.verification.definition import breach_between

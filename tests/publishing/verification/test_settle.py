@@ -20,7 +20,7 @@ from quiltwork.publishing.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import corners, group_breach, rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 if TYPE_CHECKING:
     from quiltwork.publishing.encoding import Encoded

@@ -12,7 +12,7 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.publishing.constraints.base import Constraint, agreeing
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 _CLOSE = 1e-11
 _MOST = 10**15

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from quiltwork.exact import integer
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 
 @dataclass(frozen=True)

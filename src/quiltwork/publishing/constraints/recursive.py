@@ -10,7 +10,7 @@ import numpy as np
 
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.publishing.constraints.base import Constraint, agreeing
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 
 @dataclass(frozen=True)

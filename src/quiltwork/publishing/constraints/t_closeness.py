@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.publishing.constraints.base import Constraint, agreeing
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 if TYPE_CHECKING:
     from quiltwork.publishing.encoding import Encoded

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.hierarchies import leaf_text
-from quiltwork.publishing.labels import parse_label, value_text
-from quiltwork.publishing.reading import covers
+from quiltwork.publishing.generalization.hierarchies import leaf_text
+from quiltwork.publishing.generalization.labels import parse_label, value_text
+from quiltwork.publishing.generalization.reading import covers
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.boxes import Boxes
+    from quiltwork.publishing.generalization.boxes import Boxes
     from quiltwork.publishing.table import Table
 
 Shares: TypeAlias = NDArray[np.float64]

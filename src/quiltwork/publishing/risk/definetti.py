@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.matching import fitting_groups
+from quiltwork.publishing.generalization.matching import fitting_groups
 from quiltwork.publishing.metrics.counts import ValueCounts, value_counts
 from quiltwork.publishing.metrics.models import sensitive_column
 from quiltwork.publishing.table import Table

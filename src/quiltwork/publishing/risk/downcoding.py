@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
-from quiltwork.publishing.cuts import below_common_label
-from quiltwork.publishing.labels import RANGE, parse_label
+from quiltwork.publishing.generalization.labels import RANGE, parse_label
 from quiltwork.publishing.metrics.counts import value_counts
-from quiltwork.publishing.records import records_of
+from quiltwork.publishing.partitioning.cuts import below_common_label
+from quiltwork.publishing.partitioning.records import records_of
 from quiltwork.publishing.risk.extents import EVERYTHING
 from quiltwork.publishing.risk.minimality import records_needed
 

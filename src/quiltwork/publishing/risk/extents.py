@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.hierarchies import Hierarchy
-from quiltwork.publishing.labels import MISSING, Label, parse_label, value_text
+from quiltwork.publishing.generalization.hierarchies import Hierarchy
+from quiltwork.publishing.generalization.labels import MISSING, Label, parse_label, value_text
 
 EVERYTHING = "*"
 _CLOCK = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)")  # times and durations

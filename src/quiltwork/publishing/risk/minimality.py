@@ -21,11 +21,11 @@ from quiltwork.publishing.asked import check_publication
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
-from quiltwork.publishing.cuts import halved
-from quiltwork.publishing.guards import Guard, guard_for
-from quiltwork.publishing.mondrian import both_private
-from quiltwork.publishing.nodes import Nodes, bounds, starts_of
-from quiltwork.publishing.records import Records, records_of
+from quiltwork.publishing.partitioning.cuts import halved
+from quiltwork.publishing.partitioning.guards import Guard, guard_for
+from quiltwork.publishing.partitioning.mondrian import both_private
+from quiltwork.publishing.partitioning.nodes import Nodes, bounds, starts_of
+from quiltwork.publishing.partitioning.records import Records, records_of
 
 if TYPE_CHECKING:
     from quiltwork.publishing.publication import Publication

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.publishing.asked import no_group
-from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.guards import guard_for
-from quiltwork.publishing.mondrian import Progress, Rules, Split
-from quiltwork.publishing.provider_aware import parts_freely
+from quiltwork.publishing.partitioning.axes import Axes
+from quiltwork.publishing.partitioning.guards import guard_for
+from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split
+from quiltwork.publishing.partitioning.provider_aware import parts_freely
 from quiltwork.publishing.spark.blocks import encoded_blocks
 from quiltwork.publishing.spark.domains import Domains, bound, compares_with_all, read_domains
 from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
@@ -101,7 +101,7 @@ class SparkPublication:
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
         """Return what the verification counted; with a path, write it as an HTML page."""
-        from quiltwork.publishing.tables_report import spark_report
+        from quiltwork.publishing.reports.page import spark_report
 
         return spark_report(self, path)
 

@@ -27,8 +27,8 @@ from quiltwork.publishing.encoding import (
     missing_values,
     refuse_endless,
 )
-from quiltwork.publishing.hierarchies import Hierarchy
-from quiltwork.publishing.records import is_unordered, records_of
+from quiltwork.publishing.generalization.hierarchies import Hierarchy
+from quiltwork.publishing.partitioning.records import is_unordered, records_of
 from quiltwork.publishing.spark.session import quoted
 from quiltwork.publishing.spark.subjects import counts_by_value, read_circles
 from quiltwork.publishing.table import Table

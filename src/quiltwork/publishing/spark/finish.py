@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.boxes import boxes_of
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.encoding import Encoded, code_type
-from quiltwork.publishing.guards import guard_for
-from quiltwork.publishing.mondrian import Rules, mondrian
-from quiltwork.publishing.ordering import by_content
-from quiltwork.publishing.provider_aware import provider_aware
-from quiltwork.publishing.records import Records
-from quiltwork.publishing.repair import repair
+from quiltwork.publishing.generalization.boxes import boxes_of
+from quiltwork.publishing.partitioning.guards import guard_for
+from quiltwork.publishing.partitioning.mondrian import Rules, mondrian
+from quiltwork.publishing.partitioning.ordering import by_content
+from quiltwork.publishing.partitioning.provider_aware import provider_aware
+from quiltwork.publishing.partitioning.records import Records
+from quiltwork.publishing.partitioning.repair import repair
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.domains import Domains
 from quiltwork.publishing.spark.subjects import CIRCLE

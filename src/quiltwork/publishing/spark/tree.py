@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.publishing.axes import Axes
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.partitioning.axes import Axes
 from quiltwork.publishing.spark.blocks import Rows
 from quiltwork.publishing.spark.people import People
 from quiltwork.publishing.verification import group_is_private

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from math import ceil, log2
 from typing import Any, TypeVar
 
-from quiltwork.publishing.mondrian import Progress
+from quiltwork.publishing.partitioning.mondrian import Progress
 from quiltwork.publishing.spark.tree import Measure, Measurer, Router
 
 SECONDS = 0.5

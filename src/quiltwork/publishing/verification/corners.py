@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.histogram import Histogram
+from quiltwork.publishing.constraints.histogram import Histogram
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from quiltwork.publishing.constraints.base import Constraint
-from quiltwork.publishing.fitness import VERIFICATION_ALPHA, provider_scores
+from quiltwork.publishing.constraints.fitness import VERIFICATION_ALPHA, provider_scores
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.verification.checks import Checks, LimitReached, Outcome
 from quiltwork.publishing.verification.spaces import Space, spaces

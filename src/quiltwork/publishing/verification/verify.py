@@ -18,9 +18,9 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group, Weights
-from quiltwork.publishing.histogram import Histogram
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification.checks import Outcome

@@ -231,9 +231,9 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result
 def figure_11(progress: Progress, most: int, steps: int) -> Result:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.publishing import KAnonymity, LDiversity
-    from quiltwork.publishing.guards import CountingGuard, GeneralGuard
-    from quiltwork.publishing.mondrian import Rules, mondrian
-    from quiltwork.publishing.records import records_of
+    from quiltwork.publishing.partitioning.guards import CountingGuard, GeneralGuard
+    from quiltwork.publishing.partitioning.mondrian import Rules, mondrian
+    from quiltwork.publishing.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = Rules(provider_splits=True)

@@ -26,8 +26,8 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
 def figure_3(progress: Progress) -> Result:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
     from quiltwork.counts import constraint_matrix, structure_report, vertex_remap
-    from quiltwork.counts.examples import figure_2
-    from quiltwork.counts.structure import draw_constraints
+    from quiltwork.counts.optimality.examples import figure_2
+    from quiltwork.counts.optimality.structure import draw_constraints
 
     mechanism, alpha = figure_2(), Fraction(1, 2)
     drawn = draw_constraints(constraint_matrix(mechanism, alpha)).splitlines()
@@ -51,7 +51,7 @@ def figure_3(progress: Progress) -> Result:
 )
 def laplace(progress: Progress, steps: int) -> Result:
     """Least losses on counts {0, 1} with even odds, for falling α."""
-    from quiltwork.counts.examples import laplace_comparison
+    from quiltwork.counts.optimality.examples import laplace_comparison
 
     points = []
     for step in range(steps):
@@ -91,7 +91,7 @@ def laplace(progress: Progress, steps: int) -> Result:
 )
 def no_common_optimum(progress: Progress) -> Result:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
-    from quiltwork.counts import oblivious
+    from quiltwork.counts.optimality import oblivious
 
     found = oblivious.no_common_optimum()
     seven, one = oblivious.figure_5_contradiction()

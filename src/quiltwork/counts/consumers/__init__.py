@@ -1,0 +1,1 @@
+"""What consumers believe, what errors cost them, and when one mechanism serves them all."""

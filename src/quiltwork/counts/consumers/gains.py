@@ -1,0 +1,124 @@
+"""What a consumer gains by its own reading of a count, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.optimality.program import Certificate, optimal_mechanism
+from quiltwork.counts.remaps.remap import Remap
+from quiltwork.exact import float_up
+
+_STEPS = 24
+_LARGEST_EPSILON = 60.0
+_LARGEST_SEARCH = 20_000
+_LARGEST_PROGRAM = 16  # about a second
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the optimal remap is worth to one consumer.
+
+    Attributes:
+        remap: the consumer's optimal remap.
+        prior_loss: the least expected loss without any release, from the prior alone.
+        equivalent_epsilon: the ε at which answers at face value would serve it as well; None if
+            none up to 60 does, or n is above 20,000.
+        epsilon: the level of the release; infinite at α = 0.
+        made_for_it: if the loss has no order and n ≤ 16, the certificate of the best mechanism of
+            this level for the consumer, from its own program; None otherwise.
+    """
+
+    remap: Remap
+    prior_loss: float
+    equivalent_epsilon: float | None
+    epsilon: float
+    made_for_it: Certificate | None = None
+
+    @property
+    def saved(self) -> float:
+        """The share of the face-value loss that the remap saves."""
+        face = self.remap.face_value_loss
+        return 1 - self.remap.expected_loss / face if face else 0.0
+
+    def explain(self) -> list[str]:
+        """Say it in a few lines."""
+        remap = self.remap
+        changed = sum(i != r for i, r in enumerate(remap.mapping))
+        lines = [
+            f"{remap.loss_name} loss, counts 0..{remap.n}, {_level(self.epsilon)}",
+            f"expected loss without any release: {self.prior_loss:.6g}",
+            f"expected loss at face value:       {remap.face_value_loss:.6g}",
+            f"expected loss after the remap:     {remap.expected_loss:.6g}"
+            f" ({100 * self.saved:.1f} % less than at face value)",
+            f"the remap changes {changed} of {remap.n + 1} answers",
+        ]
+        if self.equivalent_epsilon is not None:
+            more = 100 * (self.equivalent_epsilon / self.epsilon - 1)
+            lines.append(
+                "at face value, the same loss would take epsilon = "
+                f"{self.equivalent_epsilon:.4g}: {more:.1f} % more privacy budget"
+            )
+        lines.append(_verdict(remap))
+        if self.made_for_it is not None:
+            loss, gap = float(self.made_for_it.expected_loss), float(self.made_for_it.gap)
+            lines.append(
+                f"a mechanism made for it by optimal_mechanism loses {loss:.6g}, at most {gap:.1g} "
+                "more than the least possible"
+            )
+        return lines
+
+
+def _level(epsilon: float) -> str:
+    return "alpha = 0: no privacy" if math.isinf(epsilon) else f"epsilon = {epsilon:.6g}"
+
+
+def _verdict(remap: Remap) -> str:
+    condition = remap.universality
+    if condition.condition == "monotone":
+        return "no mechanism of this privacy level serves this consumer better (monotone loss)"
+    if condition.condition == "single crossing":
+        return (
+            "no mechanism of this privacy level serves this consumer better (the loss is not "
+            f"monotone, {condition.detail}, but single-crossing)"
+        )
+    if condition.condition == "not decided":
+        return "whether another mechanism could serve this consumer better was not decided"
+    return (
+        f"the loss is not monotone: {condition.detail}; another mechanism may serve this consumer "
+        "better, see optimal_mechanism"
+    )
+
+
+def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
+    """Compute what the remap is worth; about 25 remaps, and a program for losses without order."""
+    remap = mechanism.remap(consumer)
+    unordered = remap.universality.condition == "fails" and mechanism.n <= _LARGEST_PROGRAM
+    blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
+    level = math.inf if mechanism.dp_epsilon is None else float_up(mechanism.dp_epsilon)
+    return Gain(
+        remap,
+        blind.expected_loss,
+        _equivalent(mechanism.n, consumer, remap.expected_loss, level),
+        level,
+        optimal_mechanism(consumer, mechanism.n, mechanism.alpha).certificate
+        if unordered
+        else None,
+    )
+
+
+def _equivalent(n: int, consumer: Consumer, target: float, epsilon: float) -> float | None:
+    """Return the least ε at which face value reaches the target loss, by bisection."""
+
+    def face(level: float) -> float:
+        return GeometricMechanism(n, epsilon=level).remap(consumer).face_value_loss
+
+    low, high = epsilon, _LARGEST_EPSILON
+    if n > _LARGEST_SEARCH or not 0 < low < high or target <= 0 or face(high) > target:
+        return None
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if face(middle) <= target else (middle, high)
+    return high

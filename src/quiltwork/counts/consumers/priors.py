@@ -1,0 +1,219 @@
+"""Priors: what a consumer believes about a count before seeing any answer.
+
+An array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov chain to a
+state (`ChainCounts`, `PooledCounts`), or what earlier releases taught (`consumers.learning`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.counts.consumers.losses import FloatArray
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import to_fraction
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import MarkovChain
+
+_SUM_TOLERANCE = 1e-9
+_LARGEST_CHAIN = 20_000
+LARGEST_PRIOR = 10_000_000
+_REMAP_SECONDS, _REMAP_BYTES = 2e-6, 400  # per count, measured up to n = 10⁷
+
+
+@dataclass(frozen=True, eq=False)
+class ChainCounts:
+    """How often a chain of n moments visits `state`: a prior for counts of that state.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> ChainCounts(chain, "walk").probabilities(2).round(3).tolist()
+    [0.72, 0.16, 0.12]
+    """
+
+    chain: MarkovChain
+    state: Any
+
+    def probabilities(self, n: int) -> FloatArray:
+        """Return P(visits = 0..n) in n moments, by dynamic programming over (state, visits).
+
+        Cost: O(n²·k²) for k states.
+
+        Raises:
+            UnsupportedError: above 20,000 moments.
+        """
+        if n > _LARGEST_CHAIN:
+            raise UnsupportedError(
+                f"The count distribution over {n} moments would take about "
+                f"{n**2 * len(self.chain.states) ** 2 / 2e9:.0f} s; simulate it and give an array, "
+                f"or take at most {_LARGEST_CHAIN} moments."
+            )
+        if self.state not in self.chain.states:
+            raise InvalidInputError(
+                f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
+            )
+        counted = self.chain.states.index(self.state)
+        transposed = np.ascontiguousarray(self.chain.transition.T)
+        visits = np.zeros((len(self.chain.states), n + 1))
+        visits[:, 0] = self.chain.start
+        _visit(visits, counted, 1)
+        for moment in range(2, n + 1):
+            visits[:, :moment] = transposed @ visits[:, :moment]
+            _visit(visits, counted, moment)
+        return np.asarray(visits.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCounts:
+    """How often independent subjects of one chain visit `state` together.
+
+    `lengths` are the numbers of moments of the subjects.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["tails", "heads"])
+    >>> PooledCounts(coin, "heads", (1, 2)).probabilities(3).tolist()
+    [0.125, 0.375, 0.375, 0.125]
+    """
+
+    chain: MarkovChain
+    state: Any
+    lengths: tuple[int, ...]
+
+    def probabilities(self, n: int) -> FloatArray:
+        """Return P(visits = 0..n): the subjects' distributions convolved.
+
+        Terms are positive, so nothing cancels. Cost: O(T²·k²) for each length T, and O(n²).
+
+        Raises:
+            InvalidInputError: if the lengths do not add up to n.
+        """
+        if sum(self.lengths) != n:
+            raise InvalidInputError(
+                f"The subjects have {sum(self.lengths)} moments together, not {n}."
+            )
+        total = np.ones(1)
+        for length, times in sorted(Counter(self.lengths).items()):
+            one = ChainCounts(self.chain, self.state).probabilities(length)
+            total = np.convolve(total, _convolved(one, times))
+        return total
+
+
+def _convolved(one: FloatArray, times: int) -> FloatArray:
+    """Return the distribution of a sum of `times` independent counts, by squaring."""
+    if times == 1:
+        return one
+    half = _convolved(one, times // 2)
+    both = np.convolve(half, half)
+    return np.convolve(both, one) if times % 2 else both
+
+
+def _visit(visits: FloatArray, counted: int, moment: int) -> None:
+    visits[counted, 1 : moment + 1] = visits[counted, :moment]
+    visits[counted, 0] = 0.0
+
+
+def read_probabilities(prior: Any, n: int) -> FloatArray:
+    """Return the prior over 0..n as an array that adds up to 1.
+
+    Raises:
+        InvalidInputError: if it has the wrong length, is negative or does not add up to 1.
+        UnsupportedError: above n = 10,000,000, with what it would cost.
+    """
+    if n > LARGEST_PRIOR:
+        raise UnsupportedError(
+            f"Reading answers with a prior over 0..{n} takes about {n * _REMAP_SECONDS:.2g} s and "
+            f"{n * _REMAP_BYTES / 1e9:.2g} GB; it is done up to n = {LARGEST_PRIOR:,}. Count in "
+            "larger units, or take answers at face value."
+        )
+    if isinstance(prior, str):
+        return _named(prior, n)
+    if hasattr(prior, "probabilities"):
+        return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n, strict=True)
+    if hasattr(prior, "cdf"):
+        return _normalized(_of_distribution(prior, n), n, strict=False)
+    if hasattr(prior, "transition"):
+        raise InvalidInputError(
+            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
+        )
+    return _normalized(_array(prior), n, strict=True)
+
+
+def read_fractions(prior: Any, n: int) -> list[Fraction]:
+    """Return the prior over 0..n exactly: floats of an array as their shortest decimals.
+
+    The fractions add up to 1; an array is divided by its sum.
+    """
+    plain = isinstance(prior, (Sequence, np.ndarray)) and not isinstance(prior, str)
+    probabilities = read_probabilities(prior, n)
+    if isinstance(prior, str):
+        return [Fraction(1, n + 1)] * (n + 1)
+    values = prior if plain else probabilities.tolist()
+    exact = [to_fraction(value, "a prior probability") for value in values]
+    return [value / sum(exact) for value in exact]
+
+
+def _named(name: str, n: int) -> FloatArray:
+    if name != "uniform":
+        raise InvalidInputError(
+            f"Unknown prior {name!r}; use 'uniform', an array, a SciPy distribution or ChainCounts."
+        )
+    return np.full(n + 1, 1 / (n + 1))
+
+
+def _of_distribution(prior: Any, n: int) -> FloatArray:
+    """Return a distribution's mass at 0..n; a continuous one's between half-integers.
+
+    Above the median it comes from the upper tail, of which the distribution function rounds off
+    all but the first digits.
+    """
+    if hasattr(prior, "pmf"):
+        mass = np.asarray(prior.pmf(np.arange(n + 1)), dtype=np.float64)
+        if mass.any():
+            return mass
+    edges = np.arange(n + 2) - 0.5
+    below = np.asarray(prior.cdf(edges), dtype=np.float64)
+    tail = getattr(prior, "sf", None) or getattr(prior, "ccdf", None)
+    if tail is None:
+        return np.diff(below)
+    above = np.asarray(tail(edges), dtype=np.float64)
+    return np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above))
+
+
+def _array(prior: Any) -> FloatArray:
+    try:
+        values = np.array(prior, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        values = np.zeros(())
+    if values.ndim == 0:
+        raise InvalidInputError(
+            "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
+            f"ChainCounts, not {prior!r}."
+        )
+    if values.ndim != 1:
+        raise InvalidInputError(f"A prior has one dimension, not {values.ndim}.")
+    return values
+
+
+def _normalized(values: FloatArray, n: int, strict: bool) -> FloatArray:
+    """Check a prior; `strict` ones must add up to 1, others are conditioned on 0..n."""
+    if len(values) != n + 1:
+        raise InvalidInputError(
+            f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        bad = float(values[~(np.isfinite(values) & (values >= 0))][0])
+        raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
+    total = float(values.sum())
+    if strict and abs(total - 1) > _SUM_TOLERANCE:
+        raise InvalidInputError(
+            f"The prior adds up to {total!r}, not 1; divide it by its sum if it holds weights."
+        )
+    if total <= 0:
+        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
+    return values / total

@@ -1,0 +1,1 @@
+"""Why one mechanism is best for all: the consumer's program, its vertices, the lemmas."""

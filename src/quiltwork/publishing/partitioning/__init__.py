@@ -1,0 +1,1 @@
+"""From records to groups: Mondrian, cuts between providers, local repair, guards of constraints."""

@@ -1,0 +1,1 @@
+"""Reports on tables, as data and as one page."""

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from quiltwork import files
+from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
+from quiltwork.counts.remaps import remap
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
+
+OTHERS = [
+    ErrorLoss(lambda e: min(abs(e), 2), "capped"),
+    ErrorLoss(lambda e: 3 if e > 0 else e * e, "lopsided"),
+    ErrorLoss(lambda e: max(0, abs(e) - 2), "two for free"),
+    ErrorLoss(lambda e: e * e if e > 0 else -3 * e, "convex, lopsided"),
+    ErrorLoss(lambda e: e % 3, "no order"),
+    CallableLoss(lambda i, r: abs(i - r) * (i + 1), "worse for large counts"),
+    CallableLoss(lambda i, r: (7 * i + 3 * r) % 5, "no order at all"),
+]
+
+
+@st.composite
+def cases(draw):
+    n = draw(st.integers(1, 9))
+    return draw(priors(n)), draw(ALPHAS)
+
+
+@pytest.mark.parametrize("loss", NAMED + OTHERS, ids=lambda loss: loss.name)
+@settings(max_examples=15)
+@given(cases())
+def test_the_remap_is_bayes_rule_with_ties_to_the_smallest(loss, case):
+    prior, alpha = case
+    n = len(prior) - 1
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
+    assert remap.mapping == mapping
+    assert remap.expected_loss == pytest.approx(float(after), rel=1e-11, abs=1e-13)
+    assert remap.face_value_loss == pytest.approx(float(face), rel=1e-11, abs=1e-13)
+    assert remap.truncation_cost <= 1e-9
+
+
+@pytest.mark.parametrize("exponent", [3, 4, 6, 8])
+@pytest.mark.parametrize(
+    ("n", "alpha", "prior"),
+    [
+        (1000, 0.999, stats.laplace(500, 1)),
+        (5000, 0.999, stats.nbinom(1, 0.7)),
+        (5000, 0.99, stats.t(10, 2500, 2)),
+    ],
+    ids=["laplace", "at the end", "heavy tails"],
+)
+def test_powers_of_wide_errors_under_narrow_posteriors_keep_their_digits(n, alpha, prior, exponent):
+    """Far answers have posteriors that are narrow beside their distance to the power."""
+    consumer = Consumer(prior, power(exponent))
+    found = GeometricMechanism(n, alpha=alpha).remap(consumer)
+    counts, weights = np.arange(n + 1), consumer.probabilities(n)
+    assert found.expected_loss <= weights @ np.abs(counts - np.argmax(weights)) ** float(exponent)
+    for r in (0, 7, n // 3, n // 2, n // 2 + 9, n - 5, n):
+        logs = np.log(np.maximum(weights, 1e-300)) + np.log(alpha) * np.abs(counts - r)
+        chances = np.where(weights > 0, np.exp(logs - logs.max()), 0.0)
+        near = found(r) + np.arange(-3, 4)
+        losses = [chances @ np.abs(counts - k) ** float(exponent) for k in near]
+        assert losses[3] <= min(losses) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 10**12), Fraction(1, 3), Fraction(19, 20)])
+@pytest.mark.parametrize("support", [[3, 70], [0, 40, 41, 80], [50], [0, 80]])
+@pytest.mark.parametrize("loss", NAMED, ids=lambda loss: loss.name)
+def test_answers_far_from_every_possible_count_still_have_a_posterior(loss, support, alpha):
+    """Their weights underflow: α^80 is 10^-960 here. The oracle works in fractions."""
+    n = 80
+    prior = [Fraction(0)] * (n + 1)
+    for place, i in enumerate(support):
+        prior[i] = Fraction(place + 1, sum(range(1, len(support) + 1)))
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    for r in (0, 1, 20, 37, 60, 79, 80):
+        weights = {i: prior[i] * alpha ** abs(i - r) for i in support}
+        costs = [
+            sum((w * loss.exact(i, k) for i, w in weights.items()), Fraction(0))
+            for k in range(n + 1)
+        ]
+        assert costs[remap.mapping[r]] <= min(costs) * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "binary", "power:3", "power:3/2"])
+def test_alpha_zero_and_one(loss):
+    prior = [Fraction(1, 2), Fraction(0), Fraction(1, 3), Fraction(1, 6)]
+    open_ = GeometricMechanism(3, alpha=0).remap(Consumer(prior, loss))
+    assert open_.expected_loss == pytest.approx(0, abs=1e-12)
+    assert [open_.mapping[i] for i in (0, 2, 3)] == [0, 2, 3]
+    closed = GeometricMechanism(3, alpha=1).remap(Consumer(prior, loss))
+    best = min(
+        sum(float(p) * float(Consumer(prior, loss).loss.exact(i, r)) for i, p in enumerate(prior))
+        for r in range(4)
+    )
+    assert len(set(closed.mapping)) == 1
+    assert closed.expected_loss == pytest.approx(best)
+
+
+def test_remapping_applies_to_values_and_columns():
+    remap = GeometricMechanism(5, alpha=0.5).remap(
+        Consumer([1 / 4, 0, 1 / 4, 0, 1 / 4, 1 / 4], power(1.5))
+    )
+    assert remap(1) == 2
+    assert remap(-7) == 0
+    assert remap(99) == 5
+    assert remap(np.array([[1, 2], [9, -1]])).tolist() == [[2, 2], [5, 0]]
+    with pytest.raises(InvalidInputError, match="integers"):
+        remap(1.5)
+    document = files.load(remap.to_json(), "remap", (1,))
+    assert document["mapping"] == [0, 2, 2, 3, 4, 5]
+
+
+@settings(max_examples=30)
+@given(cases(), st.sampled_from([0.5, 0.9, 0.99]))
+def test_intervals_hold_the_posterior_probability_they_name(case, confidence):
+    prior, alpha = case
+    n = len(prior) - 1
+    remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior))
+    low, high = remap.interval(np.arange(n + 1), confidence)
+    for r in range(n + 1):
+        weights = [prior[i] * alpha ** abs(i - r) for i in range(n + 1)]
+        inside = sum(weights[low[r] : high[r] + 1])
+        assert inside >= Fraction(str(confidence)) * sum(weights) * (1 - Fraction(1, 10**9))
+        assert remap.interval(r, confidence) == (low[r], high[r])
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, "0.9"])
+def test_a_confidence_lies_between_zero_and_one(confidence):
+    remap = GeometricMechanism(3, alpha=0.5).remap(Consumer("uniform"))
+    with pytest.raises(InvalidInputError, match="confidence"):
+        remap.interval(1, confidence)
+
+
+def test_callables_stop_at_ten_thousand_with_an_estimate():
+    with pytest.raises(UnsupportedError, match=r"minutes.*10000"):
+        GeometricMechanism(10_001, alpha=0.5).remap(Consumer("uniform", lambda i, r: abs(i - r)))
+
+
+@pytest.mark.parametrize("kind", ["a class of one's own", "an error without order"])
+def test_so_does_every_loss_that_must_be_asked_for_all_pairs(kind):
+    class Own:
+        name = "own"
+
+        def table(self, counts, answers):
+            raise AssertionError
+
+        exact = table
+
+    loss = Own() if kind.startswith("a class") else ErrorLoss(lambda error: error % 3)
+    with pytest.raises(UnsupportedError, match=r"takes 1\.0e\+08 calls, about 2 minutes.*10000"):
+        GeometricMechanism(10_001, alpha=0.5).remap(Consumer("uniform", loss))
+
+
+def test_windows_that_would_take_minutes_are_refused_with_an_estimate():
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    with pytest.raises(UnsupportedError, match=r"windows of 32913 counts, about 8777 s; powers"):
+        GeometricMechanism(10**6, alpha=0.999).remap(Consumer("uniform", capped))
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.999])
+def test_cut_and_whole_posteriors_choose_alike(alpha):
+    """Both ways for a loss that is not convex, where either would do."""
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    prior = np.random.default_rng(2).dirichlet(np.full(901, 0.3))
+    mechanism = GeometricMechanism(900, alpha=alpha)
+    whole = mechanism.remap(Consumer(prior, capped))
+    with patch.object(remap, "LARGEST_WHOLE", 0), patch.object(remap, "_LARGEST_WIDE", 0):
+        cut = mechanism.remap(Consumer(prior, capped))
+    assert cut.mapping == whole.mapping
+    assert cut.expected_loss == pytest.approx(whole.expected_loss, rel=1e-11)
+    assert (cut.truncation_cost > 0) == (alpha == 0.5)
+    assert whole.truncation_cost == 0
+
+
+def test_wide_windows_give_way_to_whole_posteriors():
+    capped = ErrorLoss(lambda error: min(abs(error), 10))
+    with patch.object(remap, "whole_centres", wraps=remap.whole_centres) as whole:
+        for alpha, times in ((0.5, 0), (0.999, 1)):
+            GeometricMechanism(4_100, alpha=alpha).remap(Consumer("uniform", capped))
+            assert whole.call_count == times
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared", "binary", "asymmetric:3:1"])
+def test_a_hundred_thousand_counts_take_no_matrix(loss):
+    """Far from the ends a uniform prior is translation invariant, so is the remap."""
+    n = 100_000
+    remap = GeometricMechanism(n, alpha=0.9).remap(Consumer("uniform", loss))
+    shift = remap.table[1000:-1000] - np.arange(n + 1)[1000:-1000]
+    assert len(set(shift.tolist())) == 1
+    assert remap.expected_loss <= remap.face_value_loss
+
+
+def test_a_million_released_counts_are_remapped_at_once():
+    remap = GeometricMechanism(1000, alpha=0.9).remap(Consumer("uniform"))
+    released = np.arange(1_000_000) % 1200 - 100
+    remapped = remap(released)
+    table = remap.table
+    assert (remapped == np.take(table, released, mode="clip")).all()
+
+
+@settings(max_examples=12)
+@given(st.integers(30, 200), st.fractions(Fraction(1, 5), Fraction(4, 5), max_denominator=20))
+def test_long_priors_agree_with_the_matrix(n, alpha):
+    """Cut posteriors and filters against the whole matrix in floats."""
+    rng = np.random.default_rng(n)
+    prior = rng.dirichlet(np.full(n + 1, 0.3))
+    matrix = GeometricMechanism(n, alpha=alpha).matrix()
+    counts = np.arange(n + 1)
+    for loss in (power(1.5), power(0.5), power(3)):
+        remap = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+        costs = (prior[:, None] * matrix).T @ loss.table(counts[:, None], counts[None, :])
+        chosen = costs[counts, remap.table]
+        assert np.all(chosen <= costs.min(axis=1) * (1 + 1e-9) + 1e-15)
+        assert remap.expected_loss == pytest.approx(costs.min(axis=1).sum(), rel=1e-10)
+
+
+def test_released_counts_beyond_64_bits_are_clipped_like_others():
+    remap = GeometricMechanism(5, alpha=0.5).remap(Consumer("uniform"))
+    assert remap(10**30) == remap(5)
+    assert remap([-(10**30), 10**30]).tolist() == [remap(0), remap(5)]
+    assert remap.interval(10**30) == remap.interval(5)
+    for bad in (2.5, "3", None):
+        with pytest.raises(InvalidInputError, match="integers"):
+            remap.interval(bad)
+
+
+def test_an_n_that_would_take_minutes_is_refused_with_its_cost():
+    with pytest.raises(UnsupportedError, match=r"2e\+03 s and 4e\+02 GB"):
+        GeometricMechanism(10**9, epsilon=0.5).remap(Consumer("uniform"))

@@ -1,0 +1,74 @@
+"""Whole posteriors in blocks, against Bayes' rule in fractions and over whole matrices."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts.consumers.losses import ErrorLoss, power
+from quiltwork.counts.remaps import whole
+from quiltwork.counts.remaps.filters import posteriors
+from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
+
+LOSSES = {
+    "power 1/2": power(Fraction(1, 2)),
+    "power 3/2": power(Fraction(3, 2)),
+    "power 12": power(12),
+    "capped": ErrorLoss(lambda e: min(abs(e), 3)),
+    "free below": ErrorLoss(lambda e: max(e, 0)),
+    "free near by": ErrorLoss(lambda e: max(abs(e) - 2, 0) ** 2),
+    "steep above, capped below": ErrorLoss(lambda e: 5 * e if e > 0 else min(-e, 4)),
+    "nothing": ErrorLoss(lambda e: 0),
+}
+
+
+@st.composite
+def small_cases(draw):
+    n = draw(st.integers(1, 22))
+    return draw(priors(n)), draw(ALPHAS)
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+@settings(max_examples=12, deadline=None)
+@given(small_cases(), st.sampled_from([2, 3, 8, 48]))
+def test_blocks_of_any_size_are_bayes_rule_in_fractions(loss, case, size):
+    prior, alpha = case
+    n = len(prior) - 1
+    with patch.object(whole, "_SIZE", size):
+        found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
+    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
+    assert found.mapping == mapping
+    assert found.expected_loss == pytest.approx(float(after), rel=1e-12)
+    assert found.face_value_loss == pytest.approx(float(face), rel=1e-12)
+    assert found.truncation_cost == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@settings(max_examples=6, deadline=None)
+@given(
+    st.integers(20, 700),
+    st.sampled_from([Fraction(1, 10**12), *map(Fraction, ("0.1", "0.7", "0.97", "0.999", "1"))]),
+    st.sampled_from([0.1, 0.5, 0.99, 1.5, 7.7]),
+    st.sampled_from([np.inf, 4.5]),
+)
+def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, exponent, cap):
+    """Masses may be far below the least float; a cap makes losses that are not convex."""
+    x = np.arange(n + 1)
+    prior = SHAPES[shape](np.random.default_rng(n), x)
+    post = posteriors(prior / prior.sum(), alpha, 0)
+    by_error = np.minimum(np.abs(np.arange(-n, n + 1.0)) ** exponent, cap)
+    found = whole.whole_centres(post, by_error)
+    costs = whole_posteriors(post, by_error)
+    least = costs.min(axis=1)
+    rounding = 1e-11  # of the logarithms that both computations take
+    assert (costs[x, found.answers] <= least * (1 + rounding) + 1e-280).all()
+    assert found.cost == pytest.approx(costs[x, found.answers], rel=rounding, abs=1e-280)
+    assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
+    alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
+    assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()

@@ -1,0 +1,89 @@
+"""Hierarchies in ARX's format: read, ordered, and never narrower than what they cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.generalization.hierarchies import Hierarchy
+
+ZIPS = [
+    ("12367", "123**", "1****", "*"),
+    ("98745", "987**", "9****", "*"),
+    ("12399", "123**", "1****", "*"),
+    ("12501", "125**", "1****", "*"),
+]
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+def test_a_file_is_read_whatever_separates_its_columns(tmp_path, separator):
+    path = tmp_path / "zip.csv"
+    path.write_text("\n".join(separator.join(row) for row in ZIPS), encoding="utf-8")
+    tree = Hierarchy.read(path)
+    assert tree.leaves == ("12367", "12399", "12501", "98745")
+    assert tree.depth == 4
+
+
+def test_labels_cover_exactly_the_leaves_below_them():
+    tree = Hierarchy.read(ZIPS)
+    for low in range(4):
+        for high in range(low, 4):
+            level, first, last = (int(a[0]) for a in tree.cover(np.array([low]), np.array([high])))
+            label = tree.paths[low][level]
+            below = [i for i, path in enumerate(tree.paths) if label in path]
+            assert below == list(range(first, last + 1))
+            assert first <= low
+            assert high <= last
+            # No lower label covers both.
+            assert level == 0 or tree.paths[low][level - 1] != tree.paths[high][level - 1]
+
+
+def test_a_missing_root_is_added():
+    tree = Hierarchy.read([("a", "x"), ("b", "y")])
+    assert tree.paths == (("a", "x", "*"), ("b", "y", "*"))
+
+
+def test_a_label_may_stand_for_the_same_values_at_several_levels():
+    """Short branches are filled up so."""
+    tree = Hierarchy.read([("Bonn", "Bonn", "*"), ("Nice", "France", "*"), ("Lyon", "France", "*")])
+    assert tree.leaves == ("Bonn", "Nice", "Lyon")
+
+
+def test_numbers_match_by_their_text():
+    tree = Hierarchy.read([("31", "30s"), ("32", "30s"), ("45", "40s")])
+    assert tree.ordered([45, 31.0], "age") == [31.0, 45]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([], "empty"),
+        ([("a", "x", "*"), ("b", "*")], "levels"),
+        ([("a", "*"), ("a", "*")], "two lines for 'a'"),
+        ([("a", "x", "*"), ("b", "x", "y")], "no tree"),
+        ([("a", "x", "a"), ("b", "x", "a")], "'a' for different values at two levels"),
+        ([("a", "x", "y"), ("b", "y", "x")], "for different values at two levels"),
+        ([("a", "*"), ("b", "x")], r"'\*' for different values at two levels"),
+        ([("a", "x", ""), ("b", "x", "")], "empty label"),
+        (7, "no hierarchy"),
+        (["12367;123**;*"], "no hierarchy"),
+        ([("a", "*"), None], "no hierarchy"),
+        ("/dev/zero", "a device"),
+        ("absent.csv", "Cannot read"),
+    ],
+)
+def test_what_is_no_tree_is_refused(rows, words):
+    with pytest.raises(InvalidInputError, match=words):
+        Hierarchy.read(rows, "zip")
+
+
+def test_another_encoding_is_refused(tmp_path):
+    (tmp_path / "tree.csv").write_bytes("Orléans;France\n".encode("latin-1"))
+    with pytest.raises(InvalidInputError, match="not in UTF-8"):
+        Hierarchy.read(tmp_path / "tree.csv")
+
+
+def test_a_value_without_a_line_is_refused():
+    with pytest.raises(InvalidInputError, match="'c', which its hierarchy does not name"):
+        Hierarchy.read([("a", "*"), ("b", "*")]).ordered(["c"], "town")
