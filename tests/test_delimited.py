@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quiltwork.delimited import column_position, even_rows, with_csv
+from quiltwork.delimited import column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
 TEXT = 'näme,town\nA,"Ghent, old"\nB,Bruges\n'
@@ -53,3 +53,9 @@ def test_standard_input_is_read_as_a_file_is(monkeypatch):
 def test_a_column_must_be_there_once(name, words):
     with pytest.raises(InvalidInputError, match=words):
         column_position(["a", "b", "a"], name, "rows.csv")
+
+
+def test_a_line_is_split_as_csv_and_several_are_refused():
+    assert split_line('a, b,"c,d"') == ["a", " b", "c,d"]
+    with pytest.raises(InvalidInputError, match="no single line"):
+        split_line("a\nb")

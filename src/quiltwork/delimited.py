@@ -91,6 +91,18 @@ def even_rows(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[
         done += len(some)
 
 
+def split_line(text: str) -> list[str]:
+    """Split one line as CSV does: `a,b,"c,d"` has three parts.
+
+    Raises:
+        InvalidInputError: if it is several lines.
+    """
+    try:
+        return next(csv.reader([text]), [])
+    except csv.Error:
+        raise InvalidInputError(f"{text!r} is no single line of CSV.") from None
+
+
 def column_position(header: Sequence[str], name: str, path: str) -> int:
     """Return where a column is.
 

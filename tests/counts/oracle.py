@@ -26,6 +26,12 @@ def geometric(n, alpha):
     return rows
 
 
+def weights_of(prior, alpha, r):
+    """The posterior of one answer."""
+    raw = [prior[i] * alpha ** abs(i - r) for i in range(len(prior))]
+    return [w / sum(raw) for w in raw]
+
+
 def bayes(matrix, prior, loss):
     """(mapping, loss after, loss at face value) by Bayes' rule over the whole matrix."""
     size = len(matrix)

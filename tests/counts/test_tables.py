@@ -121,6 +121,7 @@ def test_households_share_one_level():
         ({"epsilon": {"a": 1}}, "'b' has no level"),
         ({"adjacency": "swap"}, "adjacency"),
         ({"total": -1}, "at least 0"),
+        ({"where": "x=1"}, "where is a list"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
         ({"beliefs": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])}, "total"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "against replace"),

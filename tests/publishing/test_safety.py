@@ -73,3 +73,9 @@ def test_a_constraint_without_k_is_not_told_to_lower_it():
     safe = max_m(Table(frame, "who", ["age"], "ill"), LDiversity(3))
     assert safe.breach is not None
     assert " k " not in safe.explain()
+
+
+def test_the_largest_k_asked_for_is_the_one_to_mend():
+    table = Table(pd.DataFrame({"who": [*"AAB"], "age": 1, "ill": [*"xyx"]}), "who", ["age"], "ill")
+    for asked in (KAnonymity(4), KAnonymity(1) & KAnonymity(4)):
+        assert max_m(table, asked).mending_k == 3

@@ -165,6 +165,7 @@ def test_unicode_labels_and_names(tmp_path):
         ("t,v\n1,\n", {"missing": "split"}, "Every time point is missing"),
         ("t,v\n", {}, "no rows"),
         ("t,v\n1\n", {}, "1 columns and the header 2"),
+        ("v\n1\n1,5\n", {"edges": [1]}, "Row 2 .* 2 columns and the header 1"),
         ("t,v\n1,2\n", {"every": "1h"}, "needs the name of the time column"),
         ("t,v\n1,2\n", {"every": "1 fortnight", "time": "t"}, "Cannot read the duration"),
         ("t,v\n1,2\n", {"edges": [2, 1]}, "increasing"),

@@ -5,7 +5,6 @@ On the command line a question is data: a named query with its arguments, never 
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -15,6 +14,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import exact_number
+from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _edge(text: str) -> Fraction:
 
 def split_list(text: str) -> list[str]:
     """Split `a,b,"c,d"` as CSV does, without the blanks around."""
-    return [part.strip() for part in next(csv.reader([text]), [])]
+    return [part.strip() for part in split_line(text)]
 
 
 def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:

@@ -6,7 +6,6 @@ rows. Conditions are data (`column=value`), never code. Cost: one pass over the 
 
 from __future__ import annotations
 
-import csv
 import math
 import operator
 import re
@@ -18,7 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from quiltwork.delimited import column_position, even_rows, with_csv
+from quiltwork.delimited import column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
@@ -182,7 +181,7 @@ def _listed(values: str, column: str) -> tuple[str, ...]:
             ) from None
         found = [line for line in listed if line]
     else:
-        found = next(csv.reader([values]), [])
+        found = split_line(values)
     if not found or len(set(found)) < len(found):
         raise InvalidInputError(
             f"The categories of {column!r} are {'given twice' if found else 'empty'}: {values!r}; "

@@ -109,7 +109,7 @@ def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
         return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
     ratios = [float(alpha) for alpha in alphas if alpha]
     largest = -math.log(max(ratios)) if ratios else 1.0
-    miss = math.log(float(1 - level) / 2)
+    miss = math.log((1 - level).numerator) - math.log(2 * (1 - level).denominator)
     best = math.inf
     for step in range(1, 100):
         t = largest * step / 100

@@ -207,11 +207,14 @@ def release_table(
             f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
         )
     exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
+    total = None if total is None else integer(total, "total", 0)
     _check(exact, adjacency, total)
     _check_dimensions(exact, dimensions)
     if ledger is not None:  # which keeps the table as JSON, after the debit
         for cell in exact:
             _written(cell)
+    if isinstance(where, str) or not all(isinstance(one, str) for one in where):
+        raise InvalidInputError(f"where is a list of texts, not {where!r}; write where=[…].")
     known = total if people is None else integer(people, "people", 1)
     if total not in (None, known):
         raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
@@ -268,7 +271,7 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
         raise InvalidInputError("The table has no cells; give at least one count.")
     if adjacency not in _MEANING:
         raise InvalidInputError(f"adjacency must be 'replace' or 'add-remove', not {adjacency!r}.")
-    if max(*exact.values(), total if isinstance(total, int) else 0, 0) > _MOST_PEOPLE:
+    if max(*exact.values(), total or 0, 0) > _MOST_PEOPLE:
         raise InvalidInputError("A count or total has more than 300 digits; no table does.")
     if total is None:
         return
@@ -277,7 +280,6 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
             "Under add-remove the number of people is itself protected: leave total out, or "
             "protect against replace."
         )
-    integer(total, "total", 0)
 
 
 def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:

@@ -185,7 +185,7 @@ class TwoSidedGeometric:
         return enclosure.divide(doubled, (alpha[0] + (1 << bits), alpha[1] + (1 << bits)), bits)
 
     def _covers(self, bound: int, level: Fraction, cells: int) -> bool:
-        bits = 128 + cells.bit_length()
+        bits = 128 + cells.bit_length() + int(1 / (1 - level)).bit_length()
         inside = enclosure.complement(self._tail(bound, bits), bits)
         return Fraction(enclosure.power(inside, cells, bits)[0], 1 << bits) >= level
 

@@ -112,7 +112,7 @@ def _mending_k(
     others = tuple(part for part in constraint.parts if not isinstance(part, KAnonymity))
     if not ks or not (not others or _verdict(table, counts, Conjunction(others), m, limit).private):
         return None
-    low, high = 0, min(ks)
+    low, high = 0, max(ks)
     while high - low > 1:
         middle = (low + high) // 2
         private = _verdict(table, counts, KAnonymity(middle), m, limit).private

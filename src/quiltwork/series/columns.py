@@ -49,7 +49,7 @@ def read_csv(path: str, names: Sequence[str]) -> list[Column]:
         header = next(reader, [])
         wanted = [column_position(header, name, path) for name in names]
         if len(header) == 1:
-            return [[row[0] if row else "" for row in reader]]
+            return [[row[0] for row in even_rows((row or [""] for row in reader), 1, path)]]
         rows = even_rows(reader, len(header), path)
         if len(wanted) == 1:
             return [list(map(itemgetter(wanted[0]), rows))]

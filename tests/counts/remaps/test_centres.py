@@ -12,23 +12,7 @@ from hypothesis import strategies as st
 from quiltwork.counts.consumers.losses import Pinball
 from quiltwork.counts.remaps import centres
 from quiltwork.counts.remaps.filters import posteriors
-from tests.counts.oracle import ALPHAS, priors
-
-
-def weights_of(prior, alpha, r):
-    raw = [prior[i] * alpha ** abs(i - r) for i in range(len(prior))]
-    return [w / sum(raw) for w in raw]
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 9).flatmap(priors), ALPHAS, st.sampled_from([0.001, 0.25, 0.5, 0.9, 0.999]))
-def test_quantiles_are_the_least_counts_that_reach_the_level(prior, alpha, level):
-    post = posteriors(np.array(prior, dtype=float), alpha, 1)
-    found = centres.quantile(post, level)
-    for r, c in enumerate(found):
-        weights = weights_of(prior, alpha, r)
-        assert sum(weights[: c + 1]) >= Fraction(level) * (1 - Fraction(1, 10**9))
-        assert c == 0 or sum(weights[:c]) < Fraction(level) * (1 + Fraction(1, 10**9))
+from tests.counts.oracle import ALPHAS, priors, weights_of
 
 
 @settings(max_examples=30)

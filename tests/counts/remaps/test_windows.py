@@ -115,3 +115,10 @@ def test_scanning_finds_the_same_as_the_monotone_search():
     cost = window.cost(np.arange(n + 1), chosen, by_error)
     assert np.allclose(scan.cost, cost, rtol=1e-10)
     assert scan.largest_loss == pytest.approx(n**0.7)
+
+
+def test_losses_of_any_spread_have_a_reach():
+    """Spread enters by its logarithm: 300·ln 10 / 0.5 more steps for 1e300."""
+    more = windows.reach_for(0.5, 5000, 1e300) - windows.reach_for(0.5, 5000, 1.0)
+    assert more in (1381, 1382)
+    assert windows.reach_for(0.5, 5000, float("inf")) == 5000

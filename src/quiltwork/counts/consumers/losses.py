@@ -59,9 +59,9 @@ class Pinball:
         return f"asymmetric({shortened(self.under)}, {shortened(self.over)})"
 
     @property
-    def level(self) -> float:
+    def level(self) -> Fraction:
         """The quantile of the posterior that minimises this loss."""
-        return float(self.under / (self.under + self.over))
+        return self.under / (self.under + self.over)
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
         """Return under·(i−r)⁺ + over·(r−i)⁺."""
@@ -247,7 +247,7 @@ def asymmetric(under: Number, over: Number) -> Pinball:
     """Return the loss that weighs answers too low by `under`, too high by `over`.
 
     >>> asymmetric(under=3, over=1).level
-    0.75
+    Fraction(3, 4)
     """
     return Pinball(positive_fraction(under, "under"), positive_fraction(over, "over"))
 

@@ -20,44 +20,6 @@ from quiltwork.counts.remaps.filters import Posteriors, Side
 _TIE = 1e-12
 
 
-def quantile(post: Posteriors, level: float) -> IntArray:
-    """Return for each answer the least possible count c with P(i ≤ c | r) ≥ level.
-
-    A search in sorted logarithms finds it up to rounding; exact differences settle it.
-    """
-    target = level * (1 - _TIE)
-    on_left = post.left.share >= target
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = _search_left(post, np.log(target) - np.log(post.left.share))
-        right = _search_right(post, np.log(1 - target) - np.log(post.right.share))
-    index = np.where(on_left, left, right)
-    last = len(post.support) - 1
-    while (low := (index > 0) & (post.mass_up_to(post.support[index - 1]) >= target)).any():
-        index = index - low
-    while (high := (index < last) & (post.mass_up_to(post.support[index]) < target)).any():
-        index = index + high
-    return np.asarray(post.support[index])
-
-
-def _search_left(post: Posteriors, log_fraction: FloatArray) -> IntArray:
-    """Return the rank of the least count whose left sum reaches this fraction of the anchor's."""
-    keys = np.maximum.accumulate(post.left.log_mass[post.support] + post.rate * post.support)
-    anchor = post.left.anchor
-    wanted = log_fraction + post.left.log_mass[anchor] + post.rate * anchor
-    found = np.searchsorted(keys, np.where(np.isnan(wanted), np.inf, wanted), side="left")
-    return np.asarray(np.minimum(found, len(post.support) - 1))
-
-
-def _search_right(post: Posteriors, log_fraction: FloatArray) -> IntArray:
-    """Return the rank of the last count whose right sum exceeds this fraction of the anchor's."""
-    keys = post.right.log_mass[post.support] - post.rate * post.support
-    falling = np.minimum.accumulate(keys)
-    anchor = post.right.anchor
-    wanted = log_fraction + post.right.log_mass[anchor] - post.rate * anchor
-    found = np.searchsorted(-falling, -np.where(np.isnan(wanted), np.inf, wanted), side="left")
-    return np.asarray(np.maximum(found - 1, 0))
-
-
 def pinball_cost(post: Posteriors, answer: IntArray, loss: Pinball) -> FloatArray:
     """Return E[loss(i, answer[r]) | r] for every r."""
     under, over = float(loss.under), float(loss.over)

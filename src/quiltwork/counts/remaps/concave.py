@@ -22,8 +22,8 @@ import numpy as np
 
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.remaps.blocks import BlockCosts, Losses, assemble
-from quiltwork.counts.remaps.centres import quantile
 from quiltwork.counts.remaps.filters import Posteriors
+from quiltwork.counts.remaps.quantiles import quantile
 from quiltwork.counts.remaps.whole import Centres
 
 _TIE = 1e-12
@@ -56,7 +56,7 @@ def _first_answers(
     low, high = [bottom] * costs.blocks + [top], [bottom] * costs.blocks + [top]
     rows = costs.laws.first_rows()
     firsts = np.arange(costs.blocks) * costs.size
-    guesses = quantile(post.at(firsts), 0.5).tolist()
+    guesses = quantile(post.at(firsts), Fraction(1, 2)).tolist()
     settled = [-1, costs.blocks]
     while len(settled) < costs.blocks + 2:
         halfway = []

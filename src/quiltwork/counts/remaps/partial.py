@@ -22,7 +22,7 @@ from quiltwork.counts.consumers.losses import FloatArray, IntArray
 from quiltwork.counts.remaps.centres import power_above, power_below, shifted
 from quiltwork.counts.remaps.filters import Posteriors, Side, decay_filter
 
-_LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss
+LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss
 _LEAST_FACTOR = 1e-200
 _ULPS = 4 * 2.0**-52
 _TRUSTED = 1e-13
@@ -52,7 +52,7 @@ def _one_side(side: Side, shift: IntArray, degree: int) -> FloatArray:
 def _between(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
     """Return Σ |i−k|^degree·P(i | r) over k < i ≤ r, or over r < i < k."""
     n, decay = post.n, np.exp(-post.rate)
-    counted = post.log_evidence > _LEAST_LOG
+    counted = post.log_evidence > LEAST_LOG
     lower = np.flatnonzero(counted & (told < post.answers))
     upper = np.flatnonzero(counted & (told > post.answers + 1))
     total = np.zeros(len(told))
@@ -60,7 +60,7 @@ def _between(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
     total[upper] = decay * stretches(
         post.prior[::-1], decay, n - told[upper], n - 1 - post.answers[upper], degree
     )
-    return total * np.exp(-np.maximum(post.log_evidence, _LEAST_LOG))
+    return total * np.exp(-np.maximum(post.log_evidence, LEAST_LOG))
 
 
 def stretches(

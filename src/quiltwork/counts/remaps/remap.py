@@ -35,6 +35,7 @@ from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.remaps import blocks, centres, confined, partial, windows
 from quiltwork.counts.remaps.concave import concave_centres
 from quiltwork.counts.remaps.filters import SMALLEST_ALPHA, Posteriors, decay_rate, posteriors
+from quiltwork.counts.remaps.quantiles import quantile
 from quiltwork.counts.remaps.whole import LARGEST_WHOLE, Centres, whole_centres
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
@@ -106,10 +107,10 @@ class Remap:
         level = to_fraction(confidence, "confidence")
         if not 0 < level < 1:
             raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
-        tail = float(1 - level) / 2
+        tail = (1 - level) / 2
         at = self._clipped(released)
-        low = centres.quantile(self.posteriors, tail)[at]
-        high = centres.quantile(self.posteriors, 1 - tail)[at]
+        low = quantile(self.posteriors, tail)[at]
+        high = quantile(self.posteriors, 1 - tail)[at]
         return (int(low), int(high)) if at.ndim == 0 else (low, high)
 
     def _clipped(self, released: ArrayLike) -> IntArray:
@@ -195,7 +196,7 @@ def _choose_matrix(
 @choose.register
 def _choose_pinball(loss: Pinball, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     post = posteriors(prior, alpha, 1)
-    answers = centres.quantile(post, loss.level)
+    answers = quantile(post, loss.level)
     under, over = float(loss.under), float(loss.over)
 
     def exactly(rows: IntArray, told: IntArray) -> FloatArray:
@@ -305,7 +306,7 @@ def _windowed(
 
     low, high = _candidates(post, by_error)
     if is_convex(by_error):
-        guess = (centres.quantile(post, 0.5) + centres.nearest_to_mean(post)) // 2
+        guess = (quantile(post, Fraction(1, 2)) + centres.nearest_to_mean(post)) // 2
         answers = confined.convex_centres(guess, low, high, confined.falling(cost))
     else:
         answers = windows.monotone_centres(post, low, high, cost)

@@ -98,9 +98,9 @@ def reach_for(rate: float, n: int, spread: float) -> int:
 
     `spread` is the largest loss divided by the least positive one.
     """
-    if rate <= 0:
+    if rate <= 0 or math.isinf(spread):
         return n
-    return min(n, math.ceil(math.log(2 * spread / _RELATIVE_CUT) / rate))
+    return min(n, math.ceil((math.log(spread) + math.log(2 / _RELATIVE_CUT)) / rate))
 
 
 def reach_after(post: Posteriors, reach: int, expected: float, largest_loss: float) -> int:
