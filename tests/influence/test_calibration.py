@@ -33,6 +33,8 @@ STATIONARY = MarkovChain(RESTLESS, initial=[0.8, 0.2])
 @pytest.mark.parametrize(
     ("method", "scale"),
     [
+        ("sweep", 3.336409),
+        ("sweep", 3.336409),
         ("exact", 12.839964),
         ("approx", 15.652104),
         ("contraction", 15.903150),
@@ -72,7 +74,8 @@ def test_the_methods_are_ordered():
 @settings(max_examples=25)
 def test_longer_series_agree_with_the_loops_of_the_paper(chain, length, epsilon):
     scale, _ = mqm_exact(chain, length, epsilon)
-    assert calibrate(chain, length, epsilon).scale == pytest.approx(scale, rel=1e-9)
+    assert calibrate(chain, length, epsilon, "exact").scale == pytest.approx(scale, rel=1e-9)
+    assert calibrate(chain, length, epsilon).scale <= scale * 1.2
 
 
 def changes(kind: str, start: int, stop: int):
@@ -96,19 +99,24 @@ def test_a_query_on_a_window_is_charged_what_it_touches_of_the_nearby_set(chain,
     best = enumeration.scale(
         weighted, length, 1.5, changes(kind, start, stop), range(first, last + 1)
     )
-    found = calibrate(chain, length, 1.5, query=query.on(start, stop), secrets=(first, last))
+    asked = query.on(start, stop)
+    found = calibrate(chain, length, 1.5, "exact", asked, (first, last))
     assert found.scale == pytest.approx(best, rel=1e-9)
     assert best == 0 or first <= found.node <= last
+    swept = calibrate(chain, length, 1.5, query=asked, secrets=(first, last))
+    assert swept.scale <= best * (1 + 1e-9)
+    swept = calibrate(chain, length, 1.5, query=asked, secrets=(first, last))
+    assert swept.scale <= best * (1 + 1e-9)
 
 
 @given(chains(2, 4), st.lists(st.integers(1, 40), min_size=1, max_size=5))
 @settings(max_examples=20)
 def test_of_several_subjects_the_longest_decides(chain, lengths):
-    apart = max(calibrate(chain, length, 1).exact_scale for length in lengths)
+    apart = [calibrate(chain, length, 1).scale for length in lengths]
     together = calibrate(chain, lengths, 1)
     assert together.length == max(lengths)
-    assert apart <= together.exact_scale * (1 + Fraction(1, 10**12))
-    assert together.exact_scale <= apart
+    assert max(apart) <= together.scale * (1 + 1e-8)
+    assert together.scale <= max(apart)
 
 
 def test_several_beliefs_cost_as_much_as_the_worst():
@@ -119,36 +127,45 @@ def test_several_beliefs_cost_as_much_as_the_worst():
     assert "Belief 2 of 2" in found.explain()
 
 
-def test_none_takes_the_exact_method_where_the_belief_allows():
+def test_none_sweeps_chains():
     box = ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]])
-    assert calibrate(STATIONARY, 50, 1).method == "exact"
-    assert calibrate(box, 50, 1).method == "approx"
+    assert calibrate(STATIONARY, 50, 1).method == "sweep"
+    assert calibrate(box, 50, 1).method == "sweep"
+    assert calibrate(Clusters(["a", "b"]), None, 1).method == "exact"
+    with pytest.raises(UnsupportedError, match="needs a chain"):
+        calibrate(Clusters(["a", "b"]), None, 1, "sweep")
     with pytest.raises(UnsupportedError, match="ChainBox holds many chains"):
         calibrate(box, 50, 1, "exact")
 
 
 def test_a_slowly_mixing_chain_is_found_far_out():
     slow = MarkovChain([[0.9995, 0.0005], [0.0005, 0.9995]])
-    found = calibrate(slow, 10**8, 1)
+    found = calibrate(slow, 10**8, 1, "exact")
     assert found.scale == pytest.approx(7384.372483, abs=1e-5)
 
 
 def test_quilts_more_than_a_million_nodes_away_are_found():
     """The scale of a slow chain is inversely proportional to how often it changes its state."""
     slow, slower = (
-        calibrate(MarkovChain([[1 - g, g], [g, 1 - g]]), 10**8, 1) for g in (1e-4, 1e-6)
+        [calibrate(MarkovChain([[1 - g, g], [g, 1 - g]]), 10**8, 1, by) for by in ("exact", None)]
+        for g in (1e-4, 1e-6)
     )
-    assert slower.nearby > 1 << 21
-    assert slower.scale == pytest.approx(100 * slow.scale, rel=1e-3)
+    assert slower[0].nearby > 1 << 21
+    for found, other in zip(slow, slower, strict=True):
+        assert other.scale == pytest.approx(100 * found.scale, rel=1e-3)
 
 
 def test_a_chain_that_mixes_over_a_hundred_thousand_nodes_from_a_known_start():
     """Far beyond the nodes that are followed one by one: close to any start, never above it."""
     sticky = [[0.9999, 0.0001], [0.0001, 0.9999]]
-    known, free = (calibrate(MarkovChain(sticky, start), 10**8, 1) for start in ([1, 0], "any"))
-    settled = calibrate(MarkovChain(sticky), 10**8, 1)
+    known, free = (
+        calibrate(MarkovChain(sticky, start), 10**8, 1, "exact") for start in ([1, 0], "any")
+    )
+    settled = calibrate(MarkovChain(sticky), 10**8, 1, "exact")
     assert settled.scale <= known.scale * (1 + 1e-4)
     assert known.scale == pytest.approx(free.scale, rel=1e-3)
+    swept = [calibrate(MarkovChain(sticky, start), 10**8, 1) for start in ([1, 0], "stationary")]
+    assert swept[1].scale * (1 - 1e-9) <= swept[0].scale < known.scale / 3
 
 
 @pytest.mark.parametrize(
@@ -163,7 +180,9 @@ def test_a_chain_that_mixes_over_a_hundred_thousand_nodes_from_a_known_start():
     ],
 )
 def test_chains_that_never_forget_need_everything_or_nothing(matrix, initial, scale):
-    assert calibrate(MarkovChain(matrix, initial), 10**8, 1).exact_scale == scale
+    chain = MarkovChain(matrix, initial)
+    assert calibrate(chain, 10**8, 1, "exact").exact_scale == scale
+    assert calibrate(chain, 10**8, 1).exact_scale == pytest.approx(scale, rel=1e-7)
 
 
 def test_a_periodic_chain_that_started_in_one_phase_forgets_within_it():
@@ -173,7 +192,9 @@ def test_a_periodic_chain_that_started_in_one_phase_forgets_within_it():
     assert calibrate(chain, 10**8, 1).scale == pytest.approx(
         calibrate(chain, 400, 1).scale, rel=1e-9
     )
-    assert calibrate(chain, 40, 1).scale == pytest.approx(mqm_exact(chain, 40, 1)[0], rel=1e-9)
+    quilts = calibrate(chain, 40, 1, "exact").scale
+    assert quilts == pytest.approx(mqm_exact(chain, 40, 1)[0], rel=1e-9)
+    assert calibrate(chain, 40, 1).scale < quilts / 2
     assert calibrate(MarkovChain(matrix), 400, 1).scale == 400
 
 
@@ -193,7 +214,7 @@ def test_group_and_entry_are_the_two_extremes():
     assert found.exact_scale == 3
     leak = influence_curve(STATIONARY, 100).epsilon(Fraction(1, 3))
     assert f"{leak:.6g}" in str(caught[0].message)
-    assert leak > 2
+    assert leak > 1.1
 
 
 def test_entry_says_that_an_independent_chain_leaks_no_more():
@@ -211,7 +232,7 @@ def test_entry_says_that_an_independent_chain_leaks_no_more():
         ({"length": 0}, "at least 1"),
         ({"length": []}, "empty"),
         ({"length": 2.5}, "integer"),
-        ({"method": "best"}, "choose one of exact"),
+        ({"method": "best"}, "choose one of sweep"),
         ({"secrets": (5, 200)}, "the series has 100"),
         ({"secrets": (9, 5)}, "at least 9"),
         ({"secrets": 5}, r"\(start, stop\)"),
@@ -239,10 +260,15 @@ def test_the_length_of_clusters_is_theirs():
 
 
 def test_it_explains_itself():
-    text = calibrate(MarkovChain(RESTLESS, [1, 0]), 100, 1).explain()
+    text = calibrate(STATIONARY, 100, 1).explain()
+    for part in ("3.33641", "Spent there: 0.299723", "add 0.350138 from before", "sweep"):
+        assert part in text
+    text = calibrate(STATIONARY, 200, 1, episode=60).explain()
+    assert "together need the most" in text
+    text = calibrate(MarkovChain(RESTLESS, [1, 0]), 100, 1, "exact").explain()
     for part in ("12.934", "Node 8", "X_1, X_13", "11 time points", "0.149532", "exact"):
         assert part in text
-    assert "is empty" in calibrate(MarkovChain([[0, 1], [1, 0]]), 5, 1).explain()
+    assert "is empty" in calibrate(MarkovChain([[0, 1], [1, 0]]), 5, 1, "exact").explain()
     assert "nothing" in calibrate(MarkovChain([[0, 1], [1, 0]], [1, 0]), 5, 1).explain()
 
 
@@ -259,7 +285,7 @@ def test_its_document_holds_the_exact_numbers():
 @settings(max_examples=30)
 def test_the_exact_scale_keeps_every_node_within_epsilon_in_fractions(chain, length, epsilon):
     """σ satisfies change/σ + e ≤ ε exactly, and the float is not below it."""
-    found = calibrate(chain, length, epsilon)
+    found = calibrate(chain, length, epsilon, "exact")
     assert Fraction(found.scale) >= found.exact_scale
     if found.exact_scale:
         cost = Fraction(found.change) / found.exact_scale + Fraction(found.influence)
@@ -346,7 +372,7 @@ def test_a_query_that_does_not_fit_the_states_is_refused():
 
 def test_one_time_point_is_nearby():
     people = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
-    words = qw.calibrate(people, 5, 1).explain()
+    words = qw.calibrate(people, 5, 1, "exact").explain()
     assert "1 time point " in words
     assert "they" not in words
     assert " are nearby" not in words
@@ -354,8 +380,8 @@ def test_one_time_point_is_nearby():
 
 def test_the_words_are_in_units_of_the_answer():
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=[0, 50])
-    found = qw.calibrate(chain, 100, 1, query=queries.sum(0, 50))
-    assert found.scale == pytest.approx(50 * qw.calibrate(chain, 100, 1).scale, rel=1e-9)
+    found = qw.calibrate(chain, 100, 1, "exact", queries.sum(0, 50))
+    assert found.scale == pytest.approx(50 * qw.calibrate(chain, 100, 1, "exact").scale, rel=1e-9)
     assert found.scale == pytest.approx(
         float(found.change * found.unit) / (1 - found.influence), rel=1e-9
     )

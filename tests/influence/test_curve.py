@@ -14,7 +14,7 @@ from evidence import enumeration
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
-from quiltwork.influence.arguments import number_of_nodes
+from quiltwork.influence.question import number_of_nodes
 from quiltwork.influence.prices import LeakAt
 from tests.strategies import chains
 

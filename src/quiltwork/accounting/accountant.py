@@ -1,10 +1,11 @@
 """`Accountant`: what all releases from one series cost together, kept within a budget.
 
-Every release is recorded as a `Spending`; the total is the joint-quilt bound on all of them, for
-every time point of the series, whatever the windows, overlapping or not, in any order, chosen
-adaptively or not. A release that would exceed the budget is refused and leaves no trace.
+Every release is recorded as a `Spending`; what all of them spend on each time point is swept over
+the series, which bounds what leaks about every time point, whatever the windows, overlapping or
+not, in any order, chosen adaptively or not. A release that would exceed the budget is refused and
+leaves no trace.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/sweep.md
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.accounting import room, rules
 from quiltwork.accounting.account import Account
-from quiltwork.accounting.joint import Quilts
 from quiltwork.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.accounting.spending import Released, Spending
+from quiltwork.accounting.total import Secrets, read_account
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_down, float_up, integer, positive_fraction
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import outlooks
+from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Accountant:
         beliefs: one belief or a list; the total holds under each of them.
         length: the number of time points; None for beliefs about fixed rows.
         budget: what all releases together may cost; None to only keep count.
-        method: how influence is computed, as in `calibrate`; None for the sharpest.
+        episode: how many time points in a row are one secret.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -50,7 +51,7 @@ class Accountant:
     >>> account = Accountant(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100, budget=2)
     >>> _ = account.spend(dp_epsilon=0.02, start=1, stop=50)
     >>> round(account.epsilon(), 4), account.how_many_more(account.spendings[0])
-    (0.3372, 9)
+    (0.0552, 41)
     """
 
     def __init__(
@@ -58,33 +59,31 @@ class Accountant:
         beliefs: Belief | Sequence[Belief],
         length: int | None = None,
         budget: Number | None = None,
-        method: str | None = None,
+        episode: int = 1,
     ) -> None:
-        if method == "entry":
-            raise InvalidInputError(
-                "method='entry' treats time points as independent, so its totals would be wrong "
-                "under the beliefs given; leave method out."
-            )
-        self._outlooks = outlooks(beliefs, length, method)
-        self._method = method
         self._budget = None if budget is None else positive_fraction(budget, "budget")
-        self._account = Account.empty(Quilts(self._outlooks, 1, self.length))
+        self._account = Account(read_account(beliefs, length, episode))
         self._lengths = [(0, self.length)]
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
-        return tuple(outlook.belief for outlook in self._outlooks)
+        return tuple(outlook.belief for outlook in self.outlooks)
 
     @property
-    def outlooks(self) -> tuple[Outlook, ...]:
-        """The beliefs, each with the method by which its influence is computed."""
-        return self._outlooks
+    def outlooks(self) -> tuple[AnyOutlook, ...]:
+        """The beliefs, each with the method by which its leakage is computed."""
+        return self._account.secrets.outlooks
 
     @property
-    def method(self) -> str | None:
-        """The method asked for, or None for the sharpest of each belief."""
-        return self._method
+    def secrets(self) -> Secrets:
+        """What the account is about: beliefs, time points, and how many in a row."""
+        return self._account.secrets
+
+    @property
+    def episode(self) -> int:
+        """How many time points in a row are one secret."""
+        return self._account.secrets.episode
 
     @property
     def states(self) -> tuple[Label, ...] | None:
@@ -94,7 +93,7 @@ class Accountant:
     @property
     def length(self) -> int:
         """The number of time points."""
-        return self._outlooks[0].length
+        return self._account.secrets.length
 
     @property
     def budget(self) -> Fraction | None:
@@ -108,7 +107,7 @@ class Accountant:
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """The total as a fraction that is at or above the joint-quilt bound."""
+        """The total as a fraction, at or above the bound."""
         return self._account.total
 
     def epsilon(self) -> float:
@@ -116,7 +115,7 @@ class Accountant:
 
         Holds for every time point of the series, inside and outside the windows; rounded up.
 
-        Theorem: joint-quilt-accountant
+        Theorem: docs/theory/sweep.md
         """
         return float_up(self.exact_epsilon)
 
@@ -254,13 +253,13 @@ class Accountant:
             raise InvalidInputError(
                 f"The time points {first}..{last} are not within 1..{self.length}."
             )
-        part = Account.empty(Quilts(self._outlooks, first, last)).plus(self.spendings)
+        part = self._account.seen_by(replace(self._account.secrets, first=first, last=last))
         return float_up(min(part.total, self.exact_epsilon))
 
     def extend(self, length: int) -> None:
-        """Let the series grow to `length` time points; the total never rises by that.
+        """Let the series grow to `length` time points; that adds nothing to the total. O(1).
 
-        Theorem: joint-quilt-accountant
+        Theorem: docs/theory/sweep.md
 
         Raises:
             InvalidInputError: if the new length is shorter.
@@ -276,14 +275,13 @@ class Accountant:
                 "These beliefs are about fixed rows, so the series cannot grow; open a new "
                 "account with beliefs about all rows."
             )
-        self._outlooks = outlooks(self.beliefs, new, self._method)
-        self._account = self._account.grown(Quilts(self._outlooks, 1, new))
+        self._account = self._account.seen_by(read_account(self.beliefs, new, self.episode))
         self._lengths.append((self._account.count, new))
 
     def profile(self) -> LeakageProfile:
         """Return what each time point leaks, as runs of time points.
 
-        Theorem: joint-quilt-accountant
+        Theorem: docs/theory/sweep.md
         """
         from quiltwork.accounting.profile import leakage_profile
 
@@ -303,7 +301,7 @@ class Accountant:
         """
         from quiltwork.accounting.explain import explain
 
-        return explain(self._account, self._outlooks)
+        return explain(self._account)
 
     def __repr__(self) -> str:
         """Name what is kept, without computing the total."""
@@ -317,7 +315,7 @@ class Accountant:
             "beliefs": json.loads(beliefs_to_json(self.beliefs)),
             "lengths": [list(entry) for entry in self._lengths],
             "budget": None if self._budget is None else str(self._budget),
-            "method": self._method,
+            "episode": self.episode,
             "spendings": [spending.to_body() for spending in self.spendings],
         }
 
@@ -333,7 +331,7 @@ class Accountant:
             lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else Fraction(body["budget"])
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            account = cls(beliefs, lengths[0][1], budget, body["method"])
+            account = cls(beliefs, lengths[0][1], budget, body.get("episode", 1))
         except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise

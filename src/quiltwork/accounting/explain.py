@@ -15,7 +15,6 @@ from quiltwork.accounting import theorems
 from quiltwork.accounting.account import Account
 from quiltwork.accounting.theorems import EVERYWHERE, Bound
 from quiltwork.exact import float_up
-from quiltwork.influence.adaptive import Outlook
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(account: Account, outlooks: tuple[Outlook, ...]) -> Explanation:
-    """Compute every bound. O(distinct windows) totals beside the account's own."""
-    bounds = [theorem(account, outlooks) for theorem in theorems.ALL]
+def explain(account: Account) -> Explanation:
+    """Compute every bound. O(distinct windows) calibrations beside the account's own total."""
+    bounds = [theorem(account) for theorem in theorems.ALL]
     total = float_up(account.total)
     everywhere = [b for b in bounds if b.epsilon is not None and b.scope == EVERYWHERE]
     winner = min(everywhere, key=lambda bound: float(bound.epsilon or 0.0))

@@ -11,7 +11,7 @@ from quiltwork.noise.geometric import MAX_SCALE_BITS
 
 LARGEST_SCALE = 2.0**MAX_SCALE_BITS
 
-_CLOSE = 2.0**-50
+_CLOSE = 2.0**-34
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
@@ -20,11 +20,11 @@ _PATIENCE = 3
 def largest_level(
     total: Callable[[float], Fraction], now: Fraction, limit: Fraction, high: float
 ) -> float:
-    """The largest float x ≤ high with total(x) ≤ limit, up to a relative 2⁻⁵⁰.
+    """The largest float x ≤ high with total(x) ≤ limit, up to a relative 2⁻³⁴.
 
     `total` never falls from total(0) = `now`; if total(high) fits, the answer is high. Totals are
-    made of straight pieces, so secants find the answer in few steps, and halving takes over where
-    they do not. Whatever is returned, if not 0, was tried and fits.
+    smooth or made of straight pieces, so secants find the answer in few steps, and halving takes
+    over where they do not. Whatever is returned, if not 0, was tried and fits.
     """
     above = total(high) - limit
     if above <= 0:

@@ -4,7 +4,7 @@ All queries get noise of one common scale, or in given proportions. The joint co
 scale falls, and the plan takes the scale at which it meets the budget. Splitting the budget
 evenly, each release calibrated on its own, is shown beside it.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/sweep.md
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from quiltwork.accounting.rules import nothing_left
 from quiltwork.accounting.schedule import Planned, as_planned
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.theorems import singles
+from quiltwork.accounting.total import quilts_only
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
-from quiltwork.influence import calibrate
+from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def plan(
     budget: Number,
     queries: Iterable[Query | Planned],
     spent: Iterable[Released | Spending] = (),
-    method: str | None = None,
+    episode: int = 1,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
 
@@ -130,7 +131,7 @@ def plan(
         queries: from `qw.queries` on their windows, or `Planned` ones from `repeated` and
             `calendar`, with weights.
         spent: releases made before, which count too.
-        method: how influence is computed, as in `calibrate`.
+        episode: how many time points in a row are one secret.
 
     Raises:
         BudgetExceeded: if what was spent before leaves nothing.
@@ -141,9 +142,9 @@ def plan(
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
     >>> ten = plan(chain, 100, 1, [queries.count(1)] * 10)
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
-    (128.4, 210.5, 1.0)
+    (33.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, budget, method)
+    account = Accountant(beliefs, length, budget, episode)
     account.record(*spent)
     planned = as_planned(queries)
     factor = account.largest_factor(
@@ -157,7 +158,7 @@ def plan(
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
     ]
-    alone = singles(spendings, account.outlooks)
+    alone = singles(spendings, account.secrets)
     naive = _naive_scales(account, planned)
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
@@ -198,9 +199,10 @@ def _item(
 def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float]:
     """Each release calibrated alone, to an equal share of what is left.
 
-    Of equal queries on windows of equal length, the one closest to the middle decides for all.
+    By quilts, since only their levels add up (Theorem 3.7). Of equal queries on windows of equal length, the one closest to the middle decides for all.
     """
     share = (account.exact_remaining or Fraction(0)) / len(planned)
+    outlooks = quilts_only(account.outlooks)
     central: dict[Query, Query] = {}
     for one in planned:
         shape = _shape(one.query, account.length)
@@ -209,13 +211,15 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
         )
     scales = {
         shape: float_up(
-            calibrate(
-                account.beliefs, account.length, share, method=account.method, query=query
-            ).integer_scale
+            max(one.scale(_question(account, query), share).scale for one in outlooks)
         )
         for shape, query in central.items()
     }
     return [scales[_shape(one.query, account.length)] for one in planned]
+
+
+def _question(account: Accountant, query: Query) -> Question:
+    return Question(query, account.length, range(1, account.length + 1))
 
 
 def _shape(query: Query, length: int) -> Query:

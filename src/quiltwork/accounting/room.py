@@ -59,4 +59,4 @@ def _priced(account: Account, spendings: Sequence[Spending]) -> Account:
             "is priced by its own epsilon."
         )
     account.plus(spendings)
-    return Account.empty(account.joint.quilts).plus(spendings)
+    return Account(account.secrets).plus(spendings)

@@ -14,11 +14,10 @@ import numpy as np
 
 from quiltwork.accounting.steps import Integers
 from quiltwork.accounting.usage import Charges, Usage
-from quiltwork.accounting.view import FloatArray, IntArray
 from quiltwork.accounting.worst import Worst
 from quiltwork.exact import float_up
 from quiltwork.influence.families import ClusterFamily
-from quiltwork.influence.protocol import QuiltFamily
+from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
 
 
 def worst_of_sets(
@@ -50,7 +49,8 @@ def _at(family: QuiltFamily, charges: Charges, node: int) -> Worst:
     best = min(range(len(bounds)), key=bounds.__getitem__)
     candidate = int(finite[best])
     influence = float(family.influence[candidate])
-    return Worst(bounds[best], node, family.quilt(node, candidate), influence)
+    own = float_up(bounds[best] - Fraction(influence))
+    return Worst(bounds[best], node, own, 0.0, influence, family.quilt(node, candidate))
 
 
 @worst_in_set.register

@@ -162,6 +162,11 @@ class Steps:
             found.append((block.corners[low:high], block.levels[low:high]))
         return found
 
+    def arrays(self) -> tuple[Integers, list[int]]:
+        """All corners, and the levels from them on."""
+        corners = np.array([corner for block in self.blocks for corner in block.corners], dtype=np.int64)
+        return corners, [level for block in self.blocks for level in block.levels]
+
     def sum_before(self, time: int) -> int:
         """The sum of all values before `time`. O(blocks) when their sums are known."""
         ends = [*(block.first for block in self.blocks[1:]), time]

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from quiltwork.accounting.spending import Spending
 from quiltwork.accounting.steps import Integers, Steps
+from quiltwork.exact import float_up
+from quiltwork.influence.sweep import Levels
 
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
-_LARGE = 1 << 1000
 _NOTHING = Steps()
 
 
@@ -45,10 +46,6 @@ class Charges:
         """The charges of the runs start..stop within the stretch, over `denominator`."""
         charges: Integers = self.upto[stop - (self.first - 1)] - self.before[start - self.first]
         return charges
-
-    def floats(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """`upto` and `before` as floats, each within a relative 2⁻⁵¹ of its value."""
-        return _divided(self.upto, self.denominator), _divided(self.before, self.denominator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,25 +139,31 @@ class Usage:
         ended = self.ended.sum_before(first)
         return self.points.sum_before(first) + self.pairs.sum_before(first - 1) + ended
 
-    def corners_within(self, first: int, last: int) -> NDArray[np.int64]:
-        """Where the charge of a point or pair changes, or a window with a charge of its own ends.
+    def levels(self, length: int) -> Levels:
+        """What is spent on each time point, rounded up. O(K)."""
+        rows = {name: self._row(getattr(self, name)) for name in _STEPS}
+        corners = [row[0] + shift for name, row in rows.items() for shift in _SHIFTS[name]]
+        first = np.unique(np.concatenate([np.array([1]), *corners]))
+        first = first[(first >= 1) & (first <= length)]
 
-        Around a stretch without corners, runs of equal length have equal charges.
-        """
-        found: set[int] = set()
-        for name in _STEPS:
-            found.update(getattr(self, name).corners_within(first, last))
-        return np.array(sorted(found), dtype=np.int64)
+        def at(name: str, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+            places, values = rows[name]
+            return np.append(values, 0.0)[np.searchsorted(places, nodes, side="right") - 1]
 
-    def level(self, time: int) -> tuple[int, int, int]:
-        """The charges per point, per pair and for being within windows, over `denominator`."""
-        return self.points.at(time), self.pairs.at(time), self.going_on.at(time)
+        points, pairs = at("points", first), at("pairs", first)
+        behind = at("pairs", first - 1)
+        begun, ended = at("begun", first), at("ended", first)
+        around = begun + at("going_on", first - 1)
+        own = (points + pairs + behind + around) * _UP
+        forward, backward = (points + pairs + begun) * _UP, (points + behind + ended) * _UP
+        total = float_up(self.total)
+        return Levels(first, own, forward, backward, length, total).joined()
+
+    def _row(self, steps: Steps) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        corners, values = steps.arrays()
+        return corners, np.array([value / self.denominator for value in values], dtype=np.float64)
 
 
 _STEPS = ("points", "pairs", "begun", "ended", "going_on")
-
-
-def _divided(integers: Integers, denominator: int) -> NDArray[np.float64]:
-    if integers.dtype == object or denominator >= _LARGE:
-        return np.array([value / denominator for value in integers.tolist()])
-    return np.asarray(integers / float(denominator), dtype=np.float64)
+_SHIFTS = {"points": (0,), "pairs": (0, 1), "begun": (0,), "ended": (0,), "going_on": (1,)}
+_UP = 1 + 2.0**-49

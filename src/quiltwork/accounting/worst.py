@@ -1,4 +1,4 @@
-"""The answer every search for the worst node gives."""
+"""The answer every search for the worst time point gives."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from fractions import Fraction
 
 @dataclass(frozen=True)
 class Worst:
-    """The node with the largest leakage, its best quilt and the bound they give.
+    """The time point that leaks most; `exact` bounds the leakage of every other, too.
 
-    `exact` bounds the leakage of every node from above. `missing` is how much lower it could be
-    if quilts beyond the reach of the families were tried too.
+    For a chain `own` is spent on it, and its neighbours add `before` and `after`; for rows of
+    clusters and networks everything nearby is paid for, and the `quilt` adds `after`.
     """
 
     exact: Fraction
     node: int | None = None
+    own: float = 0.0
+    before: float = 0.0
+    after: float = 0.0
     quilt: tuple[int, ...] = ()
-    influence: float = 0.0
-    missing: float = 0.0

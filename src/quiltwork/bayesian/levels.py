@@ -20,9 +20,10 @@ from quiltwork.bayesian.reversible import reversible_level
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_down, float_up, positive_fraction, to_fraction
-from quiltwork.influence.arguments import default_method, number_of_nodes, read_length
+from quiltwork.influence.arguments import default_quilts, read_length
 from quiltwork.influence.intervals import Found
 from quiltwork.influence.prices import LeakAt, ScaleFor
+from quiltwork.influence.question import number_of_nodes
 
 _SLACK = Fraction(1, 2**39)
 _BISECTIONS = 60
@@ -105,7 +106,7 @@ def adversary_outlooks(beliefs: Any, length: Any, bound: Bound) -> tuple[Adversa
     """Return one outlook per belief, all for the same number of rows."""
     members = as_beliefs(beliefs)
     rows = read_length(members, length)
-    return tuple(AdversaryOutlook(one, rows, default_method(one), bound) for one in members)
+    return tuple(AdversaryOutlook(one, rows, default_quilts(one), bound) for one in members)
 
 
 def read_bound(bound: Any) -> Bound:

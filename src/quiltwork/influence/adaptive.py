@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from quiltwork.beliefs import Belief
+from quiltwork.errors import UnsupportedError
 from quiltwork.influence.intervals import Cost, Found, Price
+from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.question import Answer, Question
 from quiltwork.influence.search import worst_node
 
 _FIRST_REACH = 1 << 20
@@ -30,6 +34,27 @@ class Outlook:
     def families(self, reach: int) -> Iterator[QuiltFamily]:
         """The families of the belief."""
         return quilt_families(self.belief, self.length, reach, self.method)
+
+    def scale(self, question: Question, epsilon: Fraction) -> Answer:
+        """The least noise with which no node leaks more than epsilon, by quilts.
+
+        Raises:
+            UnsupportedError: for episodes, which quilts are not searched for.
+        """
+        if question.episode > 1:
+            raise UnsupportedError(
+                f"method={self.method!r} protects single time points; for stretches of "
+                f"{question.episode} leave method out."
+            )
+        price = ScaleFor(epsilon)
+        found, _ = self.worst(question.cost, price, question.nodes)
+        scale = price.rounded_up(found)
+        return Answer(scale, found.node, found.cost, found.nearby, found.influence, found.quilt)
+
+    def leak(self, question: Question, scale: Fraction) -> float:
+        """What noise of this scale leaks about the worst node, rounded up."""
+        price = LeakAt(1 / scale if scale else Fraction(0))
+        return price.rounded_up(self.worst(question.cost, price, question.nodes)[0])
 
     def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[Found, int]:
         """Return the node in `nodes` with the highest price and the reach that settled it."""

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial, singledispatch
-from typing import TYPE_CHECKING, Any, cast, get_args
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, as_beliefs
+from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.intervals import Cost
-from quiltwork.influence.protocol import InfluenceMethod, IntArray
+from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.influence.question import Question
+from quiltwork.influence.sweep import can_be_swept
+from quiltwork.influence.swept import SweptOutlook
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
 
+AnyOutlook: TypeAlias = Outlook | SweptOutlook
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
 LONGEST = 10**13
 """Changes of queries and sums of lengths stay within 64-bit integers."""
 
 
-def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[Outlook, ...]:
+def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[AnyOutlook, ...]:
     """Return one outlook per belief, all for the same length.
 
     Raises:
@@ -34,10 +38,22 @@ def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[Outlook, ...]:
     members = as_beliefs(beliefs)
     points = read_length(members, length)
     wanted = read_method(method)
+    if wanted == "sweep":
+        for belief in members:
+            if not can_be_swept(belief):
+                raise UnsupportedError(
+                    f"A sweep needs a chain, and {type(belief).__name__} is none; leave method out."
+                )
     return tuple(
-        Outlook(belief, points, default_method(belief) if wanted is None else wanted)
+        _outlook(belief, points, default_method(belief) if wanted is None else wanted)
         for belief in members
     )
+
+
+def _outlook(belief: Belief, length: int, method: InfluenceMethod) -> AnyOutlook:
+    if method == "sweep":
+        return SweptOutlook(belief, length)
+    return Outlook(belief, length, method)
 
 
 def read_length(members: Sequence[Belief], length: Any) -> int:
@@ -111,37 +127,28 @@ def answer_unit(query: Query | None, lengths: Sequence[int]) -> Fraction:
     return query.grid(sum(stop - start + 1 for start, stop in windows))[1]
 
 
-@singledispatch
 def default_method(belief: Belief) -> InfluenceMethod:
-    """Return the sharpest method that a belief allows."""
+    """Return the sharpest method that a belief allows: the sweep, where it is a chain."""
+    return "sweep" if can_be_swept(belief) else default_quilts(belief)
+
+
+@singledispatch
+def default_quilts(belief: Belief) -> InfluenceMethod:
+    """Return the sharpest quilts that a belief allows."""
     return "exact"
 
 
-@default_method.register
+@default_quilts.register
 def _(belief: ChainBox) -> InfluenceMethod:
     return "approx"
 
 
-def cost_of(query: Query | None, length: int) -> Cost:
-    """Return how far runs of nodes can move the query: by their number of nodes without one.
+def read_question(query: Query | None, length: int, secrets: Any, episode: Any) -> Question:
+    """Return what is asked about a series of this length.
 
     Raises:
-        InvalidInputError: if the query's window does not fit, or it is no query.
+        InvalidInputError: for a query, secrets or an episode that make no sense.
     """
-    if query is None:
-        return number_of_nodes
-    if not hasattr(query, "change") or not hasattr(query, "window"):
-        raise InvalidInputError(
-            f"query is {query!r}; give one of quiltwork.queries, for example queries.histogram()."
-        )
-    query.window(length)
-    return partial(_change, query, length)
-
-
-def _change(query: Query, length: int, start: IntArray, stop: IntArray) -> IntArray:
-    return query.change(start, stop, length)
-
-
-def number_of_nodes(start: IntArray, stop: IntArray) -> IntArray:
-    """The cost of a query that moves by at most 1 per node."""
-    return np.asarray(np.maximum(stop - start + 1, 0))
+    nodes = read_secrets(secrets, length)
+    stretch = integer(episode, "episode", 1)
+    return Question(query, length, nodes, min(stretch, len(nodes)))

@@ -1,6 +1,7 @@
 """Calibration: the least noise with which every protected node leaks at most ε.
 
-σ = max_θ max_i min_Q change(N)/(ε − e_θ(Q|i)), Algorithm 1 with the sharper cost of what is nearby
+By the sweep (`docs/theory/sweep.md`), or as in the papers by quilts: σ = max_θ max_i min_Q
+change(N)/(ε − e_θ(Q|i)), Algorithm 1 with the sharper cost of what is nearby
 (`docs/theory/influence-curve.md`). With the geometric or Laplace mechanism of scale σ on the
 integers of the query, every node leaks at most ε under every belief given.
 """
@@ -13,38 +14,31 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from quiltwork import files
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
+    AnyOutlook,
     answer_unit,
     check_states,
-    cost_of,
     outlooks,
     read_lengths,
+    read_question,
 )
-from quiltwork.influence.intervals import Cost
-from quiltwork.influence.prices import LeakAt, ScaleFor
-from quiltwork.influence.profile import Profile, profile
+from quiltwork.influence.prices import ScaleFor
+from quiltwork.influence.profile import Profile, combined, quilt_profile
 from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from quiltwork.queries.base import Query
-
-
-@dataclass(frozen=True)
-class Question:
-    """What was asked: beliefs seen by methods, the cost of nearby nodes, the protected nodes."""
-
-    outlooks: tuple[Outlook, ...]
-    cost: Cost
-    nodes: range
 
 
 @dataclass(frozen=True)
@@ -56,15 +50,17 @@ class Calibration:
             units of the answer; rounded up.
         exact_scale: the same as a fraction at or above the least sufficient scale.
         epsilon: as it was given.
-        node: a node that needs the most noise (1-based).
-        quilt: its best quilt; () is the empty one.
-        influence: the max-influence of that quilt, rounded up.
-        nearby: how many nodes the quilt leaves nearby.
+        node: a node that needs the most noise (1-based), the first one of an episode.
+        quilt: its best quilt, where the method works by quilts; () is the empty one.
+        influence: what all other nodes add to its leakage: by the sweep what the releases tell
+            about them, by quilts the max-influence of the quilt; rounded up.
+        nearby: how many nodes are paid for at once: those of the episode, or near the quilt.
         change: how far they can move the query, in integers of the query as it was given.
         method: how influence was computed for the belief that decided.
         belief: which belief decided, counted from 1.
         length: of the series (the longest one).
         unit: what one integer of the query is worth in the answer; 1 without a query.
+        before: of `influence`, what earlier nodes add; 0 where the method does not say.
     """
 
     scale: float
@@ -79,7 +75,9 @@ class Calibration:
     belief: int
     length: int
     question: Question = field(repr=False, compare=False)
+    outlooks: tuple[AnyOutlook, ...] = field(repr=False, compare=False)
     unit: Fraction = Fraction(1)
+    before: float = 0.0
 
     @property
     def integer_scale(self) -> Fraction:
@@ -89,9 +87,8 @@ class Calibration:
     def per_node(self) -> Profile:
         """Return the scale that each node needs, as runs of nodes with the same scale."""
         level = positive_fraction(self.epsilon, "epsilon")
-        asked = self.question
-        needed = profile(asked.outlooks, asked.cost, ScaleFor(level), asked.nodes)
-        return needed.times(self.unit)
+        needed = [_profile(one, self.question, level) for one in self.outlooks]
+        return combined(needed, np.maximum).times(self.unit)
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""
@@ -133,12 +130,14 @@ def calibrate(
     method: str | None = None,
     query: Query | None = None,
     secrets: tuple[int, int] | None = None,
+    episode: int = 1,
 ) -> Calibration:
     """Return the least noise scale with which every protected node leaks at most `epsilon`.
 
-    The cost does not grow with the length: O(k³·reach) for "exact", O(k³) for the bounds.
+    The cost does not grow with the length: some fixed points of O(k⁴) each for the sweep,
+    O(k³·reach) for "exact", O(k³) for the bounds.
 
-    Theorem: docs/theory/influence-curve.md
+    Theorem: docs/theory/sweep.md, docs/theory/influence-curve.md
 
     Args:
         beliefs: one belief or a list; the scale holds under each of them.
@@ -146,14 +145,16 @@ def calibrate(
             longest decides, for "optimal-scale" any of them may); None for beliefs about fixed
             rows.
         epsilon: what may be learnt about a node, > 0.
-        method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
-            or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
-            not protect correlated data). None: exact where the belief allows, else approx.
+        method: "sweep", or as in the papers "exact", "approx" (smallest sound bound), "spectral"
+            (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"
+            (nothing else is, which does not protect correlated data). None: the sweep for chains,
+            the sharpest quilts for other beliefs.
             "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
             the chains given alone, and covers the query, or without one the count of each state.
         query: what will be asked; the scale is then that of the answer. Without one, any query
             that moves by at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.
+        episode: how many time points in a row are one secret, whatever they are.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -161,14 +162,16 @@ def calibrate(
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[1, 0])
-    >>> found = calibrate(chain, length=100, epsilon=1)
+    >>> round(calibrate(chain, length=100, epsilon=1).scale, 5)
+    3.33641
+    >>> found = calibrate(chain, length=100, epsilon=1, method="exact")
     >>> round(found.scale, 6), found.node, found.quilt
     (12.934051, 8, (1, 13))
     """
     if method == "optimal-scale":
         from quiltwork.influence.optimal import optimal_calibration
 
-        return optimal_calibration(beliefs, length, epsilon, query, secrets)
+        return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
     level = positive_fraction(epsilon, "epsilon")
     if method not in (None, *METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
@@ -177,15 +180,13 @@ def calibrate(
     points = seen[0].length
     members = [one.belief for one in seen]
     check_states(query, members)
-    question = Question(seen, cost_of(query, points), read_secrets(secrets, points))
-    price = ScaleFor(level)
-    answers = [one.worst(question.cost, price, question.nodes)[0] for one in seen]
-    scales = [price.rounded_up(found) for found in answers]
-    index = max(range(len(scales)), key=scales.__getitem__)
+    question = read_question(query, points, secrets, episode)
+    answers = [one.scale(question, level) for one in seen]
+    index = max(range(len(answers)), key=lambda i: answers[i].scale)
     found, unit = answers[index], answer_unit(query, read_lengths(members, length))
-    scale = scales[index] * unit
+    scale = found.scale * unit
     if method == "entry":
-        _warn_of_entry(seen, question, scales[index], unit)
+        _warn_of_entry(seen, question, found.scale, unit)
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
@@ -194,22 +195,28 @@ def calibrate(
         quilt=found.quilt,
         influence=found.influence,
         nearby=found.nearby,
-        change=found.cost,
+        change=found.change,
         method=seen[index].method,
         belief=index + 1,
         length=points,
         question=question,
+        outlooks=seen,
         unit=unit,
+        before=found.before,
     )
 
 
+def _profile(outlook: AnyOutlook, question: Question, epsilon: Fraction) -> Profile:
+    if isinstance(outlook, Outlook):
+        return quilt_profile(outlook, question.cost, ScaleFor(epsilon), question.nodes)
+    return outlook.profile(question, epsilon)
+
+
 def _warn_of_entry(
-    seen: tuple[Outlook, ...], question: Question, scale: Fraction, unit: Fraction
+    seen: tuple[AnyOutlook, ...], question: Question, scale: Fraction, unit: Fraction
 ) -> None:
     honest = outlooks([one.belief for one in seen], seen[0].length, None)
-    price = LeakAt(1 / scale if scale else Fraction(0))
-    worst = [one.worst(question.cost, price, question.nodes)[0] for one in honest]
-    leak = max(price.rounded_up(found) for found in worst)
+    leak = max(one.leak(question, scale) for one in honest)
     warnings.warn(
         f"method='entry' protects one time point as if it said nothing about the others. Under "
         f"the belief given, noise of scale {float(scale * unit):.6g} may leak up to {leak:.6g} "

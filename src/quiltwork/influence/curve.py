@@ -1,10 +1,9 @@
 """The influence curve: what a belief makes of any pure-DP mechanism.
 
-A mechanism that is x-DP for substituting one node leaks at most f(x) = max_i min_Q [|N|·x + e(Q|i)]
-about any node. Each node's curve is concave with value 0 at 0, so f of a sum is at most the sum of
-the f's.
+A mechanism that is x-DP for substituting one node leaks at most f(x) about any node: by the sweep
+what is spent on a node and what its neighbours add, by quilts max_i min_Q [|N|·x + e(Q|i)].
 
-Theorem: docs/theory/influence-curve.md
+Theorem: docs/theory/sweep.md, docs/theory/influence-curve.md
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, to_fraction
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import number_of_nodes, outlooks
-from quiltwork.influence.prices import LeakAt, ScaleFor
+from quiltwork.influence.arguments import AnyOutlook, outlooks
+from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +38,7 @@ class InfluenceCurve:
     """
 
     length: int
-    outlooks: tuple[Outlook, ...]
+    outlooks: tuple[AnyOutlook, ...]
 
     def epsilon(self, dp_epsilon: Number) -> float:
         """Return what a mechanism of this level leaks about a node, rounded up.
@@ -52,10 +51,12 @@ class InfluenceCurve:
         level = to_fraction(dp_epsilon, "dp_epsilon")
         if level == 0:
             return 0.0
-        price = LeakAt(positive_fraction(level, "dp_epsilon"))
-        nodes = range(1, self.length + 1)
-        worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
-        return max(price.rounded_up(found) for found in worst)
+        scale = 1 / positive_fraction(level, "dp_epsilon")
+        return max(one.leak(self._question, scale) for one in self.outlooks)
+
+    @cached_property
+    def _question(self) -> Question:
+        return Question(None, self.length, range(1, self.length + 1))
 
     def dp_epsilon(self, epsilon: Number) -> float:
         """Return the largest level whose leakage is at most `epsilon`, rounded down.
@@ -66,14 +67,12 @@ class InfluenceCurve:
             InvalidInputError: unless epsilon is a number > 0.
         """
         target = positive_fraction(epsilon, "epsilon")
-        nodes = range(1, self.length + 1)
-        price = ScaleFor(target)
-        worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]
-        highest = max(worst, key=price.rounded_up)
-        scale = price.rounded_up(highest)
+        answers = [one.scale(self._question, target) for one in self.outlooks]
+        highest = max(answers, key=lambda answer: answer.scale)
+        scale = highest.scale
         if scale == 0:
             return math.inf
-        if highest.influence > 0:
+        if highest.quilt and highest.influence > 0:
             scale *= 1 + _SLACK * target / (target - Fraction(highest.influence))
         level, step = float_down(1 / scale), 2.0**-52
         while self.epsilon(max(Fraction(level), Fraction(str(level)))) > target:
@@ -109,8 +108,8 @@ def influence_curve(
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> curve = influence_curve(MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2]), 100)
-    >>> round(curve.epsilon(10 / 12.840186), 4)
-    4.2981
+    >>> round(curve.epsilon(10 / 12.839964), 4)
+    2.675
     """
     seen = outlooks(beliefs, length, method)
     return InfluenceCurve(seen[0].length, seen)

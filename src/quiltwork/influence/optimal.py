@@ -23,17 +23,16 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import Additive, Joint, additive_parts
 from quiltwork.beliefs import Belief, MarkovChain
-from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction
 from quiltwork.influence.arguments import (
     answer_unit,
     check_states,
-    cost_of,
     outlooks,
     read_lengths,
+    read_question,
 )
-from quiltwork.influence.calibration import Calibration, Question
+from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.protocol import InfluenceMethod
 from quiltwork.queries import Count
@@ -89,6 +88,7 @@ def optimal_calibration(
     epsilon: Number,
     query: Query | None,
     secrets: tuple[int, int] | None,
+    episode: int = 1,
 ) -> OptimalCalibration:
     """Return the least noise with exact leakage ≤ epsilon; without a query, for every count.
 
@@ -104,8 +104,13 @@ def optimal_calibration(
     chains = single_chains(beliefs)
     lengths = read_lengths(chains, length)
     points = max(lengths)
-    nodes = read_secrets(secrets, points)
-    cost = cost_of(query, points)
+    question = read_question(query, points, secrets, episode)
+    if question.episode > 1:
+        raise UnsupportedError(
+            "method='optimal-scale' protects single time points; for longer episodes leave method "
+            "out."
+        )
+    nodes = question.nodes
     check_states(query, chains)
     laws = tuple(
         tuple(
@@ -127,11 +132,12 @@ def optimal_calibration(
         quilt=(),
         influence=0.0,
         nearby=points,
-        change=int(cost(np.array([1]), np.array([points]))[0]),
+        change=question.charge.change(1, points),
         method=cast("InfluenceMethod", METHOD),
         belief=found.belief,
         length=points,
-        question=Question(outlooks(chains, points, None), cost, nodes),
+        question=question,
+        outlooks=outlooks(chains, points, None),
         unit=answer_unit(query, lengths),
         laws=laws,
         divisor=divisor,

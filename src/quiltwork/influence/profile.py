@@ -7,9 +7,10 @@ that of the runs and not of the nodes.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 import numpy as np
 
@@ -80,13 +81,34 @@ class Profile:
         return nodes, np.repeat([run.scale for run in self.runs], sizes)
 
 
-def profile(outlooks: tuple[Outlook, ...], cost: Cost, price: Price, nodes: range) -> Profile:
-    """Return what each node needs under the worst of the beliefs.
+def runs_of(first: IntArray, last: IntArray, scale: FloatArray) -> Profile:
+    """Put runs of nodes together, neighbours of the same scale as one."""
+    begins = np.flatnonzero(np.append(True, scale[1:] != scale[:-1]))
+    ends = np.append(begins[1:], len(scale)) - 1
+    columns = first[begins].tolist(), last[ends].tolist(), scale[begins].tolist()
+    return Profile(tuple(Run(*row) for row in zip(*columns, strict=True)))
 
-    Exact for up to 2^20 nodes that fall into at most 4,096 pieces per belief; beyond that a run
-    may hold nodes that need less than its scale, never more.
+
+def combined(
+    profiles: Sequence[Profile], choose: Callable[[FloatArray, FloatArray], FloatArray]
+) -> Profile:
+    """Put profiles of the same nodes together, run by run, by np.maximum or np.minimum."""
+    cuts = np.unique([run.first for one in profiles for run in one])
+    last = np.append(cuts[1:] - 1, profiles[0].runs[-1].last)
+    rows = []
+    for one in profiles:
+        places = np.searchsorted([run.first for run in one], cuts, side="right") - 1
+        rows.append(np.array([run.scale for run in one])[places])
+    return runs_of(cuts, last, np.asarray(reduce(choose, rows)))
+
+
+def quilt_profile(outlook: Outlook, cost: Cost, price: Price, nodes: range) -> Profile:
+    """Return what each node needs under one belief.
+
+    Exact for up to 2^20 nodes that fall into at most 4,096 pieces; beyond that a run may hold
+    nodes that need less than its scale, never more.
     """
-    pieces = [piece for one in outlooks for piece in _pieces(one, cost, price, nodes)]
+    pieces = list(_pieces(outlook, cost, price, nodes))
     if len(nodes) <= _MOST_NODES:
         cuts = np.arange(nodes.start, nodes.stop + 1)
     else:
@@ -97,15 +119,7 @@ def profile(outlooks: tuple[Outlook, ...], cost: Cost, price: Price, nodes: rang
         first, stop = np.searchsorted(cuts, [part[0], part[-1] + 1])
         inside = slice(first, stop, part.step)
         highest[inside] = np.maximum(highest[inside], scale)
-    changes = np.flatnonzero(np.diff(highest)) + 1
-    begins = np.concatenate([[0], changes]).tolist()
-    ends = np.concatenate([changes, [len(highest)]]).tolist()
-    return Profile(
-        tuple(
-            Run(int(cuts[b]), int(cuts[e]) - 1, float(highest[b]))
-            for b, e in zip(begins, ends, strict=True)
-        )
-    )
+    return runs_of(cuts[:-1], cuts[1:] - 1, highest)
 
 
 def _pieces(outlook: Outlook, cost: Cost, price: Price, nodes: range) -> Iterator[Piece]:

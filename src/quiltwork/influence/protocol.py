@@ -22,7 +22,9 @@ from quiltwork.errors import UnsupportedError
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
-InfluenceMethod: TypeAlias = Literal["exact", "approx", "spectral", "contraction", "group", "entry"]
+InfluenceMethod: TypeAlias = Literal[
+    "sweep", "exact", "approx", "spectral", "contraction", "group", "entry"
+]
 
 
 class QuiltFamily(Protocol):

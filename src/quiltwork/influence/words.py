@@ -9,19 +9,41 @@ if TYPE_CHECKING:
 
 
 def explain(found: Calibration) -> str:
-    """Say which node needs the noise, what its best quilt is, and what that costs."""
+    """Say which node needs the noise, what is spent on it and what the others add."""
     if found.exact_scale == 0:
         return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
+    if found.nearby == 1 or found.method != "sweep":
+        needs = f"Node {found.node} needs the most."
+    else:
+        last = found.node + found.nearby - 1
+        needs = f"Nodes {found.node} to {last} together need the most."
     lines = [
         f"Noise scale {found.scale:.6g} for epsilon {float(found.epsilon):g} "
         f"(method {found.method}, {found.length} time points).",
-        f"Node {found.node} needs the most.",
+        needs,
+        *(_parts(found) if found.method == "sweep" else _quilt_lines(found)),
+    ]
+    if len(found.outlooks) > 1:
+        lines.append(f"Belief {found.belief} of {len(found.outlooks)} decides.")
+    return "\n".join(lines)
+
+
+def _parts(found: Calibration) -> list[str]:
+    """What is spent on the node itself, and what the releases tell through its neighbours."""
+    own = float(found.change * found.unit / found.exact_scale)
+    after = max(0.0, found.influence - found.before)
+    return [
+        f"Spent there: {own:.6g}, since it moves the answer by up to {_in_units(found)}.",
+        f"Neighbours add {found.before:.6g} from before and {after:.6g} from after: that is all "
+        "the answer can tell about them, passed on by the belief.",
+    ]
+
+
+def _quilt_lines(found: Calibration) -> list[str]:
+    return [
         _quilt(found),
         f"Scale: {_in_units(found)} / ({float(found.epsilon):g} − {found.influence:.6g}).",
     ]
-    if len(found.question.outlooks) > 1:
-        lines.append(f"Belief {found.belief} of {len(found.question.outlooks)} decides.")
-    return "\n".join(lines)
 
 
 def _quilt(found: Calibration) -> str:

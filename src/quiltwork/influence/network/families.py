@@ -17,7 +17,7 @@ import numpy as np
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.tables import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.arguments import default_method
+from quiltwork.influence.arguments import default_quilts
 from quiltwork.influence.chains import baseline
 from quiltwork.influence.families import KnownNodes, SetFamily
 from quiltwork.influence.network.exact import around, influence_given, quilt_ratios, raised
@@ -46,7 +46,7 @@ def _(
     return iter(network_families(belief, method))
 
 
-@default_method.register
+@default_quilts.register
 def _(belief: Network) -> InfluenceMethod:
     return "exact" if belief.largest_table <= MOST_ENTRIES else "approx"
 

@@ -1,0 +1,52 @@
+"""Which beliefs can be swept, and by which sides."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.diameters import diameters
+from quiltwork.influence.sweep.leakage import Sweep
+from quiltwork.influence.sweep.sides import Contracted, Exact
+from quiltwork.influence.sweep.walks import Walk, walk_of
+
+
+@singledispatch
+def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweep:
+    """Return the sweep of a belief about a series of this length, for secrets of `episode` nodes.
+
+    Raises:
+        UnsupportedError: for beliefs that are no chains.
+    """
+    raise UnsupportedError(f"A sweep needs a chain, and {type(belief).__name__} is none.")
+
+
+@sweep_of.register
+def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
+    walk = walk_of(belief, length)
+    if (walk.steps == walk.steps[:, :1]).all():
+        apart = Contracted(((1, 0.0),), walk.size)
+        return Sweep(walk, apart, apart, length, episode)
+    if walk.laws is None:
+        left = Contracted(tuple(diameters(belief)), walk.size)
+        return Sweep(walk, left, Exact(walk, to_left=False), length, episode)
+    return Sweep(walk, Exact(walk, to_left=True), Exact(walk, to_left=False), length, episode)
+
+
+@sweep_of.register
+def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
+    size = belief.size
+    nothing = np.empty((0, size), dtype=np.bool_)
+    tells = ~np.eye(size, dtype=np.bool_)
+    walk = Walk(np.array([belief.upper]), None, nothing, None, 0.0, tells)
+    side = Contracted(tuple(diameters(belief)), size)
+    return Sweep(walk, side, side, length, episode)
+
+
+def can_be_swept(belief: Any) -> bool:
+    """Whether `sweep_of` knows this kind of belief."""
+    return sweep_of.dispatch(type(belief)) is not sweep_of.dispatch(object)

@@ -1,0 +1,177 @@
+"""Bounds that no further step exceeds: certified fixed points of the exact side.
+
+The step F is monotone, so any r with F(r) ≤ r bounds every node by induction from the end. Where
+matrices do not change, r is found by Newton's method with the trees' shares as Jacobian, in a few
+iterations however slowly the chain mixes; then it is inflated a little and checked once.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, Program
+
+if TYPE_CHECKING:
+    from quiltwork.influence.sweep.sides import Exact
+
+_NEWTON = 40
+_TURNS = 64
+_RAISED = 2.0**-36
+_CLOSE = 2.0**-41
+_FIRST_INFLATION = 2.0**-36
+_MOST_INFLATION = 2.0**-8
+_FAR = 200.0
+_FELT = 2.0**-24
+
+
+class Homogeneous:
+    """The step of one side of a homogeneous chain, on the vector of all pairs of states.
+
+    Trees and the last solution are kept: the next level is mostly close to the last one.
+    """
+
+    def __init__(self, side: Exact) -> None:
+        self.side, self.walk = side, side.walk
+        self.x, self.y = side.walk.pairs
+        group = np.zeros(len(self.x), dtype=np.int64)
+        self.programs = {span: Program(group, self.walk.size) for span in side.spans}
+        self.rows = {span: side.rows(span, None) for span in side.spans}
+        self.tells = self.walk.tells[self.x, self.y]
+        self.rest = side.rest(np.array([1 << 40]))[0][self.x, self.y]
+        number = np.zeros((self.walk.size, self.walk.size), dtype=np.int64)
+        number[self.x, self.y] = np.arange(len(self.x))
+        self.number = number
+        self._widest = 1
+        self._last: tuple[float, FloatArray] | None = None
+
+    def forget(self) -> None:
+        """Begin as if nothing had been asked before, so that equal questions get equal answers."""
+        group = np.zeros(len(self.x), dtype=np.int64)
+        self.programs = {span: Program(group, self.walk.size) for span in self.side.spans}
+        self._last = None
+
+    def step(self, level: float, r: FloatArray) -> Bounds:
+        """F(r) at a level, with its slopes."""
+        limits = np.zeros((1, self.walk.size, self.walk.size))
+        limits[0, self.x, self.y] = level * self.tells + r
+        best: Bounds | None = None
+        self._widest = 1
+        for span in self.side.spans:
+            found = self.programs[span].solve(self.rows[span], limits)
+            values = found.values + ((span - 1) * level + self.walk.margin(span))
+            found = Bounds(values, found.slope, found.high, found.low)
+            if best is not None and (found.values < best.values).any():
+                self._widest = span
+            best = found if best is None else best.least(found)
+        assert best is not None  # noqa: S101  (a span of one node is always there)
+        return best
+
+    def jacobian(self, found: Bounds) -> FloatArray:
+        """How each pair's bound moves with each pair's: (pairs, pairs)."""
+        result = np.zeros((len(self.x), len(self.x)))
+        rows = np.broadcast_to(np.arange(len(self.x))[:, None], found.slope.shape)
+        np.add.at(result, (rows, self.number[found.high, found.low]), found.slope)
+        return result
+
+    def solve(self, level: float) -> FloatArray | None:
+        """Newton's method from the last solution, or from nothing; then the certificate."""
+        starts = [self.rest]
+        if self._last is not None and self._last[0] > 0:
+            with np.errstate(invalid="ignore"):
+                guess = self.rest + (self._last[1] - self.rest) * (level / self._last[0])
+            starts.insert(0, np.where(np.isnan(guess), np.inf, guess))
+        for start in starts:
+            found = self._newton(level, start)
+            if found is not None:
+                self._last = level, found
+                result = np.zeros((1, self.walk.size, self.walk.size))
+                result[0, self.x, self.y] = found
+                return result
+        return None
+
+    def _newton(self, level: float, r: FloatArray) -> FloatArray | None:
+        infinite = ~np.isfinite(r)
+        jacobian = np.zeros((len(r), len(r)))
+        for turn in range(_NEWTON):
+            found = self.step(level, np.where(infinite, np.inf, r))
+            jacobian = self.jacobian(found)
+            jacobian[infinite] = 0.0
+            with np.errstate(invalid="ignore"):
+                gain = np.where(infinite, 0.0, found.values - r)
+            if np.abs(gain).max(initial=0.0) <= _CLOSE:
+                break
+            ahead = r + _solve(jacobian, gain)
+            wild = not np.isfinite(ahead[~infinite]).all() or ahead[~infinite].max() > _FAR
+            r = found.values if wild or turn > _NEWTON // 2 else np.maximum(ahead, self.rest)
+            infinite |= ~(r < _FAR)
+        return self._certified(level, r, jacobian, infinite)
+
+    def _certified(
+        self, level: float, r: FloatArray, jacobian: FloatArray, infinite: BoolArray
+    ) -> FloatArray | None:
+        """Inflate towards (I − J)⁻¹·1 until a step stays below."""
+        direction = _solve(jacobian, np.where(infinite, 0.0, 1.0))
+        direction = np.where(np.isfinite(direction) & (direction > 0), direction, 1.0)
+        amount = _FIRST_INFLATION
+        while amount <= _MOST_INFLATION:
+            raised = np.where(infinite, np.inf, r + amount * direction)
+            if (self.step(level, raised).values <= raised).all():
+                return raised
+            amount *= 4
+        return None
+
+    def felt(self, level: float, most: int) -> int:
+        """About how many nodes away an end is felt, by powers of the Jacobian; at most `most`."""
+        found = self.solve(level)
+        if found is None:
+            return most
+        r = found[0, self.x, self.y]
+        power = self.jacobian(self.step(level, r))
+        both = np.isfinite(r) & np.isfinite(self.rest)
+        rise = np.zeros(len(r))
+        rise[both] = r[both] - self.rest[both]
+        nodes = 1
+        while nodes < most and (power @ rise).max(initial=0.0) > _FELT * rise.max(initial=0.0):
+            power, nodes = power @ power, 2 * nodes
+        return min(nodes * self._widest, most)
+
+
+def _solve(jacobian: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.linalg.solve(np.eye(len(right)) - jacobian, right)
+    except np.linalg.LinAlgError:
+        return np.full(len(right), np.nan)
+
+
+def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
+    """Turn through the period until nothing moves, and check that: (period, k, k), by phase.
+
+    Every step is raised a little, so that the next turn stays below the last one.
+    """
+    period, reach = side.walk.period, side.spans[-1]
+    stepper, outwards = side.stepper(1), -1 if side.to_left else 1
+    late = (1 << 40) // period * period + 1
+    levels = [np.array([level])] * reach
+    known = [side.rest(np.array([late + phase])) for phase in range(period)]
+    order = range(period) if side.to_left else range(period - 1, -1, -1)
+
+    def step(phase: int) -> FloatArray:
+        beyond = [known[(phase + outwards * d) % period] for d in range(1, reach + 1)]
+        return stepper.step(np.array([late + phase]), beyond, levels)
+
+    for _ in range(_TURNS):
+        moved = 0.0
+        for phase in order:
+            found = step(phase) + _RAISED
+            both = np.isfinite(found) & np.isfinite(known[phase])
+            apart = np.abs(found[both] - known[phase][both])
+            moved = max(moved, float(apart.max(initial=0.0)))
+            known[phase] = found
+        if moved < _RAISED / 4:
+            break
+    holds = all((step(phase) <= known[phase]).all() for phase in order)
+    return np.concatenate(known) if holds else None

@@ -1,0 +1,472 @@
+"""What every node leaks: the node itself, and what its two sides tell about it.
+
+leak(i) = own level of i + max over states x ≠ x' of (left bound + right bound)[x, x']. Stretches
+around the places where levels change are swept node by node, all of them in step; a sweep begins
+some nodes further out, from bounds that hold everywhere. Away from such places all nodes are
+alike, so that cost follows the number of places and not the length.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.influence.sweep.compiled import Kernels, kernels
+from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.ratios import BoolArray
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.sides import Exact, Side
+from quiltwork.influence.sweep.walks import Walk
+
+MOST_WARM_UP = 4096
+_CONVERGED = 2.0**-36
+_END = 2.0**-30
+_GRID = 24
+_SMALL_PIECE = 256
+_STRIDE = 32
+_SHORT = 512
+_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Leak:
+    """The worst node, or stretch of nodes: what it leaks, and where that comes from.
+
+    `leak` bounds every node asked about; `own` is what is spent on the node itself, `before` and
+    `after` what its neighbours on either side add.
+    """
+
+    leak: float
+    node: int
+    own: float
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A belief about a series of some length, as two sides and a walk.
+
+    What is secret is every stretch of `episode` nodes, whatever is known about the others.
+    """
+
+    walk: Walk
+    left: Side
+    right: Side
+    length: int
+    episode: int = 1
+
+    def worst(self, levels: Levels, nodes: range) -> Leak:
+        """The node among `nodes` that leaks most."""
+        return Swept(self, levels, nodes).worst()
+
+    def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
+        return Swept(self, levels, nodes).profile()
+
+    def constant(self, own: float, forward: float, backward: float) -> Leak | None:
+        """What a node leaks in an endless series of constant levels; None if there is no bound."""
+        left, right = self.left.fixed(backward), self.right.fixed(forward)
+        if left is None or right is None:
+            return None
+        nodes = np.arange(self.walk.period) + self._late
+        before, after = self.parts(nodes, left, np.roll(right, 1 - self.episode, axis=0))
+        worst = int(np.argmax(before + after))
+        sides = float(before[worst]), float(after[worst])
+        spent = own + (self.episode - 1) * forward
+        return Leak(spent + sum(sides), int(nodes[worst]), spent, *sides)
+
+    @property
+    def _late(self) -> int:
+        """A node of phase 0 beyond those that are known one by one."""
+        period = self.walk.period
+        return -(-(len(self.walk.possible) + 1) // period) * period + 1
+
+    def parts(
+        self, nodes: IntArray, left: FloatArray, right: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the two sides add, at the pair of states for which that is most.
+
+        The states at the two ends of an episode differ independently of each other.
+        """
+        if isinstance(self.left, Exact):
+            with np.errstate(invalid="ignore"):
+                left = left + self.walk.tilts(nodes)
+            left = np.where(np.isnan(left), np.inf, left)
+        secret = self._secret(nodes)
+        if self.episode > 1:
+            ends = self._secret(nodes + self.episode - 1)
+            return _most(left, secret), _most(right, ends)
+        left, right = (np.broadcast_to(one, secret.shape) for one in (left, right))
+        flat = np.where(secret, left + right, -np.inf).reshape(len(nodes), -1)
+        pair = flat.argmax(axis=1)[:, np.newaxis]
+        total = np.maximum(np.take_along_axis(flat, pair, 1)[:, 0], 0.0)
+        before = np.take_along_axis(left.reshape(len(nodes), -1), pair, 1)[:, 0]
+        before = np.clip(before, 0.0, total)
+        with np.errstate(invalid="ignore"):
+            after = np.where(total > before, total - before, 0.0)
+        return before, after * (1 + 2.0**-51)
+
+    def _secret(self, nodes: IntArray) -> BoolArray:
+        """(nodes, k, k) the pairs of possible states that the data tell apart."""
+        possible = self.walk.possible_at(nodes)
+        return np.asarray(
+            possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & self.walk.tells
+        )
+
+    def known(self, nodes: IntArray) -> BoolArray:
+        """Whether a node has nothing to hide: its possible states are not told apart."""
+        return np.asarray(~self._secret(nodes).any(axis=(1, 2)))
+
+    def known_all(self, nodes: range) -> bool:
+        """Whether no node has anything to hide."""
+        early = len(self.walk.possible)
+        shown = np.arange(nodes.start, min(nodes.stop, max(early, nodes.start) + self.walk.period + 1))
+        return bool(self.known(shown).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Stretches of nodes start..stop; a deep one stands for all nodes up to `last`."""
+
+    start: IntArray
+    stop: IntArray
+    last: IntArray
+    deep: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, which: IntArray) -> Pieces:
+        """Some of them."""
+        return Pieces(*(row[which] for row in (self.start, self.stop, self.last, self.deep)))
+
+
+class Swept:
+    """One set of levels swept over a series."""
+
+    def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
+        if not sweep.walk.all_told:  # what is paid once may be passed on by unseen changes
+            levels = replace(levels, forward=levels.own, backward=levels.own)
+        last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
+        self.sweep, self.levels, self.nodes = sweep, levels, range(nodes.start, last + 1)
+
+    @cached_property
+    def grids(self) -> tuple[FloatArray, FloatArray]:
+        """The levels, or some that are at least as high, for which endless series are looked at."""
+        return _grid(self.levels.backward), _grid(self.levels.forward)
+
+    @cached_property
+    def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """Bounds, by phase, that hold at every late node, left and right."""
+        sides = (self.sweep.left, self.levels.backward), (self.sweep.right, self.levels.forward)
+        if self.short:
+            return None, None
+        left, right = (side.fixed(float(levels.max())) for side, levels in sides)
+        return left, right
+
+    @cached_property
+    def probes(self) -> tuple[FloatArray, FloatArray, int]:
+        """Bounds deep inside runs of the grids' levels, and after how many nodes they hold."""
+        left, steps = self._probe(self.sweep.left, self.grids[0], self.outer[0])
+        right, more = self._probe(self.sweep.right, self.grids[1], self.outer[1])
+        return left, right, max(steps, more)
+
+    def _probe(
+        self, side: Side, grid: FloatArray, outer: FloatArray | None
+    ) -> tuple[FloatArray, int]:
+        """Run endless series of each level until nothing changes; the worst over a period.
+
+        The last lane begins where nothing lies beyond: it tells how far an end can be felt.
+        """
+        period, node = self.sweep.walk.period, self.sweep._late
+        node += (1 << 40) // period * period
+        start = side.unknown(1) if outer is None else outer[[0]]
+        bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
+        levels, toward = np.append(grid, grid[-1]), 1 if side is self.sweep.left else -1
+        most = min(self.levels.length, MOST_WARM_UP) + period
+        steps, stride = 0, max(_STRIDE, period)
+        while True:
+            found = _endless(side, bounds, node, toward, levels, stride)
+            node, steps = node + toward * stride, steps + stride
+            bounds, stride = found[:, -1], 2 * stride
+            settled = _close(found[:-1, -1], found[:-1, -1 - period], 0.0)
+            if steps >= most or (settled and _close(bounds[-1], bounds[-2], _END)):
+                return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
+
+    @property
+    def warm_up(self) -> int:
+        """How many nodes further out a sweep begins."""
+        return self.levels.length if self.short else self.probes[2]
+
+    @property
+    def short(self) -> bool:
+        """Whether the series is swept from end to end, in one piece."""
+        return self.levels.length <= _SHORT
+
+    def pieces(self) -> Pieces:
+        """The stretches around every change of level, in pieces, and one node for each rest."""
+        if self.short:
+            ends = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
+            return Pieces(*ends, ends[1], np.array([False]))
+        length, reach = self.levels.length, self.warm_up
+        edges = np.concatenate([self.levels.first, [length + 1]])
+        begins, ends = edges - reach - (self.sweep.episode - 1), edges + reach
+        begins[0], ends[0] = 1, max(ends[0], len(self.sweep.walk.possible) + reach)
+        begins, ends = _merged(begins, ends)
+        begins, ends = np.maximum(begins, self.nodes.start), np.minimum(ends, self.nodes.stop)
+        kept = begins < ends
+        begins, ends = begins[kept], ends[kept]
+        size = max(_SMALL_PIECE, reach)
+        early = len(self.sweep.walk.possible)  # swept from the start, so better in one piece
+        start = [
+            np.unique(np.append(np.arange(max(b, min(early, e - 1)), e, size), b))
+            for b, e in zip(begins, ends, strict=True)
+        ]
+        stop = [np.append(s[1:], e) - 1 for s, e in zip(start, ends, strict=True)]
+        gap_first = np.concatenate([[self.nodes.start], ends])
+        gap_last = np.concatenate([begins, [self.nodes.stop]]) - 1
+        gaps = gap_first <= gap_last
+        gap_first, gap_last = gap_first[gaps], gap_last[gaps]
+        gap_stop = np.minimum(gap_first + self.sweep.walk.period - 1, gap_last)
+        starts = np.concatenate([*start, gap_first]).astype(np.int64)
+        stops = np.concatenate([*stop, gap_stop]).astype(np.int64)
+        lasts = np.concatenate([*stop, gap_last]).astype(np.int64)
+        return Pieces(starts, stops, lasts, np.arange(len(starts)) >= len(starts) - len(gap_first))
+
+    def bounds(self, pieces: Pieces) -> FloatArray:
+        """A quick bound for each piece, from the highest levels in and around it."""
+        if self.short:
+            return np.full(len(pieces), np.inf)
+        reach, levels, more = self.warm_up, self.levels, self.sweep.episode - 1
+        left, right, _ = self.probes
+        start = np.maximum(pieces.start - reach, 1)
+        end = np.minimum(pieces.stop + more, levels.length)
+        stop = np.minimum(end + reach, levels.length)
+        own = levels.most(levels.own, pieces.start, pieces.stop)
+        own = own + more * levels.most(levels.forward, pieces.start, end)
+        back = np.searchsorted(self.grids[0], levels.most(levels.backward, start, pieces.stop))
+        ahead = np.searchsorted(self.grids[1], levels.most(levels.forward, pieces.start, stop))
+        code, where = np.unique(back * len(self.grids[1]) + ahead, return_inverse=True)
+        pairs = np.divmod(code, len(self.grids[1]))
+        sides = np.array([self._sides(left[[b]], right[[a]]) for b, a in zip(*pairs, strict=True)])
+        bound = own + sides[where.ravel()]
+        early = pieces.start <= len(self.sweep.walk.possible)
+        return np.minimum(np.where(early, np.inf, bound), levels.total)
+
+    def _sides(self, left: FloatArray, right: FloatArray) -> float:
+        nodes = np.arange(self.sweep.walk.period) + self.sweep._late
+        shape = (len(nodes), *left.shape[1:])
+        after_shape = (len(nodes), *right.shape[1:])
+        before, after = self.sweep.parts(
+            nodes, np.broadcast_to(left, shape), np.broadcast_to(right, after_shape)
+        )
+        return float((before + after).max())
+
+    def worst(self) -> Leak:
+        """Pieces in order of their bounds, until no other can be worse."""
+        pieces = self.pieces()
+        bounds = self.bounds(pieces)
+        order = np.argsort(-bounds, kind="stable")
+        best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
+        done = 0
+        while done < len(order) and bounds[order[done]] > best.leak:
+            batch = min(4 * done + 1, self._lanes)
+            which = order[done : done + batch]
+            done += len(which)
+            for nodes, leak, own, before, after in self.swept(pieces.take(which)):
+                top = int(np.argmax(leak))
+                if leak[top] > best.leak:
+                    values = (float(row[top]) for row in (leak, own, before, after))
+                    value, *rest = values
+                    best = Leak(value, int(nodes[top]), *rest)
+        return best
+
+    @property
+    def _lanes(self) -> int:
+        cells = self.sweep.walk.size**2 * max(_SMALL_PIECE, self.warm_up)
+        return max(1, _CELLS // cells)
+
+    def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Every piece, node by node."""
+        pieces = self.pieces()
+        first, last, values = [], [], []
+        for begin in range(0, len(pieces), self._lanes):
+            part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
+            for number, (nodes, leak, *_) in enumerate(self.swept(part)):
+                end = nodes.copy()
+                if part.deep[number]:
+                    leak, end = leak[:1] * 0 + leak.max(), part.last[[number]]
+                    nodes = nodes[:1]
+                first.append(nodes)
+                last.append(end)
+                values.append(leak)
+        firsts, lasts = np.concatenate(first), np.concatenate(last)
+        order = np.argsort(firsts)
+        return firsts[order], lasts[order], np.concatenate(values)[order]
+
+    def swept(
+        self, pieces: Pieces
+    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """For each piece its nodes, what they leak, and the three parts of that."""
+        left = self._lane(self.sweep.left, pieces, self.outer[0])
+        more = self.sweep.episode - 1
+        ends = Pieces(pieces.start + more, pieces.stop + more, pieces.last, pieces.deep)
+        right = self._lane(self.sweep.right, ends, self.outer[1])
+        total = self.levels.total
+        for number in range(len(pieces)):
+            nodes = np.arange(pieces.start[number], pieces.stop[number] + 1)
+            own = self.levels.block(nodes, nodes + more)
+            inside = len(nodes)
+            before, after = self.sweep.parts(
+                nodes, left[number, :inside], right[number, :inside]
+            )
+            leak = (own + before + after) * (1 + 2.0**-50)
+            leak = np.minimum(leak, total)
+            if not more:
+                leak = np.where(self.sweep.known(nodes), 0.0, leak)
+            yield nodes, leak, own, before, after
+
+    def _lane(self, side: Side, pieces: Pieces, outer: FloatArray | None) -> FloatArray:
+        """The bounds of one side at all nodes of the pieces, (pieces, nodes, …)."""
+        to_left = side is self.sweep.left
+        size, lanes = int((pieces.stop - pieces.start).max()) + 1, len(pieces)
+        walk = self.sweep.walk
+        started = to_left and walk.laws is not None and len(walk.possible) > 0
+        near = pieces.start if to_left else pieces.stop
+        reach = self.warm_up
+        if started:
+            early = near <= len(walk.possible) + reach
+            reach = max(reach, int((near[early] - 1).max(initial=0)))
+        begin = np.maximum(near - reach, 1) if to_left else np.minimum(near + reach, self.levels.length)
+        toward = 1 if to_left else -1
+        at_end = (begin == (1 if to_left else self.levels.length)) & ~pieces.deep
+        steps = np.abs(pieces.stop - begin) if to_left else np.abs(begin - pieces.start)
+        longest = int(steps.max(initial=0))
+        delay = longest - steps  # lanes with fewer steps wait, so that all arrive together
+        values = self.levels.backward if to_left else self.levels.forward
+        fresh = np.where(
+            at_end[:, None, None],
+            side.rest(begin),
+            side.unknown(lanes) if outer is None or started else outer[(begin - 1) % len(outer)],
+        )
+        result = np.empty((lanes, size, *fresh.shape[1:]))
+        if isinstance(side, Exact) and (fast := kernels(walk.size)) is not None:
+            offsets = np.minimum(np.arange(longest + 1), steps[:, None])
+            visited = begin[:, None] + toward * offsets
+            spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
+            _swept_by(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
+            return result
+        stepper = side.stepper(lanes)
+        steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
+        spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)
+        bounds: list[FloatArray] = []
+        levels: list[FloatArray] = []
+        unknown = side.unknown(lanes)
+        for step in range(longest + 1):
+            nodes = steps_of[:, step]
+            waiting = step <= delay
+            if bounds:
+                found = stepper.step(nodes, bounds, levels)
+                found = np.where(waiting[:, None, None], fresh, found)
+            else:
+                found = fresh
+            place = nodes - pieces.start
+            shown = (place >= 0) & (nodes <= pieces.stop)
+            result[np.flatnonzero(shown), place[shown]] = found[shown]
+            own = spent[:, step]
+            early_steps = (step < delay)[:, None, None]
+            bounds = [np.where(early_steps, unknown, found), *bounds[: side.spans[-1] - 1]]
+            levels = [own, *levels[: side.spans[-1] - 1]]
+        return result
+
+
+def _endless(
+    side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
+) -> FloatArray:
+    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
+    lanes = len(levels)
+    nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
+    if isinstance(side, Exact) and (fast := kernels(side.walk.size)) is not None:
+        result = np.empty((lanes, steps + 1, *bounds.shape[1:]))
+        spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
+        first = nodes.min(axis=1)
+        count = np.full(lanes, steps)
+        _swept_by(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result)
+        return result if toward > 0 else result[:, ::-1]
+    stepper, known = side.stepper(lanes), [bounds]
+    for step in range(1, steps + 1):
+        beyond = known[: -side.spans[-1] - 1 : -1]
+        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)))
+    return np.stack(known, axis=1)
+
+
+def _swept_by(
+    fast: Kernels,
+    side: Exact,
+    start: FloatArray,
+    begin: IntArray,
+    steps: IntArray,
+    visited: IntArray,
+    spent: FloatArray,
+    first: IntArray,
+    result: FloatArray,
+) -> None:
+    """Sweep stretches with the compiled loops."""
+    walk = side.walk
+    possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
+    if side.to_left:
+        possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
+    margins = np.array([walk.margin(span) for span in side.spans])
+    fast.sweep(
+        *side.stacked,
+        np.array(side.spans),
+        margins,
+        *walk.pairs,
+        walk.tells.astype(np.float64),
+        side.to_left,
+        np.ascontiguousarray(start),
+        begin.astype(np.int64),
+        steps.astype(np.int64),
+        spent,
+        possible,
+        first.astype(np.int64),
+        result,
+    )
+
+
+def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:
+    """The largest bound over the pairs of states; 0 where there is no pair."""
+    flat = np.where(secret, bounds, 0.0).reshape(len(secret), -1)
+    return np.asarray(flat.max(axis=1, initial=0.0))
+
+
+def _grid(levels: FloatArray) -> FloatArray:
+    distinct = np.unique(levels)
+    if len(distinct) <= _GRID:
+        return distinct
+    low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
+    grid = np.geomspace(low, float(distinct[-1]), _GRID)
+    grid[-1] = distinct[-1]
+    return np.concatenate([[0.0], grid])
+
+
+def _close(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
+    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
+    both = np.isfinite(one) & np.isfinite(other)
+    apart = np.abs(one[both] - other[both]).max(initial=0.0)
+    largest = np.abs(one[both]).max(initial=0.0)
+    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
+
+
+def _merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """Unite intervals begin..end−1 that meet; both arrays ascend."""
+    reach = np.maximum.accumulate(ends)
+    opens = np.append(True, begins[1:] > reach[:-1])
+    closes = np.append(opens[1:], True)
+    return begins[opens], reach[closes]

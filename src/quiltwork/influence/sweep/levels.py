@@ -1,0 +1,169 @@
+"""Levels: what all releases together spend on each time point, as runs of equal points.
+
+Every node has three levels. `own` is what changing it alone costs; `forward` is what a change adds
+to one that comes from the left, `backward` to one that comes from the right. For releases that pay
+per point all three are the same; a pair of neighbours, and a window that is charged once, are paid
+by the first of their nodes that changes.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
+
+UP = 1 + 2.0**-51
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Run j begins at node first[j] (first[0] is 1) and ends before the next, or at `length`.
+
+    `total` is what changing everything costs. All numbers are rounded up.
+    """
+
+    first: IntArray
+    own: FloatArray
+    forward: FloatArray
+    backward: FloatArray
+    length: int
+    total: float
+
+    @classmethod
+    def constant(cls, level: float, length: int) -> Levels:
+        """One level for all nodes."""
+        one = np.array([level])
+        return cls(np.array([1]), one, one, one, length, level * length * UP)
+
+    @classmethod
+    def of_points(cls, levels: FloatArray) -> Levels:
+        """One level per node."""
+        every = np.asarray(levels, dtype=np.float64)
+        first = np.flatnonzero(np.append(True, np.diff(every) != 0))
+        runs = every[first]
+        return cls(first + 1, runs, runs, runs, len(every), float(every.sum()) * (1 + 2.0**-40))
+
+    @cached_property
+    def last(self) -> IntArray:
+        """The last node of each run."""
+        return np.append(self.first[1:] - 1, self.length)
+
+    def joined(self) -> Levels:
+        """The same with equal neighbouring runs as one."""
+        rows = np.stack([self.own, self.forward, self.backward])
+        kept = np.append(True, (np.diff(rows) != 0).any(axis=0))
+        return Levels(self.first[kept], *rows[:, kept], self.length, self.total)
+
+    def times(self, factor: float) -> Levels:
+        """All levels times a factor."""
+        scaled = (row * (factor * UP) for row in (self.own, self.forward, self.backward))
+        return Levels(self.first, *scaled, self.length, self.total * (factor * UP))
+
+    def run_of(self, nodes: IntArray) -> IntArray:
+        """Which run each node lies in."""
+        found: IntArray = np.searchsorted(self.first, nodes, side="right") - 1
+        return found
+
+    def at(self, values: FloatArray, nodes: IntArray) -> FloatArray:
+        """The values of these nodes' runs; 0 outside the series."""
+        inside = (nodes >= 1) & (nodes <= self.length)
+        runs = np.clip(self.run_of(nodes), 0, None)
+        return np.where(inside, values[runs], 0.0)
+
+    def block(self, start: IntArray, stop: IntArray) -> FloatArray:
+        """What changing all of start..stop costs: the first node alone, then what each adds."""
+        cost = self.at(self.own, start)
+        if (stop == start).all():
+            return cost
+        return np.asarray((cost + self._before(stop + 1) - self._before(start + 1)) * (1 + 2.0**-40))
+
+    def _before(self, nodes: IntArray) -> FloatArray:
+        """The forward levels of all nodes before these, added up."""
+        inside = np.clip(nodes, 1, self.length + 1)
+        sizes = np.diff(np.append(self.first, self.length + 1))
+        upto = np.concatenate([[0.0], np.cumsum(self.forward * sizes)])
+        runs = np.minimum(self.run_of(inside), len(self.first) - 1)
+        return np.asarray(upto[runs] + self.forward[runs] * (inside - self.first[runs]))
+
+    def most(self, values: FloatArray, start: IntArray, stop: IntArray) -> FloatArray:
+        """The largest value of the runs that meet each stretch start..stop. O(runs log runs)."""
+        low = np.clip(self.run_of(start), 0, None)
+        high = np.clip(self.run_of(stop), low, None)
+        tables = self._tables(values)
+        width = np.frexp((high - low + 1).astype(np.float64))[1] - 1
+        found = np.empty(len(low))
+        for power in np.unique(width).tolist():
+            these = width == power
+            table = tables[power]
+            found[these] = np.maximum(table[low[these]], table[high[these] - (1 << power) + 1])
+        return found
+
+    def _tables(self, values: FloatArray) -> list[FloatArray]:
+        """Largest values of 1, 2, 4, … runs from each run on."""
+        tables = [values]
+        while 2 ** len(tables) <= len(values):
+            half = 1 << (len(tables) - 1)
+            tables.append(np.maximum(tables[-1][:-half], tables[-1][half:]))
+        return tables
+
+
+@dataclass(frozen=True)
+class Charge:
+    """How far a query moves in L1, in its integers, when points of its window change.
+
+    By `point` for every point, `pair` for every pair of neighbours in the window that a change
+    touches, and `once` for touching the window at all.
+    """
+
+    start: int
+    stop: int
+    point: int
+    pair: int = 0
+    once: int = 0
+
+    @classmethod
+    def of(cls, query: Query | None, length: int) -> Charge:
+        """The charge of a query on its window; without one, 1 for every point of the series."""
+        if query is None:
+            return cls(1, length, 1)
+        start, stop = query.window(length)
+        if query.kind == "transitions":
+            return cls(start, stop, 0, 2)
+        one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
+        return cls(start, stop, one) if start == stop else cls(start, stop, two - one, 0, 2 * one - two)
+
+    def change(self, first: int, last: int) -> int:
+        """How far the query moves when all of first..last change."""
+        return int(self.changes(np.array([first]), np.array([last]))[0])
+
+    def changes(self, first: IntArray, last: IntArray) -> IntArray:
+        """The same for many runs at once."""
+        low, high = np.maximum(first, self.start), np.minimum(last, self.stop)
+        size = np.maximum(high - low + 1, 0)
+        pairs = np.minimum(high, self.stop - 1) - np.maximum(low - 1, self.start) + 1
+        return np.asarray(
+            self.point * size + (size > 0) * (self.pair * np.maximum(pairs, 0) + self.once)
+        )
+
+    def levels(self, length: int) -> Levels:
+        """The levels of one release with noise of scale 1."""
+        first = sorted({1, self.start, self.start + 1, self.stop, self.stop + 1} - {length + 1})
+        nodes = np.array(first)
+        inside = ((nodes >= self.start) & (nodes <= self.stop)).astype(np.float64)
+        ahead = inside * (nodes < self.stop) * self.pair
+        behind = inside * (nodes > self.start) * self.pair
+        own = inside * (self.point + self.once) + ahead + behind
+        forward = inside * (self.point + self.once * (nodes == self.start)) + ahead
+        backward = inside * (self.point + self.once * (nodes == self.stop)) + behind
+        size = self.stop - self.start + 1
+        total = float(self.point * size + self.pair * (size - 1) + self.once)
+        return Levels(nodes, own, forward, backward, length, total).joined()

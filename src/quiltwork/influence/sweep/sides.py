@@ -1,0 +1,259 @@
+"""One side of a node: what lies beyond it can tell about it, bounded node by node.
+
+A side turns bounds at one node into bounds at the next one inwards. `Exact` keeps one bound per
+pair of states: on the right of log E[h|X_t=x]/E[h|X_t=x'], on the left of log M(x)/M(x') with
+M(x) = P(X_t=x)·E[h|X_t=x], so that one and the same matrix works at every node. `Contracted` keeps
+one number for all pairs and holds for every start and every matrix of a set.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from quiltwork.influence.sweep.fixed import Homogeneous, cyclic_bounds
+from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
+from quiltwork.influence.sweep.walks import Walk
+
+
+class Side(Protocol):
+    """How bounds move inwards, one node at a time, for many stretches of nodes at once."""
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """How many nodes a step may take at once."""
+
+    def rest(self, nodes: IntArray) -> FloatArray:
+        """The bounds at these nodes where nothing was released beyond them."""
+
+    def unknown(self, count: int) -> FloatArray:
+        """No bound at all."""
+
+    def stepper(self, count: int) -> Stepper:
+        """What moves `count` stretches in step."""
+
+    def fixed(self, level: float) -> FloatArray | None:
+        """Bounds, by phase, that no step at a level up to this one exceeds; None if unbounded."""
+
+
+class Stepper(Protocol):
+    """Moves bounds of many stretches; keeps what it learns for the next step."""
+
+    def step(
+        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
+    ) -> FloatArray:
+        """The bounds at `nodes`, from those of the nodes beyond, the nearest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """The exact program of every pair of states, to the right or to the left."""
+
+    walk: Walk
+    to_left: bool
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """One node at a time for chains without zeros, else up to 16."""
+        return self.walk.spans
+
+    def rest(self, nodes: IntArray) -> FloatArray:
+        """0 to the right; to the left the log-ratios of the law itself."""
+        if not self.to_left:
+            return np.zeros((len(nodes), self.walk.size, self.walk.size))
+        bounds = np.swapaxes(self.walk.tilts(nodes), 1, 2).copy()
+        bounds[:, np.arange(self.walk.size), np.arange(self.walk.size)] = 0.0
+        return bounds
+
+    def unknown(self, count: int) -> FloatArray:
+        """+inf everywhere."""
+        return np.full((count, self.walk.size, self.walk.size), np.inf)
+
+    def stepper(self, count: int) -> ExactStepper:
+        """Programs for `count` stretches."""
+        return ExactStepper(self, count)
+
+    def rows(self, span: int, nodes: IntArray | None, phase: int = 0) -> Rows:
+        """The rows of all pairs that lead to these nodes; None for late nodes of one phase."""
+        x, y = self.walk.pairs
+        products = self.walk.products[span]
+        if nodes is None:
+            matrices = products[[(phase - span) % len(products) if self.to_left else phase]]
+            if self.to_left:
+                late = self.walk.late_possible[[(phase - span) % self.walk.period]]
+                matrices = matrices * late[:, :, np.newaxis]
+        else:
+            begin = nodes - span if self.to_left else nodes
+            matrices = products[(begin - 1) % len(products)]
+            if self.to_left:
+                possible = self.walk.possible_at(np.maximum(begin, 1))
+                matrices = matrices * possible[:, :, np.newaxis]
+        if self.to_left:
+            matrices = np.swapaxes(matrices, 1, 2)
+        size = self.walk.size
+        return Rows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
+
+    def uniform(self) -> bool:
+        """Whether all nodes have the same rows."""
+        settled = not self.to_left or len(self.walk.possible) == 0
+        return self.walk.period == 1 and settled
+
+    def fixed(self, level: float) -> FloatArray | None:
+        """Newton's method where matrices do not change, else turns through the period."""
+        if self.walk.size == 1:
+            return np.zeros((self.walk.period, 1, 1))
+        if self.to_left and self.walk.limits is None:
+            return None
+        if self.walk.period == 1:
+            return self.homogeneous.solve(level)
+        return cyclic_bounds(self, level)
+
+    @cached_property
+    def stacked(self) -> tuple[FloatArray, FloatArray]:
+        """The rows of all pairs, (spans, phases, pairs, k): p and q."""
+        found = [self._phases(span) for span in self.spans]
+        above, below = (np.stack(rows) for rows in zip(*found, strict=True))
+        return above, below
+
+    def _phases(self, span: int) -> tuple[FloatArray, FloatArray]:
+        x, y = self.walk.pairs
+        matrices = self.walk.products[span]
+        matrices = np.swapaxes(matrices, 1, 2) if self.to_left else matrices
+        size = self.walk.size
+        rows = Rows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
+        shape = len(matrices), len(x), size
+        return rows.above.reshape(shape), rows.below.reshape(shape)
+
+    @cached_property
+    def homogeneous(self) -> Homogeneous:
+        """The step at late nodes, where matrices do not change."""
+        return Homogeneous(self)
+
+
+class ExactStepper:
+    """The programs of some stretches, with their trees."""
+
+    def __init__(self, side: Exact, count: int) -> None:
+        self.side, self.count = side, count
+        pairs = len(side.walk.pairs[0])
+        group = np.repeat(np.arange(count), pairs)
+        self._programs = {span: Program(group, side.walk.size) for span in side.spans}
+        self._rows: dict[int, Rows] = {}
+
+    def rows(self, span: int, nodes: IntArray) -> Rows:
+        """The rows that lead to these nodes, kept where they are always the same."""
+        if not self.side.uniform():
+            return self.side.rows(span, nodes)
+        if span not in self._rows:
+            self._rows[span] = self.side.rows(span, None).repeated(self.count)
+        return self._rows[span]
+
+    def step(
+        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
+    ) -> FloatArray:
+        """One step inwards for all stretches."""
+        walk = self.side.walk
+        x, y = walk.pairs
+        best: FloatArray | None = None
+        for span in self.side.spans:
+            if span > len(bounds):
+                break
+            limits = levels[span - 1][:, np.newaxis, np.newaxis] * walk.tells + bounds[span - 1]
+            values = self._programs[span].bound(self.rows(span, nodes), limits)
+            gap = sum(levels[: span - 1], np.zeros(self.count))
+            values = values.reshape(self.count, -1) + (gap[:, np.newaxis] + walk.margin(span))
+            best = values if best is None else np.minimum(best, values)
+        assert best is not None  # noqa: S101  (a span of one node is always there)
+        found = np.zeros((self.count, walk.size, walk.size))
+        found[:, x, y] = best
+        if self.side.to_left and not (walk.laws is not None and self.side.uniform()):
+            possible = walk.possible_at(nodes)
+            both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
+            found[~both] = np.inf
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Contracted:
+    """tanh(L/4) = tanh(Δ/4)·tanh(α/4), whatever the start and the order of the matrices.
+
+    Attributes:
+        diameters: (span, Δ of products of so many matrices), the spans ascending.
+        size: the number of states.
+    """
+
+    diameters: tuple[tuple[int, float], ...]
+    size: int
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """Those whose diameter is known, and one node."""
+        return tuple(sorted({1, *(span for span, _ in self.diameters)}))
+
+    def rest(self, nodes: IntArray) -> FloatArray:
+        """Nothing is told."""
+        return np.zeros((len(nodes), 1, 1))
+
+    def unknown(self, count: int) -> FloatArray:
+        """+inf."""
+        return np.full((count, 1, 1), np.inf)
+
+    def stepper(self, count: int) -> Contracted:
+        """Nothing needs to be kept."""
+        return self
+
+    def step(
+        self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
+    ) -> FloatArray:
+        """The least over the spans; without a diameter, what is beyond tells all it can."""
+        best = bounds[0] + levels[0][:, np.newaxis, np.newaxis]
+        for span, diameter in self.diameters:
+            if span <= len(bounds):
+                alpha = bounds[span - 1] + levels[span - 1][:, np.newaxis, np.newaxis]
+                gap = sum(levels[: span - 1], np.zeros(len(nodes)))
+                best = np.minimum(best, contracted(diameter, alpha) + gap[:, None, None])
+        return np.asarray(best * (1 + 2.0**-50))
+
+    def fixed(self, level: float) -> FloatArray | None:
+        """The least fixed point of the spans, each for itself."""
+        found = [_fixed_point(span, diameter, level) for span, diameter in self.diameters]
+        least = min(found, default=math.inf)
+        return None if math.isinf(least) else np.full((1, 1, 1), least)
+
+
+def contracted(diameter: float, alpha: FloatArray) -> FloatArray:
+    """4·artanh(tanh(Δ/4)·tanh(α/4)), rounded up.
+
+    >>> contracted(2.60269, np.array([0.5])).round(4)
+    array([0.2826])
+    """
+    if diameter == 0:
+        return np.zeros_like(alpha)
+    # log((a + b)/(a − b))·2 with a = cosh((Δ+α)/4)…, which keeps its digits for large Δ and α
+    with np.errstate(over="ignore", invalid="ignore"):
+        rise, fall = np.exp(-alpha / 2), math.exp(-diameter / 2)
+        value = 2 * np.log1p(_quotient(rise, fall))
+    return np.asarray(np.minimum(value * (1 + 2.0**-48), np.minimum(alpha, diameter)))
+
+
+def _quotient(a: FloatArray, b: float) -> FloatArray:
+    """(1 − a)(1 − b)/(a + b): with tanh(x/4) = (1 − e^(−x/2))/(1 + e^(−x/2))."""
+    with np.errstate(divide="ignore"):
+        return np.asarray((1 - a) * (1 - b) / (a + b))
+
+
+def _fixed_point(span: int, diameter: float, level: float) -> float:
+    """The r with r = (span − 1)·level + contracted(Δ, level + r), from above."""
+    low, high = 0.0, (span - 1) * level + diameter * (1 + 2.0**-40) + 2.0**-40
+    for _ in range(80):
+        middle = (low + high) / 2
+        image = (span - 1) * level + float(contracted(diameter, np.array([level + middle]))[0])
+        low, high = (low, middle) if image * (1 + 2.0**-46) <= middle else (middle, high)
+    return high * (1 + 2.0**-40)

@@ -1,0 +1,167 @@
+"""A chain as the sweep sees it: matrices, laws and possible states of its time points.
+
+Matrices repeat with a period (1 for a homogeneous chain). Laws of the first nodes are known one by
+one; later ones are within `slack` of a limit that repeats with the same period.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.beliefs import MarkovChain
+from quiltwork.beliefs.stationary import relative_error
+from quiltwork.influence.ratios import BoolArray, product_margin
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.timeline import marginals, projective_distance, supports
+
+_SPANS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """X_1, X_2, … with P_t leading from X_t to X_{t+1}; node t has phase (t − 1) mod period.
+
+    Attributes:
+        steps: (period, k, k) the matrices.
+        laws: (n, k) numbers proportional to the laws of X_1..X_n; None for every start at once.
+        possible: (n, k) the states they can take.
+        limits: (period, k) what later laws are proportional to, or None where they have no limit.
+        slack: how far they can be from it, projectively; what rounding may add is included.
+        tells: (k, k) which pairs of states the data tell apart; the others are no secret, and a
+            release does not move between them.
+    """
+
+    steps: FloatArray
+    laws: FloatArray | None
+    possible: BoolArray
+    limits: FloatArray | None
+    slack: float
+    tells: BoolArray
+
+    @property
+    def size(self) -> int:
+        """The number of states."""
+        return self.steps.shape[1]
+
+    @property
+    def period(self) -> int:
+        """After how many nodes the matrices repeat."""
+        return len(self.steps)
+
+    @cached_property
+    def all_told(self) -> bool:
+        """Whether the data tell all states apart."""
+        return bool(self.tells.sum() == self.size * (self.size - 1))
+
+    @cached_property
+    def known_nodes(self) -> int:
+        """How many nodes from the first on have nothing to hide."""
+        pairs = self.possible[:, :, np.newaxis] & self.possible[:, np.newaxis, :] & self.tells
+        several = np.flatnonzero(pairs.any(axis=(1, 2)))
+        return int(several[0]) if len(several) else len(self.possible)
+
+    @cached_property
+    def spans(self) -> tuple[int, ...]:
+        """How many steps are taken at once: one where every step is possible, else up to 16."""
+        return (1,) if bool((self.steps > 0).all()) else _SPANS
+
+    @cached_property
+    def pairs(self) -> tuple[IntArray, IntArray]:
+        """All ordered pairs of different states."""
+        x, y = np.nonzero(~np.eye(self.size, dtype=np.bool_))
+        return x, y
+
+    @cached_property
+    def products(self) -> dict[int, FloatArray]:
+        """For every span the products P_t⋯P_{t+span−1}, by the phase of t."""
+        found, product = {}, self.steps
+        for span in range(1, self.spans[-1] + 1):
+            if span > 1:
+                ahead = np.roll(self.steps, 1 - span, axis=0)
+                product = np.matmul(product, ahead)
+            if span in self.spans:
+                found[span] = product
+        return found
+
+    def margin(self, span: int) -> float:
+        """What rounding in a product of so many matrices adds to a log-ratio."""
+        return 0.0 if span == 1 else float(product_margin(span, self.size))
+
+    def possible_at(self, nodes: IntArray) -> BoolArray:
+        """(len(nodes), k) the states that each node can take."""
+        return self._at(nodes, self.possible, self.late_possible)
+
+    @cached_property
+    def late_possible(self) -> BoolArray:
+        """(period, k) the states of nodes beyond those known one by one."""
+        if self.limits is None:
+            return np.ones((self.period, self.size), dtype=np.bool_)
+        return np.asarray(self.limits > 0)
+
+    def _at(self, nodes: IntArray, early: np.ndarray, late: np.ndarray) -> np.ndarray:
+        known = len(early)
+        found = late[(nodes - 1) % self.period].copy()
+        soon = nodes <= known
+        found[soon] = early[nodes[soon] - 1]
+        return found
+
+    def tilts(self, nodes: IntArray) -> FloatArray:
+        """(len(nodes), k, k) upper bounds on log m(x')/m(x); +inf unless both are possible."""
+        known = np.empty((0, self.size)) if self.laws is None else self.laws
+        none = np.zeros((self.period, self.size))
+        law = self._at(nodes, known, none if self.limits is None else self.limits)
+        possible = self.possible_at(nodes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(law)
+            tilt = logs[:, np.newaxis, :] - logs[:, :, np.newaxis]
+        both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
+        own = np.where(nodes <= len(known), product_margin(nodes, self.size), self.slack)
+        return np.where(both & np.isfinite(tilt), tilt + own[:, np.newaxis, np.newaxis], np.inf)
+
+
+def walk_of(chain: MarkovChain, length: int) -> Walk:
+    """See a homogeneous chain as a walk, on the states that it can ever be in."""
+    reached = _ever_possible(chain)
+    matrix = np.asarray(chain.transition)[np.ix_(reached, reached)]
+    tells = ~np.eye(len(reached), dtype=np.bool_)
+    steps = matrix[np.newaxis]
+    if isinstance(chain.initial, str) and chain.initial == "any":
+        found = supports(chain, length)
+        return Walk(steps, None, found.sets[:, reached], None, 0.0, tells)
+    if isinstance(chain.initial, str):
+        law = np.asarray(chain.stationary)[np.newaxis, reached]
+        nothing = np.empty((0, len(reached)))
+        slack = 2 * relative_error(chain.size)
+        return Walk(steps, nothing, nothing > 0, law, slack, tells)
+    return _started(chain, length, reached, steps, tells)
+
+
+def _started(
+    chain: MarkovChain, length: int, reached: IntArray, steps: FloatArray, tells: BoolArray
+) -> Walk:
+    """Follow supports until they repeat and laws until they are close to their limit."""
+    found = supports(chain, length)
+    law = marginals(chain, found, length)
+    known = len(law.values)
+    possible = np.array([found.at(node + 1) for node in range(known)])[:, reached]
+    values, period = law.values[:, reached], found.period
+    if known >= length or law.limit is None or found.settled is None:
+        return Walk(steps, values, possible, None, 0.0, tells)
+    last = found.at(known)
+    slack = projective_distance(law.values[-1], law.limit, last)
+    slack += float(product_margin(known, chain.size)) + 4 * relative_error(chain.size)
+    phases = [found.at(known + 1 + (phase - known) % period) for phase in range(period)]
+    limits = np.where(np.array(phases), law.limit, 0.0)[:, reached]
+    return Walk(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
+
+
+def _ever_possible(chain: MarkovChain) -> IntArray:
+    reached = np.asarray(chain.support(1)).copy()
+    while True:
+        further = reached | np.asarray(chain.possible)[reached].any(axis=0)
+        if (further == reached).all():
+            return np.flatnonzero(reached)
+        reached = further

@@ -1,0 +1,100 @@
+"""A belief seen by the sweep: the noise it asks for and what it makes of some noise.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from quiltwork.beliefs import Belief
+from quiltwork.exact import float_down, float_up
+from quiltwork.influence.profile import Profile, Run, combined, runs_of
+from quiltwork.influence.question import Answer, Question
+from quiltwork.influence.sweep import Leak, Sweep, largest_factor, sweep_of
+
+_ROUNDING = 1 + Fraction(1, 2**50)
+_PROFILE_LEVELS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class SweptOutlook:
+    """One belief seen by the sweep, for a series of a given length."""
+
+    belief: Belief
+    length: int
+    method: Literal["sweep"] = "sweep"
+
+    def sweep(self, episode: int = 1) -> Sweep:
+        """The sweep itself; the last few are kept, with what they have learnt."""
+        return _sweep_of(self.belief, self.length, episode)
+
+    def scale(self, question: Question, epsilon: Fraction) -> Answer:
+        """The least noise with which no secret leaks more than epsilon."""
+        charge, unit = question.charge, question.charge.levels(self.length)
+        factor, leak = largest_factor(
+            self.sweep(question.episode), unit, question.nodes, float_down(epsilon)
+        )
+        stop = min(leak.node + question.episode - 1, self.length)
+        change = charge.change(leak.node, stop)
+        added = leak.before + leak.after
+        answer = Answer(Fraction(0), leak.node, change, stop - leak.node + 1, added, (), leak.before)
+        if math.isinf(factor):
+            return answer
+        everything = charge.change(1, self.length)
+        scale = Fraction(change) / epsilon if added == 0 else _ROUNDING / Fraction(factor)
+        if scale < everything / epsilon:
+            return _with(answer, scale)
+        return Answer(everything / epsilon, leak.node, everything, self.length, 0.0)
+
+    def leak(self, question: Question, scale: Fraction) -> float:
+        """What noise of this scale leaks about the worst secret, rounded up."""
+        if scale == 0:
+            return 0.0
+        found = self.worst(question, scale)
+        if found.leak == 0:
+            return 0.0
+        if found.before + found.after == 0:
+            stop = min(found.node + question.episode - 1, self.length)
+            return float_up(question.charge.change(found.node, stop) / scale)
+        return min(found.leak, float_up(question.charge.change(1, self.length) / scale))
+
+    def worst(self, question: Question, scale: Fraction) -> Leak:
+        """The worst secret at this scale."""
+        levels = question.charge.levels(self.length).times(float_up(1 / scale))
+        return self.sweep(question.episode).worst(levels, question.nodes)
+
+    def profile(self, question: Question, epsilon: Fraction) -> Profile:
+        """The scale that each node needs: the least of some scales at which it leaks ε or less."""
+        needed = float_up(self.scale(question, epsilon).scale)
+        nodes = question.nodes
+        if needed == 0:
+            return Profile((Run(nodes.start, nodes.stop - 1, 0.0),))
+        unit = question.charge.levels(self.length)
+        least = float(unit.own.max()) / float(epsilon)
+        scales = np.geomspace(needed, max(min(least, needed) / 64, needed / 4096), _PROFILE_LEVELS)
+        sweep, found = self.sweep(question.episode), []
+        for scale in scales.tolist():
+            first, last, leak = sweep.profile(unit.times(1 / scale), nodes)
+            fits = leak <= float(epsilon) * (1 + 2.0**-30)
+            found.append(runs_of(first, last, np.where(fits, scale, needed)))
+            if found[1:] and not fits.any():
+                break
+        return combined(found, np.minimum)
+
+
+def _with(answer: Answer, scale: Fraction) -> Answer:
+    return Answer(
+        scale, answer.node, answer.change, answer.nearby, answer.influence, (), answer.before
+    )
+
+
+@lru_cache(maxsize=32)
+def _sweep_of(belief: Belief, length: int, episode: int) -> Sweep:
+    return sweep_of(belief, length, episode)
