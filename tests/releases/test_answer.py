@@ -4,7 +4,9 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -153,6 +155,19 @@ def test_values_differ_from_the_truth_by_the_noise_only():
     assert (pooled.points, pooled.length, pooled.subjects) == (5, 4, 2)
     switches = queries.custom(lambda x: (x[1:] != x[:-1]).sum(), lipschitz=2)
     assert qw.release(data, switches, coin, **near).value == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [17, 300])
+def test_released_transitions_of_many_states_are_those_of_the_data(size):
+    """Pooled over two subjects and against Python's own counting, with next to no noise."""
+    walk = MarkovChain(np.full((size, size), 1 / size))
+    data = [walk.sample(400, seed=seed) for seed in (1, 2)]
+    answer = qw.release(data, queries.transitions(), walk, epsilon=99)
+    counted = sum((Counter(pairwise(one.tolist())) for one in data), Counter())
+    truth = [[counted[a, b] for b in range(size)] for a in range(size)]
+    low, high = answer.interval(1 - 1e-12, simultaneous=True)
+    assert ((low <= truth) & (truth <= high)).all()
+    assert (high - low).max() <= 5
 
 
 def test_pooling_needs_the_noise_of_one_subject():

@@ -98,10 +98,13 @@ class Query(ABC):
         """`change` where it depends only on how many points of the window are in the run."""
         raise NotImplementedError
 
-    def part(self, codes: IntArray) -> IntArray:
-        """Cut an encoded sequence to the window."""
+    def part(self, codes: NDArray[np.integer[Any]]) -> IntArray:
+        """Cut an encoded sequence to the window.
+
+        Always in 64 bits: codes may come in a narrow type, in which arithmetic would wrap.
+        """
         start, stop = self.window(len(codes))
-        return codes[start - 1 : stop]
+        return codes[start - 1 : stop].astype(np.int64, copy=False)
 
     @abstractmethod
     def check(self, states: States) -> None:

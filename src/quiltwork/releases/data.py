@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from quiltwork.beliefs import Belief, split_sequences
 from quiltwork.beliefs.sequences import encode, read_labels
 from quiltwork.errors import InvalidInputError
@@ -53,9 +51,8 @@ def read_data(data: Any, members: tuple[Belief, ...], query: Query) -> Encoded:
         _check_observed(query, alphabet)
         return Encoded((codes,), alphabet, (), sequences)
     query.check(states)
-    narrow = np.min_scalar_type(len(states))
     encoded = tuple(
-        _encode(sequence, states, position if len(sequences) > 1 else None).astype(narrow)
+        _encode(sequence, states, position if len(sequences) > 1 else None)
         for position, sequence in enumerate(sequences, start=1)
     )
     for belief in members:
