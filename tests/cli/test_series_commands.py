@@ -144,6 +144,18 @@ def test_preview_spends_nothing_and_reads_no_answer(cli, folder):
     assert "errs by" in cli(*common, "--preview").out
 
 
+def test_a_preview_is_of_the_method_and_the_secrets_asked_for(cli, folder):
+    common = ("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
+    asked = (*common, "--preview", "--json")
+    plain, group, first = (
+        cli(*asked, *more).document for more in ((), ("--method", "group"), ("--secrets", "1:1"))
+    )
+    assert group["scale"] > plain["scale"] > first["scale"]
+    ran = cli(*asked, "--method", "entry")
+    assert "may leak up to" in ran.err
+    assert ran.document["guarantee"] > 1 == plain["guarantee"]
+
+
 def test_plot_is_drawn(cli, folder):
     ran = cli(
         *("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1"),

@@ -194,11 +194,30 @@ def test_group_and_entry_are_the_two_extremes():
     leak = influence_curve(STATIONARY, 100).epsilon(Fraction(1, 3))
     assert f"{leak:.6g}" in str(caught[0].message)
     assert leak > 2
+    assert found.guarantee == Fraction(leak)
+    assert json.loads(found.to_json())["guarantee"] == leak
+    assert "does not protect time points with epsilon 0.333333" in found.explain()
+    assert calibrate(STATIONARY, 100, Fraction(1, 3)).guarantee == Fraction(1, 3)
 
 
-def test_entry_says_that_an_independent_chain_leaks_no_more():
-    with pytest.warns(QuiltworkWarning, match="may leak up to 0.5 about"):
-        calibrate(MarkovChain([[0.3, 0.7], [0.3, 0.7]]), 10, 0.5, "entry")
+def test_entry_keeps_its_level_where_time_points_are_independent():
+    for level in (0.5, 0.1):
+        found = calibrate(MarkovChain([[0.3, 0.7], [0.3, 0.7]]), 10, level, "entry")
+        assert found.guarantee == Fraction(str(level))
+        assert "it keeps that level" in found.explain()
+
+
+def test_entry_says_under_which_belief_it_leaks_the_most():
+    loose = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    with pytest.warns(QuiltworkWarning):
+        found = calibrate([loose, STATIONARY, loose], 100, 1, "entry")
+    assert found.belief == 2
+    assert float(found.guarantee) == pytest.approx(found.change + found.influence)
+
+
+def test_levels_are_not_told_from_noise_by_entry():
+    with pytest.raises(qw.InvalidInputError, match="its levels would be wrong"):
+        influence_curve(STATIONARY, 10, "entry")
 
 
 @pytest.mark.parametrize(

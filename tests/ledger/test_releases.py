@@ -121,6 +121,20 @@ def test_every_query_can_be_debited(ledger, chain, data):
     ledger.verify()
 
 
+def test_entry_dp_on_a_chain_is_charged_and_recorded_at_its_true_price(ledger, chain, data):
+    ledger.create("d", chain, 40, 10)
+    with pytest.warns(qw.QuiltworkWarning):
+        released = qw.release(
+            data, qw.queries.count("walk"), chain, 1, method="entry", ledger=ledger, dataset="d"
+        )
+    (debit,) = ledger.history("d")
+    price = qw.influence_curve(chain, 40).epsilon(1)
+    assert price > 3
+    assert released.epsilon == pytest.approx(price) == ledger.accountant("d").epsilon()
+    assert debit.spending.epsilon == released.exact_epsilon
+    assert Fraction(debit.request["exact_epsilon"]) == released.exact_epsilon
+
+
 def test_a_release_without_noise_is_refused(ledger):
     certain = qw.MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1, 0])
     ledger.create("d", certain, 4, 1)

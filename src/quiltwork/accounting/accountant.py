@@ -24,7 +24,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_down, float_up, integer, positive_fraction
 from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import outlooks
+from quiltwork.influence.arguments import outlooks, refuse_entry
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
@@ -60,11 +60,7 @@ class Accountant:
         budget: Number | None = None,
         method: str | None = None,
     ) -> None:
-        if method == "entry":
-            raise InvalidInputError(
-                "method='entry' treats time points as independent, so its totals would be wrong "
-                "under the beliefs given; leave method out."
-            )
+        refuse_entry(method)
         self._outlooks = outlooks(beliefs, length, method)
         self._method = method
         self._budget = None if budget is None else positive_fraction(budget, "budget")

@@ -94,8 +94,8 @@ def _tried(run: Any, name: str) -> tuple[float | None, str]:
             found = run(name)
         except QuiltworkError as error:
             return None, str(error)
-    if name == "entry":
-        return found.scale, "not private for correlated data"
+    if found.leakage:
+        return found.scale, f"not private: it may leak up to {found.leakage:.6g}"
     return found.scale, f"worst node {found.node}, quilt {found.quilt}"
 
 

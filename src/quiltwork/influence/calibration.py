@@ -27,7 +27,7 @@ from quiltwork.influence.arguments import (
     outlooks,
     read_lengths,
 )
-from quiltwork.influence.intervals import Cost
+from quiltwork.influence.intervals import Cost, Found
 from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.profile import Profile, profile
 from quiltwork.influence.protocol import InfluenceMethod
@@ -56,7 +56,9 @@ class Calibration:
             units of the answer; rounded up.
         exact_scale: the same as a fraction at or above the least sufficient scale.
         epsilon: as it was given.
-        node: a node that needs the most noise (1-based).
+        guarantee: what the noise keeps under every belief given, exactly: epsilon, and with method
+            "entry" on data that depend on each other whatever it may leak there.
+        node: a node that needs the most noise (1-based); for "entry" one that leaks the most.
         quilt: its best quilt; () is the empty one.
         influence: the max-influence of that quilt, rounded up.
         nearby: how many nodes the quilt leaves nearby.
@@ -65,6 +67,7 @@ class Calibration:
         belief: which belief decided, counted from 1.
         length: of the series (the longest one).
         unit: what one integer of the query is worth in the answer; 1 without a query.
+        leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
     """
 
     scale: float
@@ -80,6 +83,12 @@ class Calibration:
     length: int
     question: Question = field(repr=False, compare=False)
     unit: Fraction = Fraction(1)
+    leakage: float = 0.0
+
+    @property
+    def guarantee(self) -> Fraction:
+        """The level that the noise keeps under every belief given."""
+        return max(positive_fraction(self.epsilon, "epsilon"), Fraction(self.leakage))
 
     @property
     def integer_scale(self) -> Fraction:
@@ -108,6 +117,7 @@ class Calibration:
                 "scale": self.scale,
                 "exact_scale": str(self.exact_scale),
                 "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+                "guarantee": float_up(self.guarantee),
                 "node": self.node,
                 "quilt": list(self.quilt),
                 "influence": self.influence,
@@ -148,7 +158,7 @@ def calibrate(
         epsilon: what may be learnt about a node, > 0.
         method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
             or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
-            not protect correlated data). None: exact where the belief allows, else approx.
+            not protect correlated data: `guarantee` says what it keeps). None: exact where the belief allows, else approx.
             "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
             the chains given alone, and covers the query, or without one the count of each state.
         query: what will be asked; the scale is then that of the answer. Without one, any query
@@ -182,10 +192,15 @@ def calibrate(
     answers = [one.worst(question.cost, price, question.nodes)[0] for one in seen]
     scales = [price.rounded_up(found) for found in answers]
     index = max(range(len(scales)), key=scales.__getitem__)
-    found, unit = answers[index], answer_unit(query, read_lengths(members, length))
+    unit, leakage, decides = answer_unit(query, read_lengths(members, length)), 0.0, index
     scale = scales[index] * unit
     if method == "entry":
-        _warn_of_entry(seen, question, scales[index], unit)
+        answers, leaks = _leaks_of_entry(seen, question, scales[index])
+        decides = max(range(len(leaks)), key=leaks.__getitem__)
+        if leaks[decides] > float_up(level):
+            leakage = leaks[decides]
+            _warn_of_entry(float(scale), leakage)
+    found = answers[decides]
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
@@ -196,24 +211,29 @@ def calibrate(
         nearby=found.nearby,
         change=found.cost,
         method=seen[index].method,
-        belief=index + 1,
+        belief=decides + 1,
         length=points,
         question=question,
         unit=unit,
+        leakage=leakage,
     )
 
 
-def _warn_of_entry(
-    seen: tuple[Outlook, ...], question: Question, scale: Fraction, unit: Fraction
-) -> None:
+def _leaks_of_entry(
+    seen: tuple[Outlook, ...], question: Question, scale: Fraction
+) -> tuple[list[Found], list[float]]:
+    """What noise for independent nodes leaks under each belief, and at which node."""
     honest = outlooks([one.belief for one in seen], seen[0].length, None)
     price = LeakAt(1 / scale if scale else Fraction(0))
     worst = [one.worst(question.cost, price, question.nodes)[0] for one in honest]
-    leak = max(price.rounded_up(found) for found in worst)
+    return worst, [price.rounded_up(found) for found in worst]
+
+
+def _warn_of_entry(scale: float, leakage: float) -> None:
     warnings.warn(
         f"method='entry' protects one time point as if it said nothing about the others. Under "
-        f"the belief given, noise of scale {float(scale * unit):.6g} may leak up to {leak:.6g} "
-        f"about a time point.",
+        f"the belief given, noise of scale {scale:.6g} may leak up to {leakage:.6g} about a time "
+        f"point.",
         QuiltworkWarning,
         stacklevel=3,
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, to_fraction
 from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.arguments import number_of_nodes, outlooks
+from quiltwork.influence.arguments import number_of_nodes, outlooks, refuse_entry
 from quiltwork.influence.prices import LeakAt, ScaleFor
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def influence_curve(
     Args:
         beliefs: one belief or a list; the curve holds under each of them.
         length: as in `calibrate`.
-        method: as in `calibrate`.
+        method: as in `calibrate`, but for "entry", whose levels hold under no belief.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -112,5 +112,6 @@ def influence_curve(
     >>> round(curve.epsilon(10 / 12.840186), 4)
     4.2981
     """
+    refuse_entry(method)
     seen = outlooks(beliefs, length, method)
     return InfluenceCurve(seen[0].length, seen)

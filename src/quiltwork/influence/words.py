@@ -12,6 +12,8 @@ def explain(found: Calibration) -> str:
     """Say which node needs the noise, what its best quilt is, and what that costs."""
     if found.exact_scale == 0:
         return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
+    if found.method == "entry":
+        return _as_if_independent(found)
     lines = [
         f"Noise scale {found.scale:.6g} for epsilon {float(found.epsilon):g} "
         f"(method {found.method}, {found.length} time points).",
@@ -22,6 +24,20 @@ def explain(found: Calibration) -> str:
     if len(found.question.outlooks) > 1:
         lines.append(f"Belief {found.belief} of {len(found.question.outlooks)} decides.")
     return "\n".join(lines)
+
+
+def _as_if_independent(found: Calibration) -> str:
+    level = f"{float(found.epsilon):g}"
+    asked = (
+        f"Noise scale {found.scale:.6g} for epsilon {level} if time points were independent "
+        f"(method entry, {found.length} time points)."
+    )
+    if not found.leakage:
+        return f"{asked}\nUnder the beliefs given they are, so it keeps that level."
+    return (
+        f"{asked}\nUnder the beliefs given they are not: about node {found.node} it may leak up to "
+        f"{found.leakage:.6g}, so it does not protect time points with epsilon {level}."
+    )
 
 
 def _quilt(found: Calibration) -> str:

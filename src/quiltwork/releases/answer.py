@@ -45,7 +45,9 @@ def release(
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list.
         epsilon: the guarantee.
-        method: how to calibrate; None takes the exact method where the belief allows.
+        method: how to calibrate; None takes the exact method where the belief allows. With "entry"
+            on data that depend on each other the guarantee is weaker than asked for: the release's
+            `epsilon` is then what it really keeps, and a warning says so.
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
@@ -143,7 +145,7 @@ def _record(
         value=None,
         cells=query.cells(series.states),
         query=query,
-        exact_epsilon=epsilon,
+        exact_epsilon=max(epsilon, calibration.guarantee),
         noise_scale=plan.noise_scale,
         noisy=(),
         offset=offset,

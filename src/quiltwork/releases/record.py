@@ -38,7 +38,8 @@ class Release:
             common), or an array with one entry per cell (a square matrix for transitions).
         cells: the labels of the entries, row by row.
         query: what was asked, on the grid that was used.
-        exact_epsilon: the guarantee, exactly; `epsilon` is the same as a float.
+        exact_epsilon: the guarantee under every belief, exactly; `epsilon` is the same as a float.
+            More than was asked for only with the method "entry".
         noise_scale: the scale of the noise added to the integers, exactly.
         noisy: the integers after noise (for the most common state: its index).
         offset: an integer m reads as offset + unit·m …
