@@ -111,8 +111,8 @@ def custom(
     """Any function of the array of labels, with a declared Lipschitz constant.
 
     Args:
-        function: takes the window's labels as a NumPy array and returns a finite number, or as
-            many as there are cells; must answer every sequence.
+        function: takes the window's labels as a NumPy array and returns a number between −1e300
+            and 1e300, or as many as there are cells; must answer every sequence.
         lipschitz: the most, in L1, that the answer moves when one time point changes. The
             guarantee rests on it; try `check_lipschitz`.
         cells: names of the numbers, if there are several.

@@ -146,6 +146,11 @@ class Query(ABC):
         return self
 
     @property
+    def largest(self) -> int:
+        """A bound on the integers of one sequence's answer."""
+        return 1 << 62
+
+    @property
     def subdivision(self) -> int:
         """How many integers of `evaluate` make one unit of the scale before `refined`."""
         return 1

@@ -24,12 +24,13 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import positive_fraction
+from quiltwork.exact import positive_fraction, shortened
 from quiltwork.noise.grid import Grid
 from quiltwork.queries.base import IntArray, Integers, Query, States
 
 _STEPS_BITS = 16
-_LARGEST = 1 << 62
+_LARGEST_ANSWER = int(1e300)
+"""Sums over subjects, noise and error bars of such answers are still floats."""
 
 Function = Callable[[NDArray[Any]], Any]
 
@@ -38,8 +39,7 @@ Function = Callable[[NDArray[Any]], Any]
 class Custom(Query):
     """`function` of the window's labels: one number, or one per label in `labels`.
 
-    The function must answer every sequence with finite numbers. Answers beyond 2^62 steps are
-    moved to that bound, which can only bring two answers closer.
+    The function must answer every sequence with numbers between −1e300 and 1e300.
     """
 
     kind: ClassVar[str] = "custom"
@@ -65,6 +65,11 @@ class Custom(Query):
     def step(self) -> Fraction:
         """The grid's step: the largest power of two of which 2^16 fit into `lipschitz`."""
         return Grid.for_scale(self.lipschitz, _STEPS_BITS).step
+
+    @property
+    def largest(self) -> int:
+        """The most steps that an answer can have."""
+        return math.ceil(_LARGEST_ANSWER / self.step)
 
     @property
     def coordinates(self) -> int:
@@ -123,8 +128,7 @@ class Custom(Query):
                 "one cell per number with cells=[…]."
             )
         grid = Grid(self.step)
-        steps = [max(-_LARGEST, min(_LARGEST, grid.round(number))) for number in numbers]
-        return np.array(steps, dtype=object)
+        return np.array([grid.round(number) for number in numbers], dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:
         """The declared cells, or the query's name."""
@@ -156,6 +160,11 @@ def real_numbers(answer: Any) -> list[Fraction]:
 
 
 def _exactly(number: Any) -> Fraction:
-    if not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
-        raise InvalidInputError(f"it returns {number!r} where a finite number is needed.")
+    finite = isinstance(number, (int, Fraction)) or (
+        isinstance(number, float) and math.isfinite(number)
+    )
+    if not finite or abs(number) > _LARGEST_ANSWER:
+        raise InvalidInputError(
+            f"it returns {shortened(number)} where a number between -1e300 and 1e300 is needed."
+        )
     return Fraction(number)
