@@ -158,7 +158,8 @@ def calibrate(
         epsilon: what may be learnt about a node, > 0.
         method: "exact", "approx" (smallest sound bound), "spectral" (Lemma 2.3), "contraction",
             or a baseline: "group" (everything is nearby) or "entry" (nothing else is, which does
-            not protect correlated data: `guarantee` says what it keeps). None: exact where the belief allows, else approx.
+            not protect correlated data: `guarantee` says what it keeps). None: exact where the
+            belief allows, else approx.
             "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
             the chains given alone, and covers the query, or without one the count of each state.
         query: what will be asked; the scale is then that of the answer. Without one, any query
