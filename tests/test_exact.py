@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pytest
 
+import quiltwork as qw
+from quiltwork.counts import release_table
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, positive_fraction, to_fraction
 
@@ -28,3 +32,31 @@ def test_numpy_numbers_are_shown_as_plain_ones(read, shown):
 def test_long_values_are_shown_in_part():
     with pytest.raises(InvalidInputError, match=r"n must be at least 1, not -1{39}… \(201 char"):
         integer(-int("1" * 200), "n", 1)
+
+
+def new_ledger():
+    return qw.Ledger.open(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+
+
+LEVELS = {
+    "calibrate": lambda chain, level: qw.calibrate(chain, 2, level),
+    "optimal-scale": lambda chain, level: qw.calibrate(chain, 2, level, method="optimal-scale"),
+    "release": lambda chain, level: qw.release([0, 1], qw.queries.count(1), chain, epsilon=level),
+    "preview": lambda chain, level: qw.preview(qw.queries.count(1), chain, length=2, epsilon=level),
+    "curve": lambda chain, level: qw.influence_curve(chain, 2).dp_epsilon(level),
+    "bayesian": lambda chain, level: qw.dp_for_bayesian_dp(chain, level, length=2),
+    "plan": lambda chain, level: qw.plan(
+        chain, length=2, budget=level, queries=[qw.queries.count(1)]
+    ),
+    "count": lambda chain, level: qw.GeometricMechanism(2, epsilon=level),
+    "table": lambda chain, level: release_table({"a": 1, "b": 1}, epsilon=level),
+    "ledger": lambda chain, level: new_ledger().create("d", chain, 2, level),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_nobody_means_are_noticed_wherever_noise_is_chosen(name):
+    chain = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    LEVELS[name](chain, 99)
+    with pytest.warns(qw.QuiltworkWarning, match="is 100: .*which protects nothing"):
+        LEVELS[name](chain, 100)

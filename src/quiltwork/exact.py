@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
@@ -22,6 +23,8 @@ _LARGEST_EXPONENT = 10_000
 """Of a Decimal: as a fraction it takes as many digits."""
 _LARGEST = Fraction(10**300)
 _SHOWN = 40
+_MEANT = 100
+"""Beyond, odds may change by e^100 or more: nobody means that, but lengths look like it."""
 _ENDLESS = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
 
 
@@ -67,6 +70,25 @@ def positive_fraction(value: object, name: str) -> Fraction:
             "number between 1e-300 and 1e300."
         )
     return fraction
+
+
+def privacy_level(value: object, name: str) -> Fraction:
+    """Read a level that noise will be calibrated to, as `positive_fraction` does.
+
+    Warns of one that nobody means, such as the length of a series in the place of a level.
+
+    >>> privacy_level(0.1, "epsilon")
+    Fraction(1, 10)
+    """
+    level = positive_fraction(value, name)
+    if level >= _MEANT:
+        warnings.warn(
+            f"{name} is {shortened(value)}: it may change odds by a factor of e^{float(level):.6g},"
+            " which protects nothing. Is it another argument, such as the length of the series?",
+            QuiltworkWarning,
+            stacklevel=3,
+        )
+    return level
 
 
 def typed_fraction(text: str) -> Fraction | None:

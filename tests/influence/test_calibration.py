@@ -340,6 +340,7 @@ def test_levels_beyond_all_floats_are_refused(epsilon):
             ask()
 
 
+@pytest.mark.filterwarnings("ignore:epsilon is:quiltwork.QuiltworkWarning")
 @pytest.mark.parametrize("epsilon", [1e-12, 1e6])
 def test_extreme_levels_still_work(epsilon):
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])

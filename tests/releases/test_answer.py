@@ -137,6 +137,7 @@ def test_a_mean_lies_on_its_public_grid_and_its_scale_is_in_its_units():
     assert total.scale == pytest.approx(2.0)
 
 
+@pytest.mark.filterwarnings("ignore:epsilon is:quiltwork.QuiltworkWarning")
 def test_values_differ_from_the_truth_by_the_noise_only():
     """With a huge epsilon the noise vanishes, so evaluation and presentation show."""
     near = {"epsilon": 1e6}

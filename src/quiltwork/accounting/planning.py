@@ -24,7 +24,7 @@ from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.theorems import singles
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up
+from quiltwork.exact import Number, float_up, privacy_level
 from quiltwork.influence import calibrate
 from quiltwork.queries import Query
 
@@ -115,7 +115,8 @@ class ReleasePlan:
 
 def plan(
     beliefs: Belief | Sequence[Belief],
-    length: int | None,
+    *,
+    length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
     spent: Iterable[Released | Spending] = (),
@@ -139,11 +140,11 @@ def plan(
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-    >>> ten = plan(chain, 100, 1, [queries.count(1)] * 10)
+    >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
     (128.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, budget, method)
+    account = Accountant(beliefs, length, privacy_level(budget, "budget"), method)
     account.record(*spent)
     planned = as_planned(queries)
     factor = account.largest_factor(

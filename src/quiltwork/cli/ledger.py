@@ -229,7 +229,13 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
     queries = read_schedule(ask, year, status)
-    found = planned(status.beliefs, status.length, status.exact_budget, queries, spent)
+    found = planned(
+        status.beliefs,
+        length=status.length,
+        budget=status.exact_budget,
+        queries=queries,
+        spent=spent,
+    )
     document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
     emit(document, [*found.table().splitlines(), "", *found.explain().splitlines()])
 

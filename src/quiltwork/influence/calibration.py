@@ -17,7 +17,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
@@ -180,7 +180,7 @@ def calibrate(
         from quiltwork.influence.optimal import optimal_calibration
 
         return optimal_calibration(beliefs, length, epsilon, query, secrets)
-    level = positive_fraction(epsilon, "epsilon")
+    level = privacy_level(epsilon, "epsilon")
     if method not in (None, *METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
         raise InvalidInputError(f"method is {method!r}; choose one of {known}, or None.")

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
-from quiltwork.exact import Number, float_down, positive_fraction, to_fraction
+from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import number_of_nodes, outlooks, refuse_entry
 from quiltwork.influence.prices import LeakAt, ScaleFor
@@ -65,7 +65,7 @@ class InfluenceCurve:
         Raises:
             InvalidInputError: unless epsilon is a number > 0.
         """
-        target = positive_fraction(epsilon, "epsilon")
+        target = privacy_level(epsilon, "epsilon")
         nodes = range(1, self.length + 1)
         price = ScaleFor(target)
         worst = [one.worst(number_of_nodes, price, nodes)[0] for one in self.outlooks]

@@ -25,7 +25,7 @@ from quiltwork.audit.statistics import Additive, Joint, additive_parts
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.arguments import (
     answer_unit,
     check_states,
@@ -100,7 +100,7 @@ def optimal_calibration(
 
     Theorem: exact-calibration
     """
-    level = positive_fraction(epsilon, "epsilon")
+    level = privacy_level(epsilon, "epsilon")
     chains = single_chains(beliefs)
     lengths = read_lengths(chains, length)
     points = max(lengths)

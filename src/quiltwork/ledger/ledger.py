@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from quiltwork.accounting import Accountant
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, privacy_level
 from quiltwork.ledger.backups import read_backup, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint
 from quiltwork.ledger.databases import database_at
@@ -105,6 +105,7 @@ class Ledger:
             InvalidInputError: for bad arguments, or if the dataset exists.
         """
         name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
+        privacy_level(limit, "budget")
         members = as_beliefs(beliefs)
         size = None if length is None else points(length)
         body = create_body(members, Accountant(members, size, limit).length, limit)

@@ -62,6 +62,7 @@ class Preview:
 def preview(
     query: Query,
     beliefs: Belief | Sequence[Belief],
+    *,
     length: int | None = None,
     epsilon: Number = 1.0,
     confidence: float = 0.95,
