@@ -261,6 +261,39 @@ def test_theorem_3_3_checks_both_conditions():
         )
 
 
+def two_sided(query, points, epsilon):
+    """Whether some node of a window has a two-sided active quilt, by trying every node."""
+    return any(
+        len(calibrate(FAST, points, epsilon, "spectral", query, (i, i)).quilt) == 2
+        for i in range(1, points + 1)
+    )
+
+
+@pytest.mark.parametrize("asked", [qw.queries.histogram(), qw.queries.transitions()])
+@pytest.mark.parametrize("points", [20, 40])
+def test_theorem_3_3_is_checked_for_what_was_asked(asked, points):
+    """Pairs cost one more than points, so that quilts pay later: in 40 points, and not in 20."""
+    account, windows = Accountant(FAST, 3 * points), ((1, points), (2 * points + 1, 3 * points))
+    data = FAST.sample(3 * points, seed=1)
+    for window in windows:
+        account.add(qw.release(data, asked.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    found = compose.far_parallel(FAST, windows[0], 1, windows[1], 1, query_a=asked, query_b=asked)
+    assert (bound.epsilon is not None) == two_sided(asked, points, 1) == found.two_sided
+    assert two_sided(None, points, 1)
+    assert found.two_sided == (points == 40 or asked.kind == "histogram")
+
+
+def test_theorem_3_3_claims_nothing_for_answers_that_pay_for_rounding():
+    account, data = Accountant(FAST, 120), FAST.sample(120, seed=1)
+    ones = qw.queries.custom(lambda x: x.sum(), lipschitz=1)
+    for window in ((1, 40), (81, 120)):
+        account.add(qw.release(data, ones.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    assert bound.epsilon is None
+    assert "rounding" in bound.note
+
+
 @pytest.mark.parametrize("epsilon", [1, 3])
 def test_theorem_3_3_holds_by_the_exact_law_of_both_counts(epsilon):
     """MQMApprox noise on two windows of 30 points, 30 apart."""

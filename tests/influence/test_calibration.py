@@ -186,6 +186,13 @@ def test_clusters_need_the_size_of_the_largest():
     assert calibrate(homes, None, 1, secrets=(4, 4)).exact_scale == 1
 
 
+@pytest.mark.parametrize("belief", [ChainBox([[1]], [[1]]), MarkovChain([[1.0]])])
+@pytest.mark.parametrize("method", [None, "approx", "contraction"])
+def test_a_belief_with_one_state_needs_no_noise(belief, method):
+    assert calibrate(belief, 10, 1, method).exact_scale == 0
+    assert calibrate(belief, 1, 1, method, queries.histogram()).exact_scale == 0
+
+
 def test_group_and_entry_are_the_two_extremes():
     assert calibrate(STATIONARY, 100, Fraction(1, 3), "group").exact_scale == 300
     with pytest.warns(QuiltworkWarning, match="may leak up to") as caught:

@@ -22,6 +22,7 @@ from quiltwork.exact import Number, float_up, integer, positive_fraction, shorte
 from quiltwork.influence import Calibration, calibrate, max_influence
 
 if TYPE_CHECKING:
+    from quiltwork.queries import Query
     from quiltwork.releases import Release
 
 __all__ = [
@@ -167,6 +168,9 @@ def far_parallel(
     eps_a: Number,
     window_b: Window,
     eps_b: Number,
+    *,
+    query_a: Query | None = None,
+    query_b: Query | None = None,
 ) -> FarParallel:
     """Theorem 3.3: two MQMApprox releases far apart cost the larger level, for secrets in A or B.
 
@@ -175,6 +179,16 @@ def far_parallel(
     and the gap is at least as wide as either window. Says nothing about time points outside the
     windows.
 
+    Args:
+        beliefs: one belief or a list.
+        window_a: (start, stop) of the first release.
+        eps_a: its level.
+        window_b: of the second, after it.
+        eps_b: its level.
+        query_a: what the first one asked, which decides about its quilts; without one, any query
+            that moves by the same amount for each time point, as counts and histograms do.
+        query_b: what the second one asked.
+
     Raises:
         UnsupportedError: if Lemma 2.3 does not apply to a belief.
     """
@@ -182,9 +196,9 @@ def far_parallel(
     (t1, t2), (t3, t4) = _window(window_a, "window_a"), _window(window_b, "window_b")
     far_enough = t3 - t2 >= max(t2 - t1, t4 - t3)
     two_sided = all(
-        _has_two_sided(belief, stop - start + 1, level)
+        _has_two_sided(belief, stop - start + 1, level, query)
         for belief in as_beliefs(beliefs)
-        for start, stop, level in ((t1, t2, a), (t3, t4, b))
+        for start, stop, level, query in ((t1, t2, a, query_a), (t3, t4, b, query_b))
     )
     if far_enough and two_sided:
         return FarParallel(float_up(max(a, b)), True, True, "both conditions hold")
@@ -193,12 +207,14 @@ def far_parallel(
     return FarParallel(None, two_sided, far_enough, "; ".join(missing))
 
 
-def _has_two_sided(belief: Belief, points: int, epsilon: Fraction) -> bool:
+def _has_two_sided(belief: Belief, points: int, epsilon: Fraction, query: Query | None) -> bool:
     """Look at the node that needs the most noise and at the one in the middle."""
-    worst = calibrate(belief, points, epsilon, method="spectral")
+    asked = None if query is None else query.on(1, points)
     middle = (points + 1) // 2
-    inner = calibrate(belief, points, epsilon, method="spectral", secrets=(middle, middle))
-    return len(worst.quilt) == 2 or len(inner.quilt) == 2
+    return any(
+        len(calibrate(belief, points, epsilon, "spectral", asked, secrets).quilt) == 2
+        for secrets in (None, (middle, middle))
+    )
 
 
 def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
