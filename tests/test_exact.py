@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import tempfile
-
 import numpy as np
 import pytest
 
@@ -34,10 +32,6 @@ def test_long_values_are_shown_in_part():
         integer(-int("1" * 200), "n", 1)
 
 
-def new_ledger():
-    return qw.Ledger.open(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
-
-
 LEVELS = {
     "calibrate": lambda chain, level: qw.calibrate(chain, 2, level),
     "optimal-scale": lambda chain, level: qw.calibrate(chain, 2, level, method="optimal-scale"),
@@ -50,7 +44,6 @@ LEVELS = {
     ),
     "count": lambda chain, level: qw.GeometricMechanism(2, epsilon=level),
     "table": lambda chain, level: release_table({"a": 1, "b": 1}, epsilon=level),
-    "ledger": lambda chain, level: new_ledger().create("d", chain, 2, level),
 }
 
 

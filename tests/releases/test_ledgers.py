@@ -24,6 +24,9 @@ class MemoryLedger:
     def __init__(self, grants=10):
         self.events, self.answers, self.records, self.grants = [], {}, [], grants
 
+    def check(self, dataset, record):
+        self.events.append("check")
+
     def debit(self, dataset, record, key):
         if key is not None and key in self.answers:
             return Receipt(self, key, self.answers[key])
@@ -42,7 +45,7 @@ def watched(ledger):
 def test_debit_comes_before_the_data_and_the_answer_is_stored_before_it_is_shown():
     ledger = MemoryLedger()
     qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
-    assert ledger.events == ["evaluate", "debit", "evaluate", "complete"]  # first: a rehearsal
+    assert ledger.events == ["evaluate", "check", "debit", "evaluate", "complete"]  # rehearsed
 
 
 def test_the_debit_says_what_an_accountant_needs_and_nothing_else():
@@ -72,7 +75,7 @@ def test_a_refused_debit_releases_nothing():
     ledger = MemoryLedger(grants=0)
     with pytest.raises(BudgetExceeded):
         qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
-    assert ledger.events == ["evaluate"]  # the rehearsal, on public input
+    assert ledger.events == ["evaluate", "check"]  # the rehearsal, on public input
 
 
 def test_a_function_that_fails_on_the_data_has_been_paid_for():
@@ -80,7 +83,7 @@ def test_a_function_that_fails_on_the_data_has_been_paid_for():
     query = queries.custom(lambda x: 1 / (x.sum() == 0), lipschitz=1, name="fragile")
     with pytest.raises(InvalidInputError, match="stays spent"), pytest.warns(RuntimeWarning):
         qw.release(DATA, query, CHAIN, ledger=ledger, dataset="d")
-    assert ledger.events == ["debit"]
+    assert ledger.events == ["check", "debit"]
 
 
 @pytest.mark.parametrize(

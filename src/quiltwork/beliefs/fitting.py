@@ -48,8 +48,8 @@ def tally(sequences: Any, states: Iterable[Any] | None) -> Tally:
         if (translation < 0).any():
             unknown = int(np.argmax(translation < 0))
             raise InvalidInputError(
-                f"{where}Position {position_of(codes, unknown)} holds {distinct[unknown]!r}, which "
-                f"is not among the states {show_labels(labels)}; add it to states or drop it."
+                f"{where}Position {position_of(codes, unknown)} holds none of the states "
+                f"{show_labels(labels)}; add what it holds to states, or drop it."
             )
         path = translation[codes]
         transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
@@ -94,9 +94,9 @@ def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
     totals = weights.sum(axis=1, keepdims=True)
     for row in np.flatnonzero(totals == 0)[:1]:
         raise InvalidInputError(
-            f"State {counted.states[row]!r} is never left in the data, so without smoothing "
-            "nothing is known about what follows it; use smoothing > 0, or ChainBox.fit, which "
-            "keeps such a row open."
+            f"State {row + 1} of {len(totals)}, in their order, is never left in the data, so "
+            "without smoothing nothing is known about what follows it; use smoothing > 0, or "
+            "ChainBox.fit, which keeps such a row open."
         )
     return np.asarray(weights / totals)
 

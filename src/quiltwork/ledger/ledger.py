@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from quiltwork.accounting import Accountant
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, privacy_level
+from quiltwork.exact import Number
 from quiltwork.ledger.backups import read_backup, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint
 from quiltwork.ledger.databases import database_at
@@ -31,6 +31,7 @@ from quiltwork.ledger.numbers import amount, identifier, points
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.records import Debit, Share, Status, create_body, read_history, share_body
 from quiltwork.ledger.rehearsals import Rehearsal, rehearsal
+from quiltwork.ledger.requests import read_request
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
@@ -105,7 +106,6 @@ class Ledger:
             InvalidInputError: for bad arguments, or if the dataset exists.
         """
         name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
-        privacy_level(limit, "budget")
         members = as_beliefs(beliefs)
         size = None if length is None else points(length)
         body = create_body(members, Accountant(members, size, limit).length, limit)
@@ -175,6 +175,20 @@ class Ledger:
 
         self._append(dataset, "retire", {"reason": text}, work)
         return self.status(dataset)
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse what is not about the dataset, as `debit` would; it prices nothing.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, data of another length, and
+                bad arguments.
+            UnsupportedError: for a release without noise.
+        """
+
+        def question(state: Dataset) -> None:
+            read_request(spending, dataset, state.accountant.beliefs, state.accountant.length)
+
+        self._ask(dataset, question)
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None

@@ -16,6 +16,7 @@ from typing import Any
 from quiltwork.accounting import Spending
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
 from quiltwork.ledger.numbers import amount, read_amount
 
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
@@ -48,7 +49,7 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
 
     Raises:
         InvalidInputError: for anything else, for levels out of range, and for a release that was
-            made under other beliefs or for a longer series than the dataset's.
+            made under other beliefs or from a series of another length than the dataset's.
         UnsupportedError: for a release without noise, which no theorem prices.
     """
     if isinstance(asked, Spending):
@@ -82,11 +83,17 @@ def _check_it_is_about(
             f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
             "create a dataset with the beliefs you mean."
         )
-    if description.get("length", 0) > length:
-        raise InvalidInputError(
-            f"The data have {description['length']} time points, dataset {dataset!r} has {length}; "
-            f"first let it grow: ledger.extend({dataset!r}, {description['length']})."
+    found = integer(description.get("length", length), "length", 1)
+    if found == length:
+        return
+    raise InvalidInputError(
+        f"The data have {found} time points, dataset {dataset!r} has {length}; "
+        + (
+            f"first let it grow: ledger.extend({dataset!r}, {found})."
+            if found > length
+            else "give all of them, and ask about a part with query.on(start, stop)."
         )
+    )
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ def histogram(states: Iterable[Any] | None = None) -> Histogram:
     """How many time points are in each state.
 
     Args:
-        states: the cells, where the belief does not name them (`Clusters`); must be public.
+        states: the cells, where the belief does not name them (`Clusters`); must be public. Rows
+            with other values are then counted in no cell.
 
     >>> int(histogram().change(4, 6, 100))
     6
@@ -92,7 +93,8 @@ def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
     Args:
         lo: the smallest value a time point may have.
         hi: the largest.
-        clip: move values outside to the nearer bound; otherwise they are refused.
+        clip: move states outside to the nearer bound; otherwise they are refused. Rows of beliefs
+            without states (`Clusters`) are always moved: a refusal would tell about them.
     """
     return Mean(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
 

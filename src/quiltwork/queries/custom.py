@@ -27,6 +27,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
 from quiltwork.noise.grid import Grid
 from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.identity import digest_of
 
 _STEPS_BITS = 16
 _LARGEST_ANSWER = int(1e300)
@@ -39,7 +40,8 @@ Function = Callable[[NDArray[Any]], Any]
 class Custom(Query):
     """`function` of the window's labels: one number, or one per label in `labels`.
 
-    The function must answer every sequence with numbers between −1e300 and 1e300.
+    The function must answer every sequence with numbers between −1e300 and 1e300. A query
+    read from a file has no function, but its digest in `known_digest`.
     """
 
     kind: ClassVar[str] = "custom"
@@ -48,6 +50,7 @@ class Custom(Query):
     lipschitz: Fraction
     labels: tuple[Label, ...] | None = None
     name: str = "custom"
+    known_digest: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,10 +59,16 @@ class Custom(Query):
             raise InvalidInputError(
                 f"A custom query needs a function of the sequence, not {self.function!r}."
             )
-        if not isinstance(self.name, str):
-            raise InvalidInputError(f"A query's name is text, not {self.name!r}.")
+        for text in (self.name, self.known_digest or ""):
+            if not isinstance(text, str):
+                raise InvalidInputError(f"A query's name and digest are text, not {text!r}.")
         if self.labels is not None:
             object.__setattr__(self, "labels", list_states(self.labels))
+
+    @property
+    def digest(self) -> str | None:
+        """What tells functions of one name apart; None if nothing does (`identity`)."""
+        return self.known_digest if self.function is None else digest_of(self.function)
 
     @property
     def step(self) -> Fraction:
@@ -148,9 +157,11 @@ class Custom(Query):
         return values[0] if self.labels is None else np.array(values)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything but the function, which is code and stays out of files."""
+        """Everything but the function, which is code and stays out of files, but for its digest."""
         cells = {} if self.labels is None else {"cells": labels_to_json(self.labels)}
-        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells}
+        digest = self.digest
+        told = {} if digest is None else {"digest": digest}
+        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells, **told}
 
 
 def real_numbers(answer: Any) -> list[Fraction]:

@@ -1,7 +1,8 @@
 """Queries as JSON values inside other documents, and back.
 
 `{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
-labels are written as in beliefs. A custom query keeps its name and constant, not its code.
+labels are written as in beliefs. A custom query keeps its name, its constant and a digest of its
+code, not the code itself.
 """
 
 from __future__ import annotations
@@ -78,7 +79,15 @@ def _custom(fields: dict[str, Any]) -> Query:
     name, lipschitz = fields.pop("name"), _exact(fields.pop("lipschitz"))
     cells = fields.pop("cells", None)
     labels = None if cells is None else labels_from_json(cells)
-    return Custom(function=None, lipschitz=lipschitz, labels=labels, name=name, **fields)
+    digest = fields.pop("digest", None)
+    return Custom(
+        function=None,
+        lipschitz=lipschitz,
+        labels=labels,
+        name=name,
+        known_digest=digest,
+        **fields,
+    )
 
 
 def _exact(text: Any) -> Fraction:
