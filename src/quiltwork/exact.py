@@ -135,6 +135,13 @@ def float_down(value: Fraction) -> float:
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
 
 
+def unseen_integer(value: object, name: str) -> int:
+    """Read a private integer at or above 0: what is wrong is told without showing it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
+        raise InvalidInputError(f"{name} must be an integer of at least 0.")
+    return int(value)
+
+
 def integer(value: object, name: str, minimum: int) -> int:
     """Read an integer at or above `minimum`; booleans and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):

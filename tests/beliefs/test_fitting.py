@@ -43,7 +43,9 @@ def test_without_states_the_labels_found_are_sorted():
 def test_a_state_that_is_never_left_has_a_defined_row():
     chain = MarkovChain.fit(["a", "b"], smoothing=0.5)
     assert chain.transition.tolist() == [[0.25, 0.75], [0.5, 0.5]]
-    with pytest.raises(InvalidInputError, match=r"State 2 of 2, in their order, is never left.*smoothing > 0"):
+    with pytest.raises(
+        InvalidInputError, match=r"State 2 of 2, in their order, is never left.*smoothing > 0"
+    ):
         MarkovChain.fit(["a", "b"], smoothing=0)
 
 

@@ -245,6 +245,21 @@ def test_tables_of_counts_debit_the_same_ledger(ledger):
     assert len(ledger.history("people")) == 1
 
 
+@pytest.mark.parametrize("people", [19, 20, 21, 40, 41])
+def test_a_table_is_about_as_many_people_as_the_dataset(ledger, chain, people):
+    """Else other numbers of people would find out, for nothing, how many were counted."""
+    from quiltwork.counts import release_table
+
+    ledger.create("d", chain, 40, 1)
+    asked = {"beliefs": chain, "people": people, "epsilon": 0.1, "ledger": ledger, "dataset": "d"}
+    if people == 40:
+        release_table({"f": 12, "m": 8}, **asked)
+    else:
+        with pytest.raises(InvalidInputError, match=f"have {people} time points, .* has 40"):
+            release_table({"f": 12, "m": 8}, **asked)
+    assert len(ledger.history("d")) == (people == 40)
+
+
 def test_a_rehearsal_shows_cost_and_error_without_spending(ledger, chain):
     ledger.create("d", chain, 40, 1)
     tried = ledger.rehearse("d", qw.queries.histogram(), epsilon=0.5)

@@ -133,6 +133,8 @@ def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
             "dp_epsilon."
         )
     level = description["dp_epsilon"]
+    if level == "0":  # nothing is told, but the answer to a key is kept
+        return Spending(1, length, label=str(description.get("label", "")))
     read = read_amount if isinstance(level, str) else amount
     return Spending.dp(
         read(level, "dp_epsilon"),
