@@ -7,7 +7,7 @@ import gzip
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from io import TextIOWrapper
 from itertools import islice
 from typing import IO, TypeVar, cast
@@ -40,11 +40,11 @@ def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result
 def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result]) -> Result:
     reader = csv.reader(file, strict=True)
     try:
-        return read(reader)
-    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):  # which would carry the bytes of the file
+            return read(reader)
         raise InvalidInputError(
             f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
-        ) from None
+        )
     except csv.Error as error:
         raise InvalidInputError(
             f"Line {reader.line_num} of {path!r} is not CSV: {error}."

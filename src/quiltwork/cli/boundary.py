@@ -80,8 +80,8 @@ def _describe(error: Exception) -> tuple[str, str, int]:
         return "storage", f"{error.strerror or error}{where}.", StorageError.exit_code
     return (
         "internal",
-        f"Unexpected {type(error).__name__}: {error}. This is a fault in quiltwork; "
-        "run again with --debug for the traceback.",
+        f"Unexpected {type(error).__name__}. This is a fault in quiltwork; run again with --debug "
+        "for the traceback, which may show values of the data.",
         3,
     )
 

@@ -170,7 +170,7 @@ def _sequences(
     if total_missing and missing == "error":
         at = int(np.argmax(gaps))
         position = at - int(np.searchsorted(owner, owner[at])) + 1
-        whose = f" of subject {subjects[owner[at]]!r}" if subjects != [None] else ""
+        whose = f" of subject {owner[at] + 1} (in their order)" if subjects != [None] else ""
         raise InvalidInputError(
             f"Time point {position}{whose} is missing, and {total_missing - 1} more are; say what "
             "to do: missing='state' makes it a state of its own, missing='split' cuts the "
