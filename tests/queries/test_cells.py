@@ -25,6 +25,18 @@ def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest
             assert windowed.change(start, stop, length) == expected, (window, start, stop)
 
 
+@pytest.mark.parametrize("query", [q for q in COUNTING if q.kind != "count"], ids=lambda q: q.kind)
+def test_rows_in_no_cell_move_no_more(query, largest_changes):
+    """Codes 0, 1 and 2, of which the last stands for values that the query does not declare."""
+
+    class Partly:
+        def evaluate(self, codes, states):
+            return query.evaluate(codes, states[:2])
+
+    for (start, stop), found in largest_changes(Partly(), range(3), 4).items():
+        assert found <= query.change(start, stop, 4)
+
+
 def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
     """And by nearly that much where one state is far behind, so the 2 is needed."""
     states, length = (0, 1), 40
