@@ -114,7 +114,8 @@ def custom(
 
     Args:
         function: takes the window's labels as a NumPy array and returns a number between −1e300
-            and 1e300, or as many as there are cells; must answer every sequence.
+            and 1e300, or as many as there are cells; must answer every sequence. Where a ledger
+            pays, a failure counts as 0: an error would tell about the data.
         lipschitz: the most, in L1, that the answer moves when one time point changes. The
             guarantee rests on it; try `check_lipschitz`.
         cells: names of the numbers, if there are several.

@@ -11,6 +11,7 @@ Theorem: public-grid-queries
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -40,7 +41,8 @@ Function = Callable[[NDArray[Any]], Any]
 class Custom(Query):
     """`function` of the window's labels: one number, or one per label in `labels`.
 
-    The function must answer every sequence with numbers between −1e300 and 1e300. A query
+    The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger
+    pays, one that does not counts as 0, since an error would tell about the data. A query
     read from a file has no function, but its digest in `known_digest`.
     """
 
@@ -124,10 +126,20 @@ class Custom(Query):
         with suppress(Exception):
             return self._answer(codes, states)
         raise InvalidInputError(
-            f"The custom query {self.name!r} did not answer with finite numbers. What was granted "
-            "stays spent, since the failure itself may depend on the data; make it answer every "
-            "sequence of the belief's states."
+            f"The custom query {self.name!r} did not answer with finite numbers. The failure "
+            "itself may depend on the data; make it answer every sequence of the belief's states."
         )
+
+    def evaluate_quietly(self, codes: IntArray, states: States) -> Integers:
+        """Round the function's answer to the grid; a function that fails answers 0.
+
+        Where a ledger pays, an error would tell more about the data than was paid for.
+        """
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(Exception, SystemExit):
+                return self._answer(codes, states)
+        return np.zeros(self.coordinates, dtype=object)
 
     def _answer(self, codes: IntArray, states: States) -> Integers:
         numbers = real_numbers(self._callable()(label_array(states)[self.part(codes)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -15,7 +15,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
-from quiltwork.queries.base import Integers, Query, States
+from quiltwork.queries.base import IntArray, Integers, Query, States
 from quiltwork.queries.custom import Custom
 from quiltwork.releases.data import (
     Encoded,
@@ -32,6 +32,8 @@ from quiltwork.releases.draw import draw_answer
 from quiltwork.releases.ledgers import BudgetLedger, check_ledger
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.record import Release
+
+Evaluate = Callable[[IntArray, States], Integers]
 
 
 def release(
@@ -94,7 +96,7 @@ def release(
         series = encode_cells(source, members, query)
         _check_without_noise(plan, members, series)
         _warn_if_fitted(members, source)
-        return _answered(unanswered, plan, series, states or ())
+        return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
     request = _request(unanswered, key)
     ledger.check(dataset, request)  # before any cell is looked at
     series = encode_cells(source, members, query)
@@ -102,7 +104,7 @@ def release(
     receipt = ledger.debit(dataset, request, key)
     if receipt.stored is not None:
         return Release.from_json(receipt.stored)
-    answer = _answered(unanswered, plan, series, states or ())
+    answer = _answered(unanswered, plan, series, states or (), plan.query.evaluate_quietly)
     receipt.complete(answer.to_json())
     return answer
 
@@ -200,8 +202,10 @@ def _request(unanswered: Release, key: str | None) -> dict[str, Any]:
     }
 
 
-def _answered(unanswered: Release, plan: Plan, series: Encoded, states: States) -> Release:
-    answers = (plan.query.evaluate(codes, series.alphabet) for codes in series.codes)
+def _answered(
+    unanswered: Release, plan: Plan, series: Encoded, states: States, evaluate: Evaluate
+) -> Release:
+    answers = (evaluate(codes, series.alphabet) for codes in series.codes)
     truth: Integers = reduce(np.add, answers)
     noisy = draw_answer(plan.query, truth, plan.law)
     value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
