@@ -1,7 +1,8 @@
 """scikit-learn: score and select models with a holdout that can be reused.
 
 `HoldoutScorer` goes where scikit-learn takes `scoring=`, `HoldoutSelector` is a step of a pipeline,
-`split` makes the two sets with whole groups on one side. Needs the `holdout` extra.
+`split` makes the two sets with whole groups on one side. The selector needs scikit-learn, the
+`holdout` extra; without it everything here can still be looked up.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -20,6 +18,24 @@ from quiltwork.exact import integer, to_fraction
 from quiltwork.holdout.answers import Answer
 from quiltwork.holdout.metrics import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.feature_selection import SelectorMixin
+except ImportError:
+
+    class SelectorMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's."""
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Stands for scikit-learn's, and says that it is missing."""
+
+        def __new__(cls, *_: Any, **__: Any) -> NoReturn:
+            """Refuse."""
+            raise UnsupportedError(
+                "scikit-learn is not installed; add it with pip install 'quiltwork[holdout]'."
+            )
+
 
 __all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
 
@@ -219,6 +235,8 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
         return self
 
     def _get_support_mask(self) -> NDArray[Any]:
+        from sklearn.utils.validation import check_is_fitted
+
         check_is_fitted(self, "ties_")
         strength = np.abs(self.ties_)
         kept = strength >= self.margin
