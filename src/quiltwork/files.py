@@ -13,12 +13,15 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from quiltwork.errors import InvalidInputError, StorageError
+
+OWNER_ONLY = 0o600
+"""The mode of files with secrets or budgets."""
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
@@ -82,20 +85,25 @@ def refuse_device(path: str | Path) -> None:
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
 
-def write(path: str | Path, content: str | bytes) -> None:
+def write(path: str | Path, content: str | bytes, mode: int | None = None) -> None:
     """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
+
+    `mode` is as in `replacing`.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
         StorageError: if it cannot be written.
     """
-    with replacing(path) as file:
+    with replacing(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` once the block has ended without an error.
+
+    Its permissions are `mode` from the first byte on; without one, those of the file it replaces,
+    or the usual ones of a new file.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
@@ -104,11 +112,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     target = check_writable(path)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        with partial.open("xb") as file:
+        with open(partial, "xb", opener=_opener(mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
+        if mode is None and target.exists():
             shutil.copymode(target, partial)
         partial.replace(target)
     except OSError as error:
@@ -116,6 +124,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _opener(mode: int | None) -> Callable[[str, int], int] | None:
+    """Return what `open` makes a file with, so that it never has wider permissions."""
+    return None if mode is None else lambda name, flags: os.open(name, flags, mode)
 
 
 def check_writable(path: str | Path) -> Path:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import stat
 import sys
+import traceback
 
 import pytest
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.ledger import Ledger
 
 
@@ -48,8 +52,6 @@ def test_a_path_with_odd_characters_is_taken_as_it_is(tmp_path, independent):
 
 
 def test_reading_creates_nothing(tmp_path):
-    from quiltwork.errors import StorageError
-
     for question in (Ledger.datasets, Ledger.verify, Ledger.checkpoint):
         with pytest.raises(StorageError, match="There is no ledger"):
             question(Ledger.open(f"sqlite:///{tmp_path / 'none.db'}"))
@@ -60,3 +62,76 @@ def test_postgresql_without_psycopg_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(UnsupportedError, match="quiltwork\\[postgres\\]"):
         Ledger.open("postgresql://localhost/ledger")
+
+
+def said_about(url):
+    """Everything a ledger at this URL says, keeps or pickles, tracebacks included."""
+    try:
+        ledger = Ledger.open(url)
+    except InvalidInputError:
+        return traceback.format_exc()
+    try:
+        ledger.verify()
+    except StorageError:
+        shown = traceback.format_exc()
+    return shown + ledger._store.database.url + repr(pickle.dumps(ledger)) + repr(ledger)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cret@127.0.0.1:1/db",
+        "postgresql://ana:q?s3cret@127.0.0.1:1/db",
+        "postgresql://:s3cret@127.0.0.1:1/db",
+        "postgresql://127.0.0.1:1/db?user=ana&password=s3cret",
+        "postgresql://127.0.0.1:1/db?pass%77ord=s3cret&user=ana",
+        "postgresql://ana@127.0.0.1:1/db?sslpassword=s3cret",
+        "postgresql://ana:a@s3cret@127.0.0.1:1/db",  # a host s3cret@127.0.0.1, libpq would say
+        "postgresql://ana:s3cret/b@127.0.0.1:1/db",  # a port s3cret
+        "postgresql://ana:s3cret/db",
+        "postgresql://ana:s3cret%ZZ@127.0.0.1:1/db",
+        "postgresql://ana:s3cret@[::1/db",
+        "postgresql://ana@127.0.0.1:1/db?pasword=s3cret",
+        "postgresql:ana:s3cret@127.0.0.1/db",
+        "mysql://ana:s3cret@127.0.0.1/db",
+        "ana:s3cret@127.0.0.1/db",
+        "host=127.0.0.1 port=1 password=s3cret",
+        "sqlite:///budget.db?password=s3cret",
+    ],
+)
+def test_a_password_is_nowhere_to_be_seen(url, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("quiltwork.ledger.store._PAUSES", ())
+    assert "s3cret" in url
+    assert "s3cret" not in said_about(url)
+
+
+def test_what_is_no_password_stays_in_the_url():
+    from psycopg.conninfo import conninfo_to_dict
+
+    url = "postgresql://ana:s3cret@db:5433/ledger?sslmode=require&password=more&connect_timeout=3"
+    kept = conninfo_to_dict(Ledger.open(url)._store.database.url)
+    assert kept == {key: value for key, value in conninfo_to_dict(url).items() if key != "password"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
+def test_a_new_ledger_is_for_its_owner_only(tmp_path, independent):
+    before = os.umask(0o022)
+    try:
+        ledger = Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}")
+        ledger.create("d", independent, 3, 1)
+        ledger.backup(tmp_path / "backup.jsonl")
+        Ledger.restore(tmp_path / "backup.jsonl", f"sqlite:///{tmp_path / 'again.db'}").datasets()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert {"budget.db", "budget.db-wal", "again.db", "backup.jsonl"} <= modes.keys()
+    assert set(modes.values()) == {0o600}, modes
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
+def test_a_ledger_that_its_owner_shares_stays_shared(tmp_path, independent):
+    Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}").create("d", independent, 3, 1)
+    (tmp_path / "budget.db").chmod(0o660)
+    Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}").create("e", independent, 3, 1)
+    assert stat.S_IMODE((tmp_path / "budget.db").stat().st_mode) == 0o660

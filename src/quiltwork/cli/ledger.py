@@ -169,7 +169,7 @@ def export(url: str, output: str | None, checkpoint: str | None) -> None:
     end = opened.checkpoint() if output is None else opened.backup(output)
     lines = [f"Checkpoint: {end.count} entries, {end.hash}"]
     if checkpoint is not None:
-        files.write(checkpoint, end.to_json() + "\n")
+        files.write(checkpoint, end.to_json() + "\n", files.OWNER_ONLY)
         lines.append(f"Checkpoint in {checkpoint}")
     if output is not None:
         lines.append(f"Backup in {output}")

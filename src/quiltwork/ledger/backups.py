@@ -59,9 +59,9 @@ class Backup:
 
 
 def write_backup(tables: Tables, path: Path) -> Checkpoint:
-    """Write all entries to `path`, which appears complete or not at all."""
+    """Write all entries to `path`, for its owner only; it appears complete or not at all."""
     checkpoint = Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
-    with files.replacing(path) as file:
+    with files.replacing(path, files.OWNER_ONLY) as file:
         file.write((files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n").encode())
         for entry in tables.all_entries():
             file.write((json.dumps(asdict(entry), sort_keys=True) + "\n").encode())

@@ -86,9 +86,10 @@ def database_at(url: str) -> Database:
         from quiltwork.ledger.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
+    shown = "This" if set(url) & set("@=?") else repr(url)  # it may hold a password, somewhere
     raise InvalidInputError(
-        f"{without_password(url)!r} is not a ledger's URL; write 'sqlite:///budget.db' (four "
-        "slashes for an absolute path) or 'postgresql://user@host/database'."
+        f"{shown} is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
+        "path) or 'postgresql://user@host/database'."
     )
 
 
@@ -101,22 +102,11 @@ def _sqlite_path(url: str) -> Path:
         )
     if "?" in name or "\0" in name:
         raise InvalidInputError(
-            f"{url!r} has a character that a ledger's path may not have; options after '?' are "
-            "not taken."
+            "A ledger's path may not have the characters '?' and NUL; options after '?' are not "
+            "taken."
         )
     path = Path(name).absolute()
     if path.is_dir() or not path.parent.is_dir():
         problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise InvalidInputError(f"The ledger's file {str(path)!r} {problem}; name a file.")
     return path
-
-
-def without_password(url: str) -> str:
-    """Return a URL fit for messages.
-
-    >>> without_password("postgresql://ana:secret@db/ledger")
-    'postgresql://ana@db/ledger'
-    """
-    scheme, mark, rest = url.partition("://")
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}"

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from quiltwork.errors import StorageError
+from quiltwork.files import OWNER_ONLY
 from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
 from quiltwork.ledger.schema import SQLITE_MIGRATIONS
 
@@ -51,8 +52,13 @@ class SqliteDatabase:
             return False
 
     def connect(self) -> Connection:
-        """Open the file, creating it if need be, with the write-ahead log and full sync."""
+        """Open the file, creating it if need be, with the write-ahead log and full sync.
+
+        A new file is for its owner only; the log and the index beside it get the file's mode.
+        """
         is_new = not self.exists()
+        if is_new:
+            self._create()
         connection = self.open()
         try:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
@@ -63,6 +69,12 @@ class SqliteDatabase:
         if is_new:
             _sync_folder(self.path.parent)
         return connection
+
+    def _create(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        except OSError:
+            return  # SQLite, which is asked next, says why
 
     def open(self) -> Connection:
         """Open the file with the standard library's SQLite."""
