@@ -8,6 +8,7 @@ What is written appears whole or not at all, and only ever in the place of a reg
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
@@ -22,6 +23,13 @@ from quiltwork.errors import InvalidInputError, StorageError
 
 OWNER_ONLY = 0o600
 """The mode of files with secrets or budgets."""
+
+ALLOWED = "QUILTWORK_UNPACKED_MB"
+"""The environment variable that lets compressed files unpack to more."""
+
+_MB = 10**6
+_UNPACKED_FREELY = 16 * _MB
+_UNPACKED_TIMES = 50
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
@@ -83,6 +91,72 @@ def refuse_device(path: str | Path) -> None:
         return
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
+
+
+class Unpacked(io.RawIOBase):
+    """What a compressed file holds, as a stream that ends with a sentence where it gets too long.
+
+    A file may unpack to 16 MB, to 50 times its own size, or to what the environment variable
+    QUILTWORK_UNPACKED_MB allows. Records in CSV with two columns or more rarely reach 10 times.
+    """
+
+    def __init__(self, source: Any, path: str | Path) -> None:
+        """Read from `source`, which unpacks the file at `path`."""
+        self._source = source
+        self._path = path
+        self._size = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read on.
+
+        Raises:
+            InvalidInputError: if it is too much.
+        """
+        count: int = self._source.readinto(buffer)
+        self._size += count
+        check_unpacked(self._path, self._size)
+        return count
+
+    def close(self) -> None:
+        """Close the source too."""
+        self._source.close()
+        super().close()
+
+
+def check_unpacked(path: str | Path, size: int) -> None:
+    """Refuse a compressed file that holds so many bytes, if that is out of proportion.
+
+    Raises:
+        InvalidInputError: if it is.
+    """
+    if size <= _UNPACKED_FREELY:
+        return
+    packed = Path(path).stat().st_size
+    if size <= max(_UNPACKED_TIMES * packed, _allowed()):
+        return
+    raise InvalidInputError(
+        f"{str(path)!r} has {packed / _MB:.3g} MB and unpacks to more than {size // _MB:,} MB, "
+        f"over {_UNPACKED_TIMES} times its size, as files do that are made to fill the memory. If "
+        f"you expect this, set {ALLOWED} to the megabytes it may have."
+    )
+
+
+def parquet_size(metadata: Any, columns: int) -> int:
+    """Return how many bytes some columns of a Parquet file have at least, by its metadata."""
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    encoded = sum(int(group.total_byte_size) for group in groups)
+    return max(8 * int(metadata.num_rows) * columns, encoded)
+
+
+def _allowed() -> int:
+    text = os.environ.get(ALLOWED, "0")
+    if not text.isdecimal() or len(text) > 12:
+        raise InvalidInputError(f"{ALLOWED} must be a whole number of megabytes, not {text!r}.")
+    return int(text) * _MB
 
 
 def write(path: str | Path, content: str | bytes, mode: int | None = None) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.series import read_series, read_states
 
@@ -135,6 +136,17 @@ def test_every_container_reads_alike(kind, meters, tmp_path):
     assert list(series.data) == list(expected.data)
     for key in series.data:
         assert series.data[key].tolist() == expected.data[key].tolist()
+
+
+def test_a_parquet_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_UNPACKED_FREELY", 10**6)
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"s": np.zeros(130_000, dtype=np.int8)}), path)
+    assert path.stat().st_size < 130_000 * 8 / 50
+    with pytest.raises(InvalidInputError, match="unpacks to more than 1 MB"):
+        read_series(path, "s")
+    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "2")
+    assert read_series(path, "s").points == 130_000
 
 
 def test_labels_from_csv_are_read_as_the_declared_states(tmp_path):
