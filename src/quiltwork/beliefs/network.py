@@ -72,7 +72,6 @@ class Network(Belief):
     factors: tuple[tuple[tuple[int, ...], FloatArray], ...]
     length: int
     states: tuple[Label, ...]
-    fingerprints = frozenset[str]()
     schema = "belief/network"
 
     def __init__(

@@ -104,7 +104,7 @@ def release(
     query = read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
     _check_delivery(query, output, plot)
-    series = read(file, reading, beliefs[0].states)
+    series = read(file, reading, beliefs=beliefs)
     if preview:
         _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected)
         return

@@ -130,11 +130,11 @@ def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encode
 
 
 def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
-    if any(belief.fitted_on(sequence) for belief in members for sequence in source.given):
+    if any(belief.sources.include(sequence) for belief in members for sequence in source.given):
         warnings.warn(
-            "The belief was fitted on the data being released, so the noise scale itself depends "
-            "on them and the guarantee does not hold. Fit on public data or on other subjects, or "
-            "use a wide ChainBox.",
+            "The belief was fitted on the data being released or on the file they come from, so "
+            "the noise scale itself depends on them and the guarantee does not hold. Fit on public "
+            "data or on other subjects, or use a wide ChainBox.",
             QuiltworkWarning,
             stacklevel=3,
         )

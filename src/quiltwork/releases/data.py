@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from quiltwork.beliefs import Belief, split_sequences
+from quiltwork.beliefs.grids import refuse_other_grid
+from quiltwork.beliefs.origins import origin_of
 from quiltwork.beliefs.sequences import (
     cells_of,
     encode,
@@ -63,11 +65,13 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
     """Find the sequences in `data`, reading files if it names some.
 
     Raises:
-        InvalidInputError: for empty data and a wrong number of sequences or rows.
+        InvalidInputError: for empty data, a wrong number of sequences or rows, and data that were
+            read on another grid than a belief's.
     """
-    given = split_sequences(_read_paths(data, states))
+    given = split_sequences(_read_paths(data, members, states))
     source = Source(_each(given, cells_of), given)
     _check_rows(source, members)
+    _check_grid(source, members)
     return source
 
 
@@ -159,16 +163,20 @@ def fixed_length(members: tuple[Belief, ...]) -> int | None:
     return next((b.length for b in members if b.length is not None), None)
 
 
-def _read_paths(data: Any, states: States | None) -> Any:
-    """Replace paths by what is in the files; text inside a list is a label, not a path."""
+def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -> Any:
+    """Replace paths by what is in the files, read on the beliefs' grid.
+
+    Text inside a list is a label, not a path.
+    """
     if isinstance(data, (str, os.PathLike)):
         from quiltwork.series import read_states
 
-        return read_states(data, states=states)
+        named = states_are_all(members)
+        return read_states(data, states=None if named else states, beliefs=members)
     if isinstance(data, Mapping):
-        return {name: _read_paths(part, states) for name, part in data.items()}
+        return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
-        return [_read_paths(part, states) for part in data]
+        return [_read_paths(part, members, states) for part in data]
     return data
 
 
@@ -187,6 +195,14 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
             f"The belief is about {rows} rows, the data have {found}; give one row of data for "
             "each row of the belief, in the same order."
         )
+
+
+def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
+    """Refuse data whose reader noted another grid; where they are from, not what they hold."""
+    found = {id(one): one for one in map(origin_of, source.given) if one is not None}
+    for origin in found.values():
+        for belief in members:
+            refuse_other_grid(belief.grid, origin.grid)
 
 
 def _check_numbers(query: Query, codes: IntArray, alphabet: States) -> None:

@@ -107,12 +107,12 @@ def _fraction(text: Any) -> Fraction:
 
 
 def digest(members: tuple[Belief, ...]) -> str:
-    """Return the SHA-256 of the beliefs' JSON, without the fingerprints of what they came from."""
-    content = _drop_fingerprints(json.loads(beliefs_to_json(members)))
+    """Return the SHA-256 of the beliefs' JSON, without where they came from."""
+    content = _drop_sources(json.loads(beliefs_to_json(members)))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _drop_fingerprints(document: Any) -> Any:
+def _drop_sources(document: Any) -> Any:
     if isinstance(document, dict):
-        return {k: _drop_fingerprints(v) for k, v in document.items() if k != "fingerprints"}
-    return [_drop_fingerprints(v) for v in document] if isinstance(document, list) else document
+        return {k: _drop_sources(v) for k, v in document.items() if k != "sources"}
+    return [_drop_sources(v) for v in document] if isinstance(document, list) else document

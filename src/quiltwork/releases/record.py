@@ -55,7 +55,7 @@ class Release:
         influence: … max-influence.
         secrets: the protected time points, or None for all.
         beliefs: the beliefs, in words.
-        belief_digest: SHA-256 of their JSON without fingerprints.
+        belief_digest: SHA-256 of their JSON without their sources.
         dataset: the ledger's name for the data, if a ledger was debited.
         processing: free post-processing steps applied to `value`, in order.
     """

@@ -6,7 +6,6 @@ columns, never what a cell holds, nor do the errors behind them.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -18,22 +17,6 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-_UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
-_DURATION = re.compile(r"(\d+)\s*([a-z]+)")
-
-
-def seconds_of(duration: str) -> int:
-    """Read a duration such as `10min`, `1h`, `30s` or `1d`.
-
-    >>> seconds_of("10min")
-    600
-    """
-    found = _DURATION.fullmatch(duration.strip().lower())
-    if not found or found[2] not in _UNITS or int(found[1]) == 0:
-        raise InvalidInputError(
-            f"Cannot read the duration {duration!r}; write for example 30s, 10min, 1h or 1d."
-        )
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
