@@ -68,8 +68,8 @@ def release(
 
     Raises:
         InvalidInputError: for empty data, missing values, states the belief does not know, data
-            that no belief allows where no noise is needed, and bad arguments; always before
-            anything is spent.
+            that were read on another grid than the belief's, data that no belief allows where no
+            noise is needed, and bad arguments; always before anything is spent.
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
