@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.bayesian import dp_for_bayesian_dp as dp_for_bayesian_dp
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
+    from quiltwork.beliefs import Grid as Grid
     from quiltwork.beliefs import MarkovChain as MarkovChain
     from quiltwork.beliefs import Network as Network
     from quiltwork.counts import Consumer as Consumer
@@ -83,7 +84,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
 _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
     "quiltwork.bayesian": ("bayesian_dp", "dp_for_bayesian_dp"),
-    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network"),
+    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network", "Grid"),
     "quiltwork.holdout": ("plan_holdout", "ReusableHoldout", "Ladder", "sklearn"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),

@@ -97,10 +97,10 @@ NOWHERE = Sources()
 
 
 def origin_to_json(grid: Grid | None, sources: Sources) -> dict[str, Any]:
-    """Return the fields of a belief's document that tell its grid and sources, if any."""
+    """Return the fields of a belief's document that tell its grid and sources."""
     return {
-        **({} if grid is None else {"grid": grid.to_document()}),
-        **({"sources": sorted(sources.files)} if sources.files else {}),
+        "grid": None if grid is None else grid.to_document(),
+        "sources": sorted(sources.files),
     }
 
 

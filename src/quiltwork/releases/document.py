@@ -107,12 +107,14 @@ def _fraction(text: Any) -> Fraction:
 
 
 def digest(members: tuple[Belief, ...]) -> str:
-    """Return the SHA-256 of the beliefs' JSON, without where they came from."""
-    content = _drop_sources(json.loads(beliefs_to_json(members)))
+    """Return the SHA-256 of what the beliefs' JSON claims: not where they came from."""
+    content = _claims(json.loads(beliefs_to_json(members)))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _drop_sources(document: Any) -> Any:
+def _claims(document: Any) -> Any:
+    """Leave out sources, and grids that are unknown, which older releases did not mention."""
     if isinstance(document, dict):
-        return {k: _drop_sources(v) for k, v in document.items() if k != "sources"}
-    return [_drop_sources(v) for v in document] if isinstance(document, list) else document
+        told = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
+        return {k: _claims(v) for k, v in told.items()}
+    return [_claims(v) for v in document] if isinstance(document, list) else document
