@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import json
 import pickle
 from itertools import product
@@ -12,12 +11,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quiltwork import ChainBox, Clusters, MarkovChain
 from quiltwork.beliefs import belief_from_json
-from quiltwork.beliefs.sources import Sources, _overlap, _trace
+from quiltwork.beliefs.sources import Sources
 from quiltwork.series import read_series
 
 KINDS = [MarkovChain, ChainBox]
@@ -58,34 +55,11 @@ def test_columns_and_rows_of_one_table_are_different_people():
         assert [belief.fitted_on(row) for row in people] == [True, False, True, False]
 
 
-@given(st.slices(20), st.slices(20), st.integers(0, 1))
-def test_overlap_is_that_of_numpy(one, other, column):
-    table = np.zeros((20, 2), dtype=np.int32)
-    pieces = table[one, 0], table[other, column]
-    if not all(map(len, pieces)):
-        return
-    found = _overlap(*map(_trace, pieces))
-    if pieces[0].strides == pieces[1].strides:
-        assert found == np.shares_memory(*pieces)
-    else:  # on the safe side
-        assert found or not np.shares_memory(*pieces)
-
-
 def test_lists_and_series_of_text_are_noticed_as_themselves_only():
     for thing in (["a", "b", "a"], ("a", "b", "a"), pd.Series(list("aba")), pl.Series(list("aba"))):
         belief = MarkovChain.fit(thing)
         assert belief.fitted_on(thing)
         assert not belief.fitted_on(copy.deepcopy(list(thing)))
-
-
-def test_what_is_gone_is_forgotten_and_its_memory_is_nobodys():
-    x = DAY.copy()
-    belief = MarkovChain.fit(x)
-    (trace,) = belief.sources.traces
-    del x
-    gc.collect()
-    assert trace.keeper() is None
-    assert not any(belief.fitted_on(DAY.copy()) for _ in range(50))
 
 
 def test_a_belief_holds_no_array_alive_and_pickles_no_trace():

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import weakref
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.beliefs.origins import origin_of, owner, resolved
+from quiltwork.beliefs.memory import Memory
+from quiltwork.beliefs.origins import origin_of, resolved
 from quiltwork.errors import InvalidInputError
 
 
@@ -36,11 +33,11 @@ class Sources:
 
     Attributes:
         files: a salted digest of each file's path, as written to JSON.
-        traces: the sequences in memory; they are not copied, pickled or written.
+        memory: the sequences themselves, by their place; it is not copied, pickled or written.
     """
 
     files: frozenset[str] = frozenset()
-    traces: tuple[Trace, ...] = field(default=(), compare=False, repr=False)
+    memory: Memory = field(default=Memory(), compare=False, repr=False)
 
     @classmethod
     def of(cls, sequences: Sequence[Any], matrix: FloatArray) -> Sources:
@@ -51,7 +48,7 @@ class Sources:
         whole = {one.path for one in found if one.path and seen[id(one)] >= one.parts}
         return cls(
             frozenset(_mark(path, salt) for path in whole),
-            tuple(_trace(sequence) for sequence in sequences),
+            Memory.of(sequences),
         )
 
     def include(self, sequence: Any) -> bool:
@@ -61,7 +58,7 @@ class Sources:
         origin = origin_of(sequence)
         if origin is not None and self._has_file(origin.path):
             return True
-        return bool(self.traces) and any(_overlap(_trace(sequence), one) for one in self.traces)
+        return self.memory.holds(sequence)
 
     def _has_file(self, path: str | None) -> bool:
         return path is not None and any(
@@ -75,21 +72,7 @@ class Sources:
     def __setstate__(self, files: frozenset[str]) -> None:
         """Restore the files."""
         object.__setattr__(self, "files", files)
-        object.__setattr__(self, "traces", ())
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """One sequence in memory: what keeps it there, and the addresses of its items if an array.
-
-    `keeper` returns None once the memory may hold something else.
-    """
-
-    keeper: Callable[[], Any]
-    first: int = 0
-    end: int = 0
-    stride: int = 0
-    width: int = 0
+        object.__setattr__(self, "memory", Memory())
 
 
 NOWHERE = Sources()
@@ -122,50 +105,3 @@ def origin_from_json(document: dict[str, Any]) -> dict[str, Any]:
 def _mark(path: str, salt: str) -> str:
     text = f"quiltwork/source/{salt}/{path}".encode("utf-8", "surrogatepass")
     return f"{salt}:{hashlib.sha256(text).hexdigest()[:32]}"
-
-
-def _trace(sequence: Any) -> Trace:
-    array = _array(sequence)
-    if array is None or array.ndim != 1 or array.size == 0:
-        return Trace(_kept(sequence))
-    start, stride = array.__array_interface__["data"][0], array.strides[0]
-    far = start + stride * (array.size - 1)
-    return Trace(
-        weakref.ref(owner(array)),
-        min(start, far),
-        max(start, far) + array.itemsize,
-        abs(stride),
-        array.itemsize,
-    )
-
-
-def _array(sequence: Any) -> NDArray[Any] | None:
-    """Return the array that a sequence is, or that a pandas series shows; None for others."""
-    if isinstance(sequence, np.ndarray):
-        return sequence
-    if isinstance(getattr(sequence, "dtype", None), np.dtype) and hasattr(sequence, "to_numpy"):
-        return np.asarray(sequence.to_numpy())
-    return None
-
-
-def _kept(thing: Any) -> Callable[[], Any]:
-    """Return a weak reference where there are such; a list must be held itself."""
-    try:
-        return weakref.ref(thing)
-    except TypeError:
-        return lambda: thing
-
-
-def _overlap(one: Trace, other: Trace) -> bool:
-    """Return whether two sequences are the same object or have an item in common in memory."""
-    mine, theirs = one.keeper(), other.keeper()
-    if mine is None or theirs is None:
-        return False
-    if not one.width or not other.width:
-        return mine is theirs
-    if one.first >= other.end or other.first >= one.end:
-        return False
-    if one.stride != other.stride:
-        return True
-    apart = (one.first - other.first) % one.stride if one.stride else 0
-    return apart < other.width or one.stride - apart < one.width
