@@ -242,7 +242,7 @@ def test_data_read_on_another_grid_are_refused_and_nothing_is_spent(meter, tmp_p
 
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}")
     chain = hourly()
-    ledger.create("d", chain, 8, 1)
+    ledger.create("d", chain, 2, 1)
     paid = {"ledger": ledger, "dataset": "d", "epsilon": 0.1}
     qw.release(read(), queries.histogram(), chain, **paid)
     for options, words in (
@@ -266,7 +266,7 @@ def test_a_path_is_read_on_the_beliefs_grid(meter, tmp_path):
     one = tmp_path / "kw.csv"
     one.write_text("\n".join(["kw", *map(str, METER)]))
     binned = hourly(step=None, rule=None)
-    released = qw.release(one, queries.histogram(), binned, epsilon=1000)
+    released = qw.release(one, queries.histogram(), binned, epsilon=99)
     assert released.as_dict() == {"low": 4, "middle": 2, "high": 2}
     with pytest.raises(InvalidInputError, match="about steps of 1h, and without times"):
         qw.release(one, queries.histogram(), hourly())
