@@ -23,6 +23,7 @@ _LARGEST_EXPONENT = 10_000
 _LARGEST = Fraction(10**300)
 _SHOWN = 40
 _ENDLESS = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
+_WRITTEN = re.compile("-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def to_fraction(value: object, name: str) -> Fraction:
@@ -85,6 +86,27 @@ def typed_fraction(text: str) -> Fraction | None:
         return None
 
 
+def written_fraction(text: object, name: str) -> Fraction:
+    """Read an exact number as files hold it: "3" or "-1/10", as `str` writes a Fraction.
+
+    Nothing else is read: `1e10000000` would take minutes, and no file of ours has it.
+
+    Raises:
+        InvalidInputError: for any other text, and for what is no text.
+
+    >>> written_fraction("1/10", "budget")
+    Fraction(1, 10)
+    """
+    if isinstance(text, str) and _WRITTEN.fullmatch(text):
+        try:
+            return Fraction(text)
+        except ZeroDivisionError:
+            pass
+    raise InvalidInputError(
+        f"{name} must be an exact number as text, such as '1/10', not {shortened(text)}."
+    )
+
+
 def shortened(value: object) -> str:
     """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
 
@@ -111,6 +133,14 @@ def float_down(value: Fraction) -> float:
     """Return the largest float at or below `value`: for budgets."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def nearest_float(value: Fraction) -> float:
+    """Return the nearest float, for showing; infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def integer(value: object, name: str, minimum: int) -> int:

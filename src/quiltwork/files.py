@@ -20,6 +20,9 @@ from typing import IO, Any
 
 from quiltwork.errors import InvalidInputError, StorageError
 
+PRIVATE = 0o600
+"""The mode of files with budgets or secrets: their owner's only."""
+
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
     """Write a document as canonical JSON: sorted keys, no NaN, UTF-8 kept readable.
@@ -37,10 +40,7 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     Raises:
         InvalidInputError: if the text is no JSON, another schema or a version from the future.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    document = parse(text)
     found = document.get("schema") if isinstance(document, dict) else None
     if found != f"quiltwork/{name}":
         raise InvalidInputError(
@@ -55,6 +55,33 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     return dict(document)
 
 
+def parse(text: str | bytes) -> Any:
+    """Read JSON that others may have written.
+
+    Raises:
+        InvalidInputError: if it is none, nested too deeply, or holds text that no file can.
+    """
+    try:
+        plain = text if isinstance(text, str) else text.decode("utf-8-sig")
+        plain.encode()
+        found = json.loads(plain)
+        if "\\ud" in plain:
+            json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise InvalidInputError("Not a JSON document: it is nested too deeply.") from None
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "Not a JSON document: it has half of a surrogate pair, which no file can hold."
+        ) from None
+    except ValueError as error:
+        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    except (AttributeError, TypeError):
+        raise InvalidInputError(
+            f"A document is text, not {type(text).__name__}; give what was written."
+        ) from None
+    return found
+
+
 def contents(path: str | Path) -> bytes:
     """Read a small file or a pipe whole.
 
@@ -64,8 +91,9 @@ def contents(path: str | Path) -> bytes:
     try:
         refuse_device(path)
         return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInputError(f"Cannot read {str(path)!r}: {reason}.") from None
 
 
 def refuse_device(path: str | Path) -> None:
@@ -82,20 +110,23 @@ def refuse_device(path: str | Path) -> None:
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
 
-def write(path: str | Path, content: str | bytes) -> None:
+def write(path: str | Path, content: str | bytes, mode: int = 0o666) -> None:
     """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
         StorageError: if it cannot be written.
     """
-    with replacing(path) as file:
+    with replacing(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacing(path: str | Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` once the block has ended without an error.
+
+    A new file has this mode, less the umask; one that was there keeps its own, unless the mode is
+    `PRIVATE`, which is for budgets and secrets.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
@@ -104,11 +135,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     target = check_writable(path)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        with partial.open("xb") as file:
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
+        if mode != PRIVATE and target.exists():
             shutil.copymode(target, partial)
         partial.replace(target)
     except OSError as error:
