@@ -227,5 +227,5 @@ def test_rows_that_promise_nothing_say_so():
     assert math.isinf(plan.tolerance)
     assert not plan.feasible
     assert plan.explain().startswith("Promise: none. 1 rows are too few")
-    with pytest.raises(qw.InvalidInputError, match="takes .* rows\\.$"):
+    with pytest.raises(qw.InvalidInputError, match=r"takes .* rows\.$"):
         qw.plan_holdout(overfits=5, tolerance=0.1, samples=1)

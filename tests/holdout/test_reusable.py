@@ -5,15 +5,21 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import threading
 import warnings
+from contextlib import suppress
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
+from quiltwork.holdout.answers import answer_of
+from quiltwork.holdout.preparation import two_sets
 from quiltwork.holdout.rows import sums_in_private
+from quiltwork.holdout.transcript import Entry
 
 SECRET = 0.7291834655
 
@@ -75,6 +81,61 @@ def test_many_questions_at_once_are_columns_and_stop_with_the_budget():
     cut = h.ask_many([over(0.9), over(0.8), over(0.7)])
     assert [one.remaining for one in cut] == [1, 0]
     assert h.asked == 5
+
+
+def test_many_questions_are_tried_on_the_training_rows_before_any_is_answered():
+    h = make()
+    with pytest.raises(qw.InvalidInputError, match="failed on the training rows"):
+        h.ask_many([over(0.9), lambda data: data[:, 9]])
+    with pytest.raises(qw.InvalidInputError, match="function"):
+        h.ask_many(iter([over(0.9), 3]))
+    assert (h.asked, h.remaining) == (0, 3)
+    assert h.ask_many([]) == []
+
+
+def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkeypatch):
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("held", qw.Clusters(range(400)), None, 1000)
+    h = make(budget=5, ledger=ledger, dataset="held", path=tmp_path / "study.jsonl")
+    real, debits = ledger.debit, []
+
+    def failing(*arguments):
+        debits.append(arguments)
+        if len(debits) == 3:
+            raise qw.StorageError("the disk is full")
+        return real(*arguments)
+
+    monkeypatch.setattr(ledger, "debit", failing)
+    with pytest.raises(qw.StorageError, match="the disk is full"):
+        h.ask_many([over(0.9), over(0.8), over(0.7)])
+    assert [entry.remaining for entry in h.transcript.entries] == [4, 3]
+    h.close()
+    again = ReusableHoldout.resume(
+        tmp_path / "study.jsonl", rows(seed=1), rows(seed=2), ledger, "held"
+    )
+    assert again.transcript == h.transcript
+    assert again.ask(over(0.9)).remaining == 2
+
+
+def test_the_round_is_paid_before_the_holdout_is_looked_at(tmp_path):
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("held", qw.Clusters(range(400)), None, 1000)
+    h = make(ledger=ledger, dataset="held")
+    seen = []
+
+    def watching(data):
+        if not np.isin(data[:, 0], TRAIN_KEYS).any():
+            seen.append(len(ledger.history("held")))
+        return data[:, 0]
+
+    h.ask(watching)
+    assert set(seen) == {1}
+
+
+def test_answers_beyond_floats_are_infinite_and_kept():
+    for sign in (1, -1):
+        found = answer_of(Entry(1, "", Fraction(sign * 10**400), True, 0))
+        assert (found.value, found.exact) == (sign * np.inf, sign * 10**400)
 
 
 def test_one_question_has_one_column():
@@ -193,6 +254,82 @@ def test_a_forked_process_cannot_ask():
     assert h.ask(lambda data: data[:, 0]).remaining == 3
 
 
+def test_a_process_forked_while_another_thread_asks_is_refused_at_once():
+    """The child gets a copy of the lock that nobody there will ever release."""
+    h = make()
+    asking, forked = threading.Event(), threading.Event()
+
+    def hold():
+        with h._alone():
+            asking.set()
+            forked.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    asking.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # ends the child if it hangs
+        try:
+            h.ask(lambda data: data[:, 0])
+        except qw.UnsupportedError:
+            os._exit(7)
+        os._exit(1)
+    forked.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_statistic_may_wait_for_a_thread_that_asks():
+    h = make(budget=3)
+    inner = []
+
+    def impatient(data):
+        thread = threading.Thread(
+            target=lambda: inner.append(h.ask(lambda rows: rows[:, 1]).value), daemon=True
+        )
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        return data[:, 0]
+
+    assert h.ask(impatient).value == pytest.approx(TRAIN_KEYS.mean(), abs=2**-20)
+    assert inner
+    assert h.asked == len(inner) + 1
+
+
+def test_threads_that_ask_together_let_no_warning_out():
+    """The filters belong to the process: the first to leave must not open them for the others."""
+    data = np.full((100, 1), 0.5)
+    h = ReusableHoldout(data, np.zeros((100, 1)), threshold=0.9, noise=0.01, budget=9)
+    quick_inside, slow_inside, quick_left = (threading.Event() for _ in range(3))
+
+    def quick(rows):
+        if not rows.any():
+            quick_inside.set()
+            slow_inside.wait(10)
+        return rows[:, 0]
+
+    def slow(rows):
+        if not rows.any():
+            slow_inside.set()
+            quick_left.wait(10)
+            warnings.warn("a zero in the holdout", stacklevel=1)
+        return rows[:, 0]
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        first = threading.Thread(target=lambda: (h.ask(quick), quick_left.set()))
+        second = threading.Thread(target=lambda: h.ask(slow))
+        first.start()
+        quick_inside.wait(10)
+        second.start()
+        first.join()
+        second.join()
+        warnings.warn("a usual one", stacklevel=1)
+    assert [str(one.message) for one in seen] == ["a usual one"]
+
+
 def test_threads_share_one_budget():
     h = make(budget=5)
     granted = []
@@ -228,6 +365,35 @@ def test_a_statistic_cannot_change_the_rows():
         make().ask(vandal)
 
 
+@pytest.mark.parametrize("kind", [float, object])
+def test_no_statistic_can_make_the_rows_writable(kind):
+    train, held = rows(seed=1).astype(kind), rows(seed=2).astype(kind)
+    h = ReusableHoldout(train, held, threshold=0.9, noise=0.0005, budget=3)
+
+    def vandal(data):
+        for array in (data, data.base):
+            if isinstance(array, np.ndarray):
+                try:
+                    array.setflags(write=True)
+                    array[:] = 1.0
+                    array.shape = (-1,)
+                except ValueError:
+                    pass
+        return np.ones(len(train) if data.ndim == 1 else len(data))
+
+    with suppress(qw.InvalidInputError):
+        h.ask(vandal)
+    with suppress(qw.InvalidInputError):
+        h.ask(lambda data: float(vandal(data).sum()), sensitivity=1)
+    found = h.ask(lambda data: data[:, 0].astype(float))
+    assert found.value == pytest.approx(TRAIN_KEYS.mean(), abs=2**-20)
+    _, private = two_sets(train, held)
+    for _ in range(2):
+        sums_in_private(vandal, private, 20, None)
+        assert private.shape == held.shape
+    assert (private == held).all()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -236,6 +402,11 @@ def test_a_statistic_cannot_change_the_rows():
         ({"threshold": -0.1}, "threshold"),
         ({"beliefs": qw.Clusters([1, 2])}, "400"),
         ({"ledger": object()}, "dataset"),
+        ({"ledger": object(), "dataset": "d"}, "must be a Ledger"),
+        ({"ledger": "sqlite:///budget.db", "dataset": "d"}, "must be a Ledger"),
+        ({"threshold": 10**400}, "threshold"),
+        ({"noise": 10**400}, "noise"),
+        ({"budget": 10**400}, "budget"),
         ({"queries": 0}, "queries"),
     ],
 )
@@ -252,6 +423,12 @@ def test_arguments_that_make_no_sense_are_refused(change, words):
         (rows(), np.empty((0, 3)), "no rows"),
         ((rows(), np.zeros(3)), (rows(seed=2), np.zeros(400)), "same length"),
         (rows(), (rows(seed=2), np.zeros(400)), "same kind"),
+        ((rows(), np.zeros(400)), (rows(seed=2),), "2 arrays and holdout 1"),
+        (rows(), rows(seed=2)[:, :2], r"\(3,\) and those of holdout \(2,\)"),
+        (rows()[:, 0], rows(seed=2), "same columns"),
+        ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text where holdout has numbers"),
+        (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
+        (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "the fields a where"),
     ],
 )
 def test_two_sets_that_do_not_fit_are_refused(train, holdout, words):

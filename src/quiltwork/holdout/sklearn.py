@@ -15,7 +15,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quiltwork.beliefs import Clusters
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, to_fraction
 from quiltwork.holdout.answers import Answer
 from quiltwork.holdout.metrics import Metric, read_metric
@@ -196,8 +196,11 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
         """Ask about every feature; X and y are the training rows, used for medians only.
 
         Raises:
-            BudgetExceeded: if the budget does not last for all features.
+            BudgetExceeded: if the budget does not last for all features; `answers_` has those
+                that were given.
+            InvalidInputError: if X has other columns than the holdout; this costs nothing.
         """
+        self.__dict__.pop("ties_", None)  # an earlier fit's
         features = np.asarray(X, dtype=float)
         centres = np.median(features, axis=0)
         target = np.asarray(y)
@@ -208,14 +211,23 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
 
         def agree(rows: Any) -> NDArray[Any]:
             inside, said = _pair(rows)
+            if inside.shape[1:] != centres.shape:
+                raise InvalidInputError(
+                    f"X has {centres.size} features and the holdout's rows have shape "
+                    f"{inside.shape[1:]}; fit on the columns that the holdout has."
+                )
             return np.asarray((inside > centres) == (said == positive)[:, None])
 
         answers = self.holdout.ask_many(agree, label="agreement of a feature")
         self.answers_ = answers
+        if len(answers) < features.shape[1]:
+            raise BudgetExceeded(
+                f"The holdout's budget ended after {len(answers)} of {features.shape[1]} features, "
+                "so nothing is known about the others; answers_ has what was answered. Select "
+                "among fewer features, or plan a larger budget."
+            )
         self.n_features_in_ = features.shape[1]
-        ties = np.zeros(features.shape[1])
-        ties[: len(answers)] = [one.value - 0.5 for one in answers]
-        self.ties_ = ties
+        self.ties_ = np.array([one.value - 0.5 for one in answers])
         return self
 
     def _get_support_mask(self) -> NDArray[Any]:

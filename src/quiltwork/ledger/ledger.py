@@ -75,12 +75,17 @@ class Ledger:
         """
         return cls(Store(database_at(url)))
 
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without a password; a file by its whole path."""
+        return self._store.database.url
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the URL without its password, so that another process opens the same ledger.
 
         A password must reach that process as PostgreSQL's own programs get it: PGPASSWORD, .pgpass.
         """
-        return Ledger.open, (self._store.database.url,)
+        return Ledger.open, (self.url,)
 
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
