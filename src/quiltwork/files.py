@@ -10,28 +10,51 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 
-PRIVATE = 0o600
-"""The mode of files with budgets or secrets: their owner's only."""
+OWNER_ONLY = 0o600
+"""The mode of files with secrets or budgets."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
     """Write a document as canonical JSON: sorted keys, no NaN, UTF-8 kept readable.
 
+    Half a pair of surrogates, as in names of files that are no UTF-8, makes all of it ASCII.
+
     >>> dump("example", 1, {"epsilon": "1/10"})
     '{"epsilon": "1/10", "schema": "quiltwork/example", "version": 1}'
     """
     document = {"schema": f"quiltwork/{name}", "version": version, **body}
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def parse(text: str | bytes) -> Any:
+    """Read JSON of any shape.
+
+    Raises:
+        InvalidInputError: if it is none, is nested too deeply or holds a number without end.
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise InvalidInputError(f"A JSON document is text, not {shortened(text)}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"Not a JSON document: {error}.") from None
 
 
 def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, Any]:
@@ -55,33 +78,6 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     return dict(document)
 
 
-def parse(text: str | bytes) -> Any:
-    """Read JSON that others may have written.
-
-    Raises:
-        InvalidInputError: if it is none, nested too deeply, or holds text that no file can.
-    """
-    try:
-        plain = text if isinstance(text, str) else text.decode("utf-8-sig")
-        plain.encode()
-        found = json.loads(plain)
-        if "\\ud" in plain:
-            json.dumps(found, ensure_ascii=False).encode()
-    except RecursionError:
-        raise InvalidInputError("Not a JSON document: it is nested too deeply.") from None
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            "Not a JSON document: it has half of a surrogate pair, which no file can hold."
-        ) from None
-    except ValueError as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
-    except (AttributeError, TypeError):
-        raise InvalidInputError(
-            f"A document is text, not {type(text).__name__}; give what was written."
-        ) from None
-    return found
-
-
 def contents(path: str | Path) -> bytes:
     """Read a small file or a pipe whole.
 
@@ -91,9 +87,8 @@ def contents(path: str | Path) -> bytes:
     try:
         refuse_device(path)
         return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInputError(f"Cannot read {str(path)!r}: {reason}.") from None
+    except OSError as error:
+        raise InvalidInputError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
 
 
 def refuse_device(path: str | Path) -> None:
@@ -104,29 +99,35 @@ def refuse_device(path: str | Path) -> None:
     """
     try:
         kind = Path(path).stat().st_mode
-    except (OSError, ValueError):
+    except OSError:
         return
+    except ValueError as error:  # a zero byte, or half a pair of surrogates
+        raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}.") from None
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
 
-def write(path: str | Path, content: str | bytes, mode: int = 0o666) -> None:
+def write(path: str | Path, content: str | bytes, mode: int | None = None) -> None:
     """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
+
+    `mode` is as in `replacing`.
+
+    What UTF-8 has no letter for becomes a question mark, as on the terminal.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
         StorageError: if it cannot be written.
     """
     with replacing(path, mode) as file:
-        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` once the block has ended without an error.
 
-    A new file has this mode, less the umask; one that was there keeps its own, unless the mode is
-    `PRIVATE`, which is for budgets and secrets.
+    Its permissions are `mode` from the first byte on; without one, those of the file it replaces,
+    or the usual ones of a new file.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
@@ -135,11 +136,11 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     target = check_writable(path)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(partial, "xb", opener=_opener(mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if mode != PRIVATE and target.exists():
+        if mode is None and target.exists():
             shutil.copymode(target, partial)
         partial.replace(target)
     except OSError as error:
@@ -147,6 +148,26 @@ def replacing(path: str | Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _opener(mode: int | None) -> Callable[[str, int], int] | None:
+    """Return what `open` makes a file with, so that it never has wider permissions."""
+    return None if mode is None else lambda name, flags: os.open(name, flags, mode)
+
+
+def named(path: object) -> Path:
+    """Return the path that an argument names.
+
+    Raises:
+        InvalidInputError: if it is no name of a file.
+    """
+    try:
+        name = os.fspath(path)  # type: ignore[call-overload]
+    except TypeError:
+        name = None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidInputError(f"path must be the name of a file, not {shortened(path)}.")
+    return Path(name)
 
 
 def check_writable(path: str | Path) -> Path:

@@ -202,7 +202,7 @@ def create(
     header = store.columns_of(configuration)
     for column in filter(None, (identity, target, group_)):
         column_position(header, column, train)
-    store.make_folder(folder, configuration)
+    store.make_folder(folder)
     made = ReusableHoldout(
         store.read_table(configuration.train)[1],
         store.read_table(configuration.holdout)[1],

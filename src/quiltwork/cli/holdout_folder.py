@@ -117,17 +117,12 @@ def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript
     return found
 
 
-def make_folder(folder: str, configuration: Configuration) -> None:
+def make_folder(folder: str) -> None:
     """Make the folder of a new holdout, if it is not there.
 
     Raises:
-        InvalidInputError: if a name of the configuration cannot be written.
         StorageError: if it cannot be made, or its configuration could not be written.
     """
-    from quiltwork.holdout.preparation import check_text
-
-    for name, value in asdict(configuration).items():
-        check_text(value or "", name)
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -139,7 +134,7 @@ def make_folder(folder: str, configuration: Configuration) -> None:
 def save(folder: str, configuration: Configuration) -> None:
     """Write the configuration of a new folder, which only its owner may read."""
     text = files.dump(SCHEMA, 1, asdict(configuration))
-    files.write(Path(folder) / _CONFIGURATION, text + "\n", files.PRIVATE)
+    files.write(Path(folder) / _CONFIGURATION, text + "\n", files.OWNER_ONLY)
 
 
 def load(folder: str) -> Configuration:

@@ -98,7 +98,7 @@ class Files:
         Raises:
             StorageError: if one is there already, or cannot be written; then nothing is left.
         """
-        target = _read_path(path)
+        target = files.named(path)
         if os.path.lexists(secret_path(target)):
             raise StorageError(
                 f"{str(secret_path(target))!r} exists already, the secret of another transcript "
@@ -109,7 +109,7 @@ class Files:
                 target,
                 "x+b",
                 buffering=0,
-                opener=lambda name, flags: os.open(name, flags, files.PRIVATE),
+                opener=lambda name, flags: os.open(name, flags, files.OWNER_ONLY),
             )
         except FileExistsError:
             raise StorageError(
@@ -169,7 +169,7 @@ class Files:
         target = secret_path(self._path)
         unfinished = target.with_name(target.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        descriptor = os.open(unfinished, flags, files.PRIVATE)
+        descriptor = os.open(unfinished, flags, files.OWNER_ONLY)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(asdict(secret), file)
             file.flush()
@@ -204,7 +204,7 @@ def open_files(path: str | Path, read: Callable[[str], Read]) -> tuple[Files, Re
         StorageError: if they are damaged or held by another process.
         InvalidInputError: if there are none.
     """
-    target = _read_path(path)
+    target = files.named(path)
     try:
         handle = open(target, "r+b", buffering=0)  # noqa: SIM115  (kept locked)
     except FileNotFoundError:
@@ -288,10 +288,11 @@ def reading(line: int) -> Iterator[None]:
 
 
 def text_of(body: Mapping[str, Any], name: str) -> str:
-    """Return a field that must be text."""
-    if not isinstance(body[name], str):
+    """Return a field that must be text, of which every letter can be written."""
+    text = body[name]
+    if not isinstance(text, str) or not text.encode(errors="ignore").decode() == text:
         raise InvalidInputError(f"{name} must be text.")
-    return str(body[name])
+    return text
 
 
 def split_lines(text: str) -> list[str]:
@@ -302,16 +303,6 @@ def split_lines(text: str) -> list[str]:
 def line_hash(line: str) -> str:
     """Return the SHA-256 of a line."""
     return hashlib.sha256(line.encode()).hexdigest()
-
-
-def _read_path(path: object) -> Path:
-    try:
-        name = os.fspath(path)  # type: ignore[call-overload]
-    except TypeError:
-        name = None
-    if not isinstance(name, str) or not name or "\0" in name:
-        raise InvalidInputError(f"path must be the name of a file, not {path!r}.")
-    return Path(name)
 
 
 def new_secret() -> Secret:
