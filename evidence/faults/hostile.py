@@ -95,10 +95,10 @@ class Unprintable:
         raise RuntimeError("no repr")
 
 
-def nested() -> list[Any]:
+def nested(depth: int = 100_000) -> list[Any]:
     """A list that no recursion gets through."""
     found: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(depth):
         found = [found]
     return found
 

@@ -19,7 +19,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, shortened
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, read_count, read_share
@@ -199,7 +199,8 @@ class Ladder(OneOwner):
             raise InvalidInputError("The team has no name; give one.")
         if not callable(statistic):
             raise InvalidInputError(
-                f"A submission is a function from rows to values in [0, 1], not {statistic!r}."
+                "A submission is a function from rows to values in [0, 1], not "
+                f"{shortened(statistic)}."
             )
         with self._evaluating():
             with self._alone():

@@ -10,7 +10,7 @@ Theorem: docs/theory/reusable-holdout.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -90,8 +90,15 @@ class HoldoutPlan:
         return explain_plan(self)
 
     def table(self, samples: Sequence[int] = ()) -> list[tuple[int, float]]:
-        """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes."""
-        sizes = samples or [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
+        """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes.
+
+        Raises:
+            InvalidInputError: if `samples` is no list of numbers of rows.
+        """
+        if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
+            raise InvalidInputError(f"samples is a list of rows, not {type(samples).__name__}.")
+        usual = [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
+        sizes = [read_count(n, "samples") for n in samples] or usual
         return [(n, replan(self, samples=n).tolerance) for n in sizes]
 
     def plot(self) -> Figure:

@@ -51,7 +51,7 @@ def prepare(
     """
     if not callable(statistic):
         raise InvalidInputError(
-            f"A statistic is a function from rows to values in [0, 1], not {statistic!r}."
+            f"A statistic is a function from rows to values in [0, 1], not {shortened(statistic)}."
         )
     if sensitivity is not None:
         return Prepared(statistic, sensitivity, (_rows.number_in_public(statistic, public),))
@@ -121,13 +121,13 @@ def not_negative(threshold: object) -> Fraction:
 def check_text(text: object, name: str) -> None:
     """Refuse what cannot be written to the transcript, before anything is asked."""
     if not isinstance(text, str):
-        raise InvalidInputError(f"{name} must be text, not {text!r}.")
+        raise InvalidInputError(f"{name} must be text, not {shortened(text)}.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInputError(
-            f"{name} is {text!r}, which has half of a surrogate pair and cannot be written; "
-            "remove it."
+            f"{name} is {shortened(text)}, which has half of a surrogate pair and cannot be "
+            "written; remove it."
         ) from None
 
 
@@ -137,7 +137,7 @@ def several(statistics: Any) -> Iterator[_rows.Statistic]:
         return iter(statistics)
     except TypeError:
         raise InvalidInputError(
-            f"ask_many takes a statistic or a list of statistics, not {statistics!r}."
+            f"ask_many takes a statistic or a list of statistics, not {shortened(statistics)}."
         ) from None
 
 

@@ -129,6 +129,12 @@ class ReusableHoldout(OneOwner):
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
+        from quiltwork.holdout.planning import HoldoutPlan
+
+        if not isinstance(plan, HoldoutPlan):
+            raise InvalidInputError(
+                f"from_plan takes what plan_holdout returned, not {type(plan).__name__}."
+            )
         count = _rows.count_rows(_rows.read_rows(holdout, "holdout"))
         if count < plan.samples:
             raise InvalidInputError(
@@ -307,14 +313,14 @@ class ReusableHoldout(OneOwner):
         Theorem: docs/theory/reusable-holdout.md
         """
         settings = self._transcript.settings
-        questions = queries or self._transcript.queries or max(settings.budget, self.asked)
+        usual = self._transcript.queries or max(settings.budget, self.asked)
         return guarantee(
             self.beliefs,
             settings.rows,
             float(settings.threshold),
             float(settings.noise),
             settings.budget,
-            read_count(questions, "queries"),
+            read_count(usual if queries is None else queries, "queries"),
             read_share(confidence, "confidence"),
             means_only,
         )

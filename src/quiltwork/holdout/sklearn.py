@@ -16,10 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, to_fraction
+from quiltwork.exact import integer, shortened, to_fraction
 from quiltwork.holdout.answers import Answer
 from quiltwork.holdout.metrics import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
+from quiltwork.holdout.rows import read_rows
+
+_MOST_ROWS = 10**9
 
 __all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
 
@@ -58,10 +61,7 @@ class HoldoutScorer:
         metric: Any = "accuracy",
         limits: tuple[Any, Any] | None = None,
     ) -> None:
-        if not isinstance(holdout, ReusableHoldout):
-            raise InvalidInputError(
-                f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
-            )
+        _check_holdout(holdout, "HoldoutScorer")
         self.holdout = holdout
         self.metric = read_metric(metric, limits)
         self.last: Answer | None = None
@@ -96,6 +96,26 @@ class HoldoutScorer:
         )
 
 
+def _array(data: Any, name: str) -> NDArray[Any]:
+    rows: NDArray[Any] = read_rows(list(data) if isinstance(data, tuple) else data, name)
+    return rows
+
+
+def _numbers(data: Any) -> NDArray[np.float64]:
+    try:
+        table = _array(data, "X").astype(float)
+    except (OverflowError, TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2:
+        raise InvalidInputError("X must be a table of numbers, one column per feature.")
+    return table
+
+
+def _check_holdout(holdout: Any, user: str) -> None:
+    if not isinstance(holdout, ReusableHoldout):
+        raise InvalidInputError(f"{user} takes a ReusableHoldout, not {type(holdout).__name__}.")
+
+
 def _question(metric: Metric, estimator: Any) -> Any:
     def values(rows: Any) -> NDArray[Any]:
         features, target = _pair(rows)
@@ -125,6 +145,8 @@ def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     >>> [(len(fit), len(score)) for fit, score in whole_training_set(5)]
     [(5, 1)]
     """
+    if integer(rows, "rows", 1) > _MOST_ROWS:
+        raise InvalidInputError(f"rows is {shortened(rows)}; it can be at most {_MOST_ROWS:,}.")
     return [(np.arange(integer(rows, "rows", 1)), np.arange(1))]
 
 
@@ -148,15 +170,17 @@ def split(
     >>> len(holdout[1]), beliefs
     (4, Clusters(4 rows in 2 clusters; largest=2))
     """
-    features, target = np.asarray(X), np.asarray(y)
-    names = np.arange(len(features)) if groups is None else np.asarray(groups)
+    features, target = _array(X, "X"), _array(y, "y")
+    names = np.arange(len(features)) if groups is None else _array(groups, "groups")
     if not len(features) == len(target) == len(names):
         raise InvalidInputError(
             f"X has {len(features)} rows, y {len(target)} and groups {len(names)}; they must agree."
         )
     share = to_fraction(holdout_share, "holdout_share")
     if not 0 < share < 1:
-        raise InvalidInputError(f"holdout_share must lie between 0 and 1, not {holdout_share!r}.")
+        raise InvalidInputError(
+            f"holdout_share must lie between 0 and 1, not {shortened(holdout_share)}."
+        )
     _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
     order = np.random.default_rng(integer(seed, "seed", 0)).permutation(len(sizes))
     chosen = order[: int(np.searchsorted(np.cumsum(sizes[order]), float(share) * len(names))) + 1]
@@ -201,13 +225,19 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
             InvalidInputError: if X has other columns than the holdout; this costs nothing.
         """
         self.__dict__.pop("ties_", None)  # an earlier fit's
-        features = np.asarray(X, dtype=float)
+        _check_holdout(self.holdout, "HoldoutSelector")
+        if not 0 <= to_fraction(self.margin, "margin") <= 1:
+            raise InvalidInputError(
+                f"margin must lie between 0 and 1, not {shortened(self.margin)}."
+            )
+        if self.k is not None:
+            integer(self.k, "k", 1)
+        features = _numbers(X)
         centres = np.median(features, axis=0)
-        target = np.asarray(y)
-        upper = target == np.unique(target)[-1]
-        if len(np.unique(target)) != 2 or not upper.any():
+        classes = np.unique(_array(y, "y"))
+        if len(classes) != 2:
             raise InvalidInputError("HoldoutSelector is for targets with two classes.")
-        positive = target[upper][0]
+        positive = classes[-1]
 
         def agree(rows: Any) -> NDArray[Any]:
             inside, said = _pair(rows)
