@@ -335,7 +335,8 @@ def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
     assert cli(*arguments, "--belief", str(path)).code == 1
     both = cli(*arguments, "--belief", str(path), "--cluster-size", "2")
     assert both.code == 2
-    assert cli(*arguments, "--cluster-size", "0").code == 2
+    for size in ("0", "1" * 400):
+        assert cli(*arguments, "--cluster-size", size).code == 2
 
 
 def test_the_attack_shows_three_boards(cli):
@@ -344,6 +345,8 @@ def test_the_attack_shows_three_boards(cli):
     last = json.loads(ran.out)["climbs"][-1]
     assert last["plain"] > 0.55
     assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
+    refused = cli("holdout", "attack", "--rows", "1" * 400)
+    assert (refused.code, "fault in quiltwork" in refused.err) == (2, False)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from quiltwork.holdout import HoldoutPlan
 
 
+_LARGEST_CLUSTER = 10**6
+
+
 @group()
 def holdout() -> None:
     """Ask a holdout again and again, and keep its answers true.
@@ -104,8 +107,8 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     if cluster_size is not None:
         from quiltwork.beliefs import Clusters
 
-        if cluster_size < 1:
-            raise click.UsageError("--cluster-size must be at least 1")
+        if not 1 <= cluster_size <= _LARGEST_CLUSTER:
+            raise click.UsageError(f"--cluster-size must lie between 1 and {_LARGEST_CLUSTER:,}")
         return (Clusters([0] * cluster_size),)
     if not paths:
         return None
@@ -182,7 +185,7 @@ def create(
     The tables stay where they are; the folder gets the transcript and the secret of the current
     threshold, which only its owner may read.
     """
-    from os.path import realpath
+    from os.path import abspath
 
     from quiltwork.cli import holdout_folder as store
     from quiltwork.delimited import column_position
@@ -191,8 +194,8 @@ def create(
     store.refuse_password(ledger)
     payer = store.open_ledger(ledger)
     configuration = store.Configuration(
-        realpath(train),
-        realpath(held),
+        abspath(train),
+        abspath(held),
         identity,
         target,
         group_,
