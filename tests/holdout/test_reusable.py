@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import os
-import pickle
-import signal
 import threading
 import warnings
-from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +12,6 @@ import pytest
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.answers import answer_of
-from quiltwork.holdout.preparation import two_sets
 from quiltwork.holdout.rows import sums_in_private
 from quiltwork.holdout.transcript import Entry
 
@@ -91,45 +85,6 @@ def test_many_questions_are_tried_on_the_training_rows_before_any_is_answered():
         h.ask_many(iter([over(0.9), 3]))
     assert (h.asked, h.remaining) == (0, 3)
     assert h.ask_many([]) == []
-
-
-def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkeypatch):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(400)), None, 1000)
-    h = make(budget=5, ledger=ledger, dataset="held", path=tmp_path / "study.jsonl")
-    real, debits = ledger.debit, []
-
-    def failing(*arguments):
-        debits.append(arguments)
-        if len(debits) == 3:
-            raise qw.StorageError("the disk is full")
-        return real(*arguments)
-
-    monkeypatch.setattr(ledger, "debit", failing)
-    with pytest.raises(qw.StorageError, match="the disk is full"):
-        h.ask_many([over(0.9), over(0.8), over(0.7)])
-    assert [entry.remaining for entry in h.transcript.entries] == [4, 3]
-    h.close()
-    again = ReusableHoldout.resume(
-        tmp_path / "study.jsonl", rows(seed=1), rows(seed=2), ledger, "held"
-    )
-    assert again.transcript == h.transcript
-    assert again.ask(over(0.9)).remaining == 2
-
-
-def test_the_round_is_paid_before_the_holdout_is_looked_at(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(400)), None, 1000)
-    h = make(ledger=ledger, dataset="held")
-    seen = []
-
-    def watching(data):
-        if not np.isin(data[:, 0], TRAIN_KEYS).any():
-            seen.append(len(ledger.history("held")))
-        return data[:, 0]
-
-    h.ask(watching)
-    assert set(seen) == {1}
 
 
 def test_answers_beyond_floats_are_infinite_and_kept():
@@ -229,75 +184,6 @@ def test_a_number_needs_a_sensitivity_and_is_answered_in_its_units():
         h.ask(total_income, sensitivity=0)
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_copies_would_multiply_the_budget_and_are_refused(duplicate):
-    with pytest.raises(qw.UnsupportedError, match="n_jobs=1"):
-        duplicate(make())
-
-
-def test_a_forked_process_cannot_ask():
-    h = make()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            h.ask(lambda data: data[:, 0])
-            os.write(writing, b"answered")
-        except qw.UnsupportedError:
-            os.write(writing, b"refused")
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(reading, 20) == b"refused"
-    os.close(reading)
-    os.close(writing)
-    assert h.ask(lambda data: data[:, 0]).remaining == 3
-
-
-def test_a_process_forked_while_another_thread_asks_is_refused_at_once():
-    """The child gets a copy of the lock that nobody there will ever release."""
-    h = make()
-    asking, forked = threading.Event(), threading.Event()
-
-    def hold():
-        with h._alone():
-            asking.set()
-            forked.wait()
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    asking.wait()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)  # ends the child if it hangs
-        try:
-            h.ask(lambda data: data[:, 0])
-        except qw.UnsupportedError:
-            os._exit(7)
-        os._exit(1)
-    forked.set()
-    thread.join()
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-
-
-def test_a_statistic_may_wait_for_a_thread_that_asks():
-    h = make(budget=3)
-    inner = []
-
-    def impatient(data):
-        thread = threading.Thread(
-            target=lambda: inner.append(h.ask(lambda rows: rows[:, 1]).value), daemon=True
-        )
-        thread.start()
-        thread.join(10)
-        assert not thread.is_alive()
-        return data[:, 0]
-
-    assert h.ask(impatient).value == pytest.approx(TRAIN_KEYS.mean(), abs=2**-20)
-    assert inner
-    assert h.asked == len(inner) + 1
-
-
 def test_threads_that_ask_together_let_no_warning_out():
     """The filters belong to the process: the first to leave must not open them for the others."""
     data = np.full((100, 1), 0.5)
@@ -330,32 +216,6 @@ def test_threads_that_ask_together_let_no_warning_out():
     assert [str(one.message) for one in seen] == ["a usual one"]
 
 
-def test_threads_share_one_budget():
-    h = make(budget=5)
-    granted = []
-
-    def work():
-        for _ in range(4):
-            try:
-                granted.append(h.ask(over(0.9)).remaining)
-            except qw.BudgetExceeded:
-                return
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(granted) == [0, 1, 2, 3, 4]
-
-
-def test_the_data_given_are_copied_so_that_later_changes_do_not_matter():
-    inside = rows(seed=2)
-    h = ReusableHoldout(rows(seed=1), inside, threshold=0.1, noise=0.0005, budget=1)
-    inside[:] = 1.0
-    assert not h.ask(lambda data: data[:, 0]).overfit
-
-
 def test_a_statistic_cannot_change_the_rows():
     def vandal(data):
         data[:, 0] = 0
@@ -363,35 +223,6 @@ def test_a_statistic_cannot_change_the_rows():
 
     with pytest.raises(qw.InvalidInputError, match="read-only"):
         make().ask(vandal)
-
-
-@pytest.mark.parametrize("kind", [float, object])
-def test_no_statistic_can_make_the_rows_writable(kind):
-    train, held = rows(seed=1).astype(kind), rows(seed=2).astype(kind)
-    h = ReusableHoldout(train, held, threshold=0.9, noise=0.0005, budget=3)
-
-    def vandal(data):
-        for array in (data, data.base):
-            if isinstance(array, np.ndarray):
-                try:
-                    array.setflags(write=True)
-                    array[:] = 1.0
-                    array.shape = (-1,)
-                except ValueError:
-                    pass
-        return np.ones(len(train) if data.ndim == 1 else len(data))
-
-    with suppress(qw.InvalidInputError):
-        h.ask(vandal)
-    with suppress(qw.InvalidInputError):
-        h.ask(lambda data: float(vandal(data).sum()), sensitivity=1)
-    found = h.ask(lambda data: data[:, 0].astype(float))
-    assert found.value == pytest.approx(TRAIN_KEYS.mean(), abs=2**-20)
-    _, private = two_sets(train, held)
-    for _ in range(2):
-        sums_in_private(vandal, private, 20, None)
-        assert private.shape == held.shape
-    assert (private == held).all()
 
 
 @pytest.mark.parametrize(
@@ -416,26 +247,6 @@ def test_arguments_that_make_no_sense_are_refused(change, words):
         ReusableHoldout(rows(seed=1), rows(seed=2), **options)
 
 
-@pytest.mark.parametrize(
-    ("train", "holdout", "words"),
-    [
-        (rows(), rows(), "the same rows"),
-        (rows(), np.empty((0, 3)), "no rows"),
-        ((rows(), np.zeros(3)), (rows(seed=2), np.zeros(400)), "same length"),
-        (rows(), (rows(seed=2), np.zeros(400)), "same kind"),
-        ((rows(), np.zeros(400)), (rows(seed=2),), "2 arrays and holdout 1"),
-        (rows(), rows(seed=2)[:, :2], r"\(3,\) and those of holdout \(2,\)"),
-        (rows()[:, 0], rows(seed=2), "same columns"),
-        ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text where holdout has numbers"),
-        (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
-        (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "the fields a where"),
-    ],
-)
-def test_two_sets_that_do_not_fit_are_refused(train, holdout, words):
-    with pytest.raises(qw.InvalidInputError, match=words):
-        ReusableHoldout(train, holdout, threshold=0.1, noise=0.01, budget=1)
-
-
 def test_a_plan_sets_everything_and_is_refused_for_too_few_rows():
     plan = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45)
     n = plan.samples
@@ -449,40 +260,6 @@ def test_a_plan_sets_everything_and_is_refused_for_too_few_rows():
         h.ask(lambda part: part[:, 0])
     with pytest.raises(qw.InvalidInputError, match="needs"):
         ReusableHoldout.from_plan(plan, data[:n], data[n:-1])
-
-
-def test_a_ledger_is_debited_round_by_round_and_before_the_answer(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    level = 9 / (4 * 0.0005 * 400)
-    ledger.create("held", qw.Clusters(range(400)), None, 2 * level)
-    h = make(budget=5, ledger=ledger, dataset="held")
-    assert len(ledger.history("held")) == 0
-    h.ask(lambda data: data[:, 0])
-    h.ask(lambda data: data[:, 1])
-    assert len(ledger.history("held")) == 1
-    assert h.ask(over(0.9)).overfit
-    assert len(ledger.history("held")) == 1
-    assert h.ask(over(0.9)).overfit
-    assert len(ledger.history("held")) == 2
-    with pytest.raises(qw.BudgetExceeded):
-        h.ask(lambda data: data[:, 0])
-    assert h.asked == 4
-    assert ledger.accountant("held").epsilon() == pytest.approx(2 * level)
-    ledger.verify()
-
-
-def test_a_statistic_that_asks_its_own_holdout_is_refused():
-    rows = np.random.default_rng(5).random((200, 1))
-    h = ReusableHoldout(rows[:100], rows[100:], threshold=0.5, noise=0.01, budget=2)
-
-    def nested(data):
-        h.ask(lambda inner: inner[:, 0])
-        return data[:, 0]
-
-    with pytest.raises(qw.InvalidInputError, match="asked the holdout that was evaluating it"):
-        h.ask(nested)
-    assert h.asked == 0
-    assert 0 < h.ask(lambda data: data[:, 0]).value < 1
 
 
 def pair_of_sets(budget=2):
@@ -532,15 +309,6 @@ def test_on_the_holdout_a_row_counts_by_itself_even_if_the_statistic_mixes_rows(
 
     (total,) = sums_in_private(scaled, rows, 20, None)
     assert total == 999 * (1 << 19) + (1 << 20)
-
-
-@pytest.mark.parametrize("kind", [float, object])
-def test_the_same_rows_are_recognised_with_missing_values(kind):
-    rows = np.array([[1.0], [np.nan], [3.0]], dtype=kind)
-    with pytest.raises(qw.InvalidInputError, match="the same rows"):
-        ReusableHoldout(rows, rows.copy(), threshold=0.1, noise=0.1, budget=1)
-    other = np.array([[1.0], [2.0], [np.nan]], dtype=kind)
-    ReusableHoldout(rows, other, threshold=0.1, noise=0.1, budget=1)
 
 
 def test_what_is_no_list_and_no_array_is_refused():

@@ -15,8 +15,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.preparation import commitment
-from quiltwork.holdout.storage import chained, line_hash, secret_path
+from quiltwork.holdout.storage import line_hash, secret_path
 from quiltwork.holdout.transcript import load_transcript, read_transcript
 
 TRAIN = np.random.default_rng(1).random((300, 2))
@@ -95,43 +94,6 @@ def test_other_data_are_refused(tmp_path):
     with pytest.raises(qw.StorageError, match="other data"):
         ReusableHoldout.resume(tmp_path / "study.jsonl", TRAIN, changed)
     resume(tmp_path / "study.jsonl")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        np.dtype([("a", "i1"), ("b", "f8"), ("c", "U3")], align=True),
-        np.dtype([("a", "i1"), ("b", "f8")]),
-        np.dtype([("a", "i4"), ("b", "O")]),
-        np.dtype([("a", [("x", "i1"), ("y", "f8", (2,))]), ("b", "f8")], align=True),
-        np.dtype("longdouble"),
-        np.dtype(object),
-    ],
-    ids=str,
-)
-def test_rows_of_any_type_are_recognised_however_their_memory_is_laid_out(kind):
-    """Bytes between fields, behind pointers and in long floats are whatever was there before."""
-
-    def filled(background, extra=0):
-        array = np.empty(6, kind)
-        if not kind.hasobject:
-            array.view("u1")[:] = background
-        values = np.arange(6) + extra
-        if kind.names is None:
-            array[:] = values
-            return array
-        for name in kind.names:
-            field = array[name]
-            if field.dtype.names is None:
-                field[:] = values if field.dtype.kind != "O" else [f"row {i}" for i in values]
-            else:
-                field["x"], field["y"] = values, values[:, None]
-        return array
-
-    key = "00" * 32
-    assert commitment(key, filled(0)) == commitment(key, filled(255))
-    assert commitment(key, filled(0)) != commitment(key, filled(0, extra=1))
-    assert commitment(key, filled(0)) != commitment("11" * 32, filled(0))
 
 
 def test_structured_rows_are_resumed(tmp_path):
@@ -310,107 +272,6 @@ def test_a_lost_threshold_costs_a_round_if_it_was_used(tmp_path):
     assert resume(path).remaining == 3
 
 
-def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 100)
-    path = tmp_path / "study.jsonl"
-    h = create(path, ledger=ledger, dataset="held")
-    h.ask(same)
-    old, old_secret = path.read_text(), secret_path(path).read_text()
-    h.close()
-    h = resume(path, ledger=ledger, dataset="held")  # as every command on the command line does
-    h.ask(off)
-    h.close()
-    with pytest.raises(qw.InvalidInputError, match="resume it with the ledger"):
-        resume(path)
-    path.write_text(old)
-    secret_path(path).write_text(old_secret)
-    again = resume(path, ledger=ledger, dataset="held")
-    assert again.remaining == 3  # the ledger knows that the round is over
-    again.ask(same)
-    assert len(ledger.history("held")) == 2
-
-
-@pytest.fixture
-def paid(tmp_path):
-    """A holdout with one round debited, its ledger, and another one with the same dataset."""
-    ledgers = []
-    for name in ("mine", "other"):
-        ledgers.append(qw.Ledger.open(f"sqlite:///{tmp_path}/{name}.db"))
-        ledgers[-1].create("held", qw.Clusters(range(300)), None, 1000)
-    path = tmp_path / "study.jsonl"
-    h = create(path, ledger=ledgers[0], dataset="held")
-    h.ask(off)
-    h.ask(same)
-    h.close()
-    return path, *ledgers
-
-
-def as_version_1(path):
-    """Rewrite the files as they were before transcripts named their ledger."""
-    first, *rest = path.read_text().splitlines()
-    header = {k: v for k, v in json.loads(first).items() if k != "ledger"} | {"version": 1}
-    lines = [json.dumps(header, sort_keys=True, ensure_ascii=False)]
-    for line in rest:
-        lines.append(chained(json.loads(line), lines[-1]))
-    path.write_text("".join(line + "\n" for line in lines))
-    hidden = json.loads(secret_path(path).read_text())
-    hidden |= {"lines": len(lines), "last": line_hash(lines[-1])}
-    secret_path(path).write_text(json.dumps(hidden))
-
-
-def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
-    path, mine, other = paid
-    identity = mine.checkpoint().ledger_id
-    assert json.loads(path.read_text().split("\n")[0])["ledger"] == identity
-    with pytest.raises(qw.StorageError, match="another one"):
-        resume(path, ledger=other, dataset="held")
-    checkpoint = mine.backup(tmp_path / "backup.jsonl")
-    moved = qw.Ledger.restore(
-        tmp_path / "backup.jsonl", f"sqlite:///{tmp_path}/moved.db", checkpoint
-    )
-    again = resume(path, ledger=moved, dataset="held")
-    again.ask(off)
-    again.ask(same)
-    again.close()
-    assert len(moved.history("held")) == 3
-    assert len(other.history("held")) == 0
-    with pytest.raises(qw.StorageError, match="older copy"):
-        resume(path, ledger=mine, dataset="held")  # it lacks the third round's debit
-
-
-def test_a_transcript_that_does_not_name_its_ledger_goes_on_with_the_one_that_was_debited(paid):
-    path, mine, other = paid
-    as_version_1(path)
-    with pytest.raises(qw.StorageError, match="lacks the debit"):
-        resume(path, ledger=other, dataset="held")
-    again = resume(path, ledger=mine, dataset="held")
-    assert again.ask(off).remaining == 2
-
-
-def test_one_that_debited_nothing_yet_is_created_anew(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
-    path = tmp_path / "study.jsonl"
-    create(path, ledger=ledger, dataset="held").close()
-    as_version_1(path)
-    with pytest.raises(qw.InvalidInputError, match="creating it anew"):
-        resume(path, ledger=ledger, dataset="held")
-
-
-def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
-    path = tmp_path / "study.jsonl"
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    with pytest.raises(qw.StorageError, match="There is no ledger"):
-        create(path, ledger=ledger, dataset="held")
-    ledger.create("small", qw.Clusters(range(20)), None, 1000)
-    with pytest.raises(qw.InvalidInputError, match="no dataset 'held'"):
-        create(path, ledger=ledger, dataset="held")
-    with pytest.raises(qw.InvalidInputError, match="20 rows and the holdout 300"):
-        create(path, ledger=ledger, dataset="small")
-    assert not path.exists()
-
-
 def test_a_killed_process_never_regains_budget(tmp_path):
     """Kill at random moments; every answer that was shown is in the transcript afterwards."""
     path = tmp_path / "study.jsonl"
@@ -446,114 +307,6 @@ def load_transcript_after_crash(path: Path):
     h = resume(path)
     h.close()
     return h.transcript
-
-
-@pytest.fixture(scope="module")
-def lines(tmp_path_factory):
-    path = tmp_path_factory.mktemp("lines") / "study.jsonl"
-    h = create(path)
-    for statistic in (same, off, same, off):
-        h.ask(statistic)
-    h.close()
-    return path.read_text().splitlines()
-
-
-def test_the_chain_shows_every_edit(lines):
-    good = read_transcript("\n".join(lines))
-    assert read_transcript(good.to_jsonl()) == good
-    changed = lines[2].replace('"overfit": true', '"overfit": false')
-    for damaged in (
-        [*lines[:2], changed, *lines[3:]],
-        [*lines[:2], *lines[3:]],
-        [*lines[:3], lines[3], lines[3]],
-        [lines[0].replace('"budget": 4', '"budget": 9'), *lines[1:]],
-        [*lines[:4], "{}"],
-        [*lines[:4], "not json"],
-    ):
-        assert damaged != lines
-        with pytest.raises(qw.StorageError, match="Line"):
-            read_transcript("\n".join(damaged))
-
-
-def test_a_cut_at_the_end_shows_against_a_checkpoint(lines):
-    checkpoint = read_transcript("\n".join(lines)).checkpoint
-    read_transcript("\n".join(lines), checkpoint)
-    with pytest.raises(qw.StorageError, match="edited or cut"):
-        read_transcript("\n".join(lines[:-1]), checkpoint)
-
-
-@pytest.mark.parametrize("text", ["", '{"schema": "quiltwork/other", "version": 1}', "x"])
-def test_what_is_no_transcript_is_refused(text):
-    with pytest.raises(qw.InvalidInputError):
-        read_transcript(text)
-
-
-def test_a_header_without_its_fields_is_refused():
-    with pytest.raises(qw.StorageError, match="Line 1"):
-        read_transcript('{"schema": "quiltwork/holdout-transcript", "version": 1}')
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("value", "1e10000000"),
-        ("value", "1" * 5000),
-        ("value", 0.5),
-        ("value", "1/0"),
-        ("value", "\ud800"),
-        ("number", True),
-        ("number", 10**400),
-        ("question", None),
-        ("overfit", 1),
-        ("remaining", "3"),
-    ],
-)
-def test_lines_with_what_no_holdout_writes_are_refused_at_once(lines, field, value):
-    body = json.loads(lines[1])
-    del body["previous"]
-    with pytest.raises(qw.StorageError, match="Line 2"):
-        read_transcript("\n".join([lines[0], chained_ascii({**body, field: value}, lines[0])]))
-    del body[field]
-    with pytest.raises(qw.StorageError, match=f"Line 2 of the transcript lacks '{field}'"):
-        read_transcript("\n".join([lines[0], chained(body, lines[0])]))
-
-
-def chained_ascii(body, previous):
-    return json.dumps({**body, "previous": line_hash(previous)})
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("threshold", "1e10000000"),
-        ("threshold", "9" * 3000),
-        ("noise", "1/" + "9" * 3000),
-        ("noise", "-1"),
-        ("bits", 10**9),
-        ("bits", "20"),
-        ("rows", 0),
-        ("rows", 10**400),
-        ("budget", None),
-        ("queries", -1),
-        ("identity", 5),
-        ("dataset", 5),
-    ],
-)
-def test_a_first_line_that_no_holdout_writes_is_refused_at_once(lines, field, value):
-    document = json.loads(lines[0])
-    with pytest.raises(qw.StorageError, match="Line 1"):
-        read_transcript(json.dumps({**document, field: value}))
-    del document[field]
-    with pytest.raises(qw.StorageError, match=f"Line 1 of the transcript lacks '{field}'"):
-        read_transcript(json.dumps(document))
-
-
-def test_nested_lines_are_refused(lines):
-    nested = '{"number": ' + "[" * 100_000
-    with pytest.raises(qw.StorageError, match=r"Line 2.*recursion"):
-        read_transcript("\n".join([lines[0], nested]))
-    with pytest.raises(qw.InvalidInputError, match="recursion"):
-        read_transcript(nested)
 
 
 @pytest.mark.parametrize("path", [5, b"study", object(), "a\0b", "", None])

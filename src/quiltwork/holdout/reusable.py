@@ -360,24 +360,23 @@ class ReusableHoldout(OneOwner):
     def _answer(self, questions: Sequence[Question], label: str) -> list[Answer]:
         """Run Algorithm 1 over the questions; record everything, then show it."""
         self._start_round()
-        before, failure = len(self._entries), None
+        before = len(self._entries)
         try:
             self._run(questions, label)
-        except BaseException as error:  # the ledger's: what was answered before stays
-            failure = error
-        fresh = self._entries[before:]
+        finally:  # if the ledger failed on the way, what was answered before that stays
+            self._record(before)
+        return [answer_of(entry) for entry in self._entries[before:]]
+
+    def _record(self, before: int) -> None:
         try:
-            if fresh:
-                bodies = [entry.body() for entry in fresh]
+            bodies = [entry.body() for entry in self._entries[before:]]
+            if bodies:
                 self._secret = self._storage.append(bodies, self._secret)
         except BaseException:
             # What is on the disk is not known now: withhold the answers, and give no others.
             del self._entries[before:]
             self.close()
             raise
-        if failure is not None:
-            raise failure
-        return [answer_of(entry) for entry in fresh]
 
     def _run(self, questions: Sequence[Question], label: str) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""
