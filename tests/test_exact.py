@@ -1,12 +1,22 @@
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf
+
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork.counts import release_table
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, to_fraction
+from quiltwork.exact import (
+    integer,
+    nearest_float,
+    positive_fraction,
+    shortened,
+    to_fraction,
+    written_fraction,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,3 +63,45 @@ def test_levels_that_nobody_means_are_noticed_wherever_noise_is_chosen(name):
     LEVELS[name](chain, 99)
     with pytest.warns(qw.QuiltworkWarning, match="is 100: .*which protects nothing"):
         LEVELS[name](chain, 100)
+
+
+@pytest.mark.parametrize("text", ["3", "-1/10", "0", "9" * 4000])
+def test_exact_numbers_of_files_are_read_as_they_are_written(text):
+    assert str(written_fraction(text, "x")) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e10000000",
+        "0.5",
+        " 1",
+        "1/0",
+        "1/00",
+        "1_0",
+        "+1",
+        "",
+        "٣",
+        "9" * 4001,
+        1,
+        None,
+        0.5,
+        [],
+        b"1",
+    ],
+)
+def test_nothing_else_is_read_from_files(text):
+    with pytest.raises(InvalidInputError, match="x must be an exact number as text"):
+        written_fraction(text, "x")
+
+
+def test_the_nearest_float_is_infinite_beyond_the_largest():
+    assert [nearest_float(Fraction(n)) for n in (10**400, -(10**400), 3)] == [inf, -inf, 3.0]
+
+
+def test_what_cannot_be_shown_is_named_by_its_type():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shortened(Silent()) == "a Silent"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 
 OWNER_ONLY = 0o600
 """The mode of files with secrets or budgets."""
@@ -30,16 +32,36 @@ ALLOWED = "QUILTWORK_UNPACKED_MB"
 _MB = 10**6
 _UNPACKED_FREELY = 16 * _MB
 _UNPACKED_TIMES = 50
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
     """Write a document as canonical JSON: sorted keys, no NaN, UTF-8 kept readable.
 
+    Half a pair of surrogates, as in names of files that are no UTF-8, makes all of it ASCII.
+
     >>> dump("example", 1, {"epsilon": "1/10"})
     '{"epsilon": "1/10", "schema": "quiltwork/example", "version": 1}'
     """
     document = {"schema": f"quiltwork/{name}", "version": version, **body}
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def parse(text: str | bytes) -> Any:
+    """Read JSON of any shape.
+
+    Raises:
+        InvalidInputError: if it is none, is nested too deeply or holds a number without end.
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise InvalidInputError(f"A JSON document is text, not {shortened(text)}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"Not a JSON document: {error}.") from None
 
 
 def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, Any]:
@@ -48,10 +70,7 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     Raises:
         InvalidInputError: if the text is no JSON, another schema or a version from the future.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    document = parse(text)
     found = document.get("schema") if isinstance(document, dict) else None
     if found != f"quiltwork/{name}":
         raise InvalidInputError(
@@ -87,8 +106,10 @@ def refuse_device(path: str | Path) -> None:
     """
     try:
         kind = Path(path).stat().st_mode
-    except (OSError, ValueError):
+    except OSError:
         return
+    except ValueError as error:  # a zero byte, or half a pair of surrogates
+        raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}.") from None
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
@@ -164,12 +185,14 @@ def write(path: str | Path, content: str | bytes, mode: int | None = None) -> No
 
     `mode` is as in `replacing`.
 
+    What UTF-8 has no letter for becomes a question mark, as on the terminal.
+
     Raises:
         InvalidInputError: if something is there that is no regular file.
         StorageError: if it cannot be written.
     """
     with replacing(path, mode) as file:
-        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+        file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -203,6 +226,21 @@ def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 def _opener(mode: int | None) -> Callable[[str, int], int] | None:
     """Return what `open` makes a file with, so that it never has wider permissions."""
     return None if mode is None else lambda name, flags: os.open(name, flags, mode)
+
+
+def named(path: object) -> Path:
+    """Return the path that an argument names.
+
+    Raises:
+        InvalidInputError: if it is no name of a file.
+    """
+    try:
+        name = os.fspath(path)  # type: ignore[call-overload]
+    except TypeError:
+        name = None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidInputError(f"path must be the name of a file, not {shortened(path)}.")
+    return Path(name)
 
 
 def check_writable(path: str | Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import stat
@@ -34,6 +35,44 @@ def test_a_bad_url_gets_a_sentence(url):
     with pytest.raises(InvalidInputError) as refusal:
         Ledger.open(url)
     assert len(str(refusal.value)) > 30
+
+
+@pytest.mark.parametrize("place", ["loop", "loop/b.db", "x" * 300, "x/" * 3000 + "b.db", "\ud800"])
+def test_a_place_that_cannot_be_looked_at_gets_a_sentence(tmp_path, independent, place):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises((InvalidInputError, StorageError), match=r"file|reached"):
+        Ledger.open(f"sqlite:///{tmp_path / place}").create("d", independent, 3, 1)
+
+
+@pytest.mark.parametrize("step", ["stat", "open"])
+def test_a_folder_that_may_not_be_searched_gets_a_sentence(
+    tmp_path, independent, monkeypatch, step
+):
+    """Permissions do not hold root, so the system call is refused here."""
+    url = f"sqlite:///{tmp_path / 'closed' / 'b.db'}"
+    (tmp_path / "closed").mkdir()
+    real = getattr(os, step)
+
+    def refuse(path, *rest, **options):
+        if "closed" in str(path) and not str(path).endswith("db"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *rest, **options)
+
+    monkeypatch.setattr(os, step, refuse)
+    with pytest.raises((InvalidInputError, StorageError), match="Permission denied"):
+        Ledger.open(url).create("d", independent, 3, 1)
+
+
+def test_a_name_that_is_no_utf_8_is_taken_as_it_is(tmp_path, independent):
+    path = tmp_path / "a\udcffb.db"
+    Ledger.open(f"sqlite:///{path}").create("d", independent, 3, 1)
+    assert path.exists()
+    assert len(Ledger.open(f"sqlite:///{path}").datasets()) == 1
+
+
+def test_a_ledger_says_where_it_is_by_its_whole_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert Ledger.open("sqlite:///budget.db").url == f"sqlite:///{tmp_path / 'budget.db'}"
 
 
 def test_a_relative_path_stays_where_it_was_opened(tmp_path, monkeypatch, independent):

@@ -130,9 +130,6 @@ def belief_from_json(text: str | bytes) -> Belief:
 
 
 def _schema(text: str | bytes) -> str:
-    try:
-        document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    document = files.parse(text)
     found = document.get("schema") if isinstance(document, dict) else None
     return str(found).removeprefix("quiltwork/")

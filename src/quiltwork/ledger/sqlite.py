@@ -50,6 +50,8 @@ class SqliteDatabase:
             return self.path.stat().st_size > 0
         except FileNotFoundError:
             return False
+        except (OSError, ValueError) as error:  # no right to search a folder, links in a circle
+            raise self._unreachable(error) from None
 
     def connect(self) -> Connection:
         """Open the file, creating it if need be, with the write-ahead log and full sync.
@@ -67,7 +69,11 @@ class SqliteDatabase:
             connection.close()
             raise
         if is_new:
-            _sync_folder(self.path.parent)
+            try:
+                _sync_folder(self.path.parent)
+            except OSError as error:
+                connection.close()
+                raise self._unreachable(error) from None
         return connection
 
     def _create(self) -> None:
@@ -76,10 +82,17 @@ class SqliteDatabase:
         except OSError:
             return  # SQLite, which is asked next, says why
 
+    def _unreachable(self, error: Exception) -> StorageError:
+        reason = getattr(error, "strerror", None) or error
+        return StorageError(
+            f"The ledger {str(self.path)!r} cannot be reached: {reason}. Check the path and the "
+            "permissions of its folders."
+        )
+
     def open(self) -> Connection:
         """Open the file with the standard library's SQLite."""
         return sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode=rwc",
+            f"file:{quote(os.fsencode(self.path))}?mode=rwc",
             uri=True,
             isolation_level=None,
             check_same_thread=False,

@@ -13,6 +13,7 @@ from typing import Any
 
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import written_fraction
 from quiltwork.queries.base import Query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
 from quiltwork.queries.custom import Custom
@@ -91,9 +92,7 @@ def _custom(fields: dict[str, Any]) -> Query:
 
 
 def _exact(text: Any) -> Fraction:
-    if not isinstance(text, str):
-        raise InvalidInputError(f"Exact numbers are written as text such as '1/2', not {text!r}.")
-    return Fraction(text)
+    return written_fraction(text, "A number of the query")
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Query]] = {

@@ -17,6 +17,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief, beliefs_to_json
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import written_fraction
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.releases.record import Release
 
@@ -101,9 +102,7 @@ def _number(value: Any) -> Any:
 
 
 def _fraction(text: Any) -> Fraction:
-    if not isinstance(text, str):
-        raise InvalidInputError(f"Exact numbers are written as text such as '1/2', not {text!r}.")
-    return Fraction(text)
+    return written_fraction(text, "A number of the release")
 
 
 def digest(members: tuple[Belief, ...]) -> str:
