@@ -105,7 +105,7 @@ def test_a_ledger_is_debited(cli, folder):
         (["--predictions", "constant.csv", "--share", "age>=1"], "Ask with"),
         ([], "Ask with"),
         (["--share", "colour=red"], "colour"),
-        (["--predictions", "short.csv"], "no prediction for training row"),
+        (["--predictions", "short.csv"], "no prediction for row 2 of the training set"),
         (["--predictions", "twice.csv"], "twice"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_holdout_row_without_a_prediction_is_refused_and_costs_nothing(cli, fo
     create(cli)
     refused = cli("holdout", "ask", "study", "--predictions", "half.csv")
     assert refused.code == 2
-    assert f"no prediction for holdout row '{ROWS}' ({ROWS} are missing)" in refused.err
+    assert f"no prediction for row 1 of the holdout set ({ROWS} are missing)" in refused.err
     status = cli("holdout", "status", "study", "--json").document
     assert (status["asked"], status["remaining"]) == (0, 2)
 

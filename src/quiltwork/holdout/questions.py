@@ -78,16 +78,20 @@ def prediction_question(
 def check_covered(
     rows: NDArray[Any], identity: int, predictions: Mapping[str, str], kind: str
 ) -> None:
-    """Refuse predictions that miss a row; ids are public.
+    """Refuse predictions that miss a row; which ids there are is public.
 
     Raises:
-        InvalidInputError: naming the first id without a prediction.
+        InvalidInputError: naming the first row without a prediction by its place.
     """
-    missing = [str(row) for row in rows[:, identity] if plain_label(str(row)) not in predictions]
+    missing = [
+        place
+        for place, name in enumerate(rows[:, identity], start=1)
+        if plain_label(str(name)) not in predictions
+    ]
     if missing:
         raise InvalidInputError(
-            f"There is no prediction for {kind} row {missing[0]!r} ({len(missing):,} are missing); "
-            "give one for every id of the training set and the holdout."
+            f"There is no prediction for row {missing[0]:,} of the {kind} set ({len(missing):,} "
+            "are missing); give one for every id of the training set and the holdout."
         )
 
 
