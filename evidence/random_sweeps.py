@@ -18,7 +18,7 @@ from evidence.sweep_program import Charges
 from evidence.sweep_reference import Chain, Levels, directional
 
 Array = np.ndarray
-WHOLE = 300  # beyond this many data sets the two sides of a chain are programs apart
+WHOLE = 300  # beyond this many data sets, the two sides of a chain's node are programs apart
 
 SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible")
 MOST_NODES = {2: 7, 3: 5, 4: 4}
@@ -50,6 +50,14 @@ class Case:
     everyone: bool = False  # also adversaries who know other rows
 
     @property
+    def seen_whole(self) -> bool:
+        """Whether what the data show is a chain itself, so that a block has two sides."""
+        chains = [b for b in self.beliefs if isinstance(b, Chain)]
+        return len(chains) == len(self.beliefs) and all(
+            len(set(chain.values)) == len(chain.values) for chain in chains
+        )
+
+    @property
     def blocks(self) -> list[range]:
         return [range(i, i + self.episode) for i in range(self.length - self.episode + 1)]
 
@@ -68,14 +76,12 @@ def law_of(belief: Chain | Tree) -> Array:
 
 
 def _worst(case: Case, law: Array, block: range) -> float:
-    if case.everyone:
-        [node] = block
-        given = program.known_rows(law, node)
-        return max(program.chain_supremum(one, case.charges.points, block) for one in given)
+    laws = program.known_rows(law, block[0]) if case.everyone else [law]
     if case.charges.pairs or case.charges.windows:
-        return program.charged_supremum(law, case.charges, block)
-    whole = program.supremum if law.size <= WHOLE else program.chain_supremum
-    return whole(law, case.charges.points, block)
+        return max(program.charged_supremum(one, case.charges, block) for one in laws)
+    apart = case.seen_whole and (case.everyone or case.episode > 1 or law.size > WHOLE)
+    supremum = program.chain_supremum if apart else program.supremum
+    return max(supremum(one, case.charges.points, block) for one in laws)
 
 
 def random_levels(rng: Generator, length: int) -> tuple[float, ...]:
@@ -163,7 +169,7 @@ def extreme_start(rng: Generator, size: int) -> Array:
 def any_start(rng: Generator) -> Case:
     size, length = size_and_length(rng, 1)
     rows = [matrix(rng, size)] * (length - 1)
-    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(5)]
+    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(3)]
     laws.append(program.chain_law(start(rng, size), rows))
     levels = random_levels(rng, length)
     return _plain("any start", [Chain.of(None, rows)], length, levels, laws=tuple(laws))
@@ -190,7 +196,7 @@ def boxes(rng: Generator) -> Case:
     box = box_of(np.maximum(rows - width, 0), np.minimum(rows + width, 1))
     laws = [
         program.chain_law(extreme_start(rng, size), [corner(rng, box) for _ in range(length - 1)])
-        for _ in range(5)
+        for _ in range(4)
     ]
     return _plain("boxes", [box], length, random_levels(rng, length), laws=tuple(laws))
 
@@ -221,9 +227,14 @@ def functions(rng: Generator) -> Case:
     size = int(rng.integers(3, 5))
     length = int(rng.integers(2, 6 if size == 3 else 5))
     values = (0, 1, *rng.integers(0, 2, size - 2).tolist())
-    rows = matrix(rng, size)
-    chain = Chain.of(start(rng, size), [rows] * (length - 1), values)
-    return _plain("functions of a state", [chain], length, random_levels(rng, length))
+    chain = Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1), values)
+    wide = 1 if rng.random() < 0.7 else 2
+    if rng.random() < 0.7:
+        levels = random_levels(rng, length)
+        return _plain("functions of a state", [chain], length, levels, episode=wide)
+    charges = random_charges(rng, length)
+    levels = directional(charges)
+    return Case("functions of a state", (chain,), length, levels, charges, wide)
 
 
 def episodes(rng: Generator) -> Case:
@@ -235,30 +246,49 @@ def episodes(rng: Generator) -> Case:
     return _plain("episodes", [chain], length, random_levels(rng, length), episode=wide)
 
 
-def together(rng: Generator) -> Case:
-    """Charges per pair and once per window, which cost less together."""
-    size = int(rng.integers(2, 4))
-    length = int(rng.integers(2, 7 if size == 2 else 5))
-    rows = [matrix(rng, size) for _ in range(length - 1)]
-    rows = rows if rng.random() < 0.5 else [rows[0]] * (length - 1)
+def random_charges(rng: Generator, length: int) -> Charges:
     points = tuple((rng.choice([0, 0, 0.2, 1], length)).tolist())
     pairs = tuple(rng.choice([0, 0.01, 0.3, 1, 3], length - 1).tolist())
     windows = tuple(
         (*sorted(rng.integers(0, length, 2).tolist()), float(rng.choice([0.1, 0.5, 2])))
         for _ in range(rng.integers(0, 3))
     )
-    charges = Charges(points, pairs, windows)
+    return Charges(points, pairs, windows)
+
+
+def together(rng: Generator) -> Case:
+    """Charges per pair and once per window, which cost less together."""
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(2, 7 if size == 2 else 5))
+    rows = [matrix(rng, size) for _ in range(length - 1)]
+    rows = rows if rng.random() < 0.5 else [rows[0]] * (length - 1)
+    charges = random_charges(rng, length)
     chain = Chain.of(start(rng, size), rows)
     wide = 1 if rng.random() < 0.8 else min(2, length)
     return Case("charged together", (chain,), length, directional(charges), charges, wide)
+
+
+def together_from_any_start(rng: Generator) -> Case:
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(2, 6 if size == 2 else 5))
+    rows = [matrix(rng, size)] * (length - 1)
+    charges = random_charges(rng, length)
+    laws = tuple(program.chain_law(extreme_start(rng, size), rows) for _ in range(2))
+    kind, chain = "charged together, any start", Chain.of(None, rows)
+    return Case(kind, (chain,), length, directional(charges), charges, laws=laws)
 
 
 def rows_known(rng: Generator) -> Case:
     size = int(rng.integers(2, 4))
     length = int(rng.integers(2, 6 if size == 2 else 5))
     chain = Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1))
-    levels = random_levels(rng, length)
-    return _plain("rows known", [chain], length, levels, everyone=True)
+    if rng.random() < 0.7:
+        levels = random_levels(rng, length)
+        return _plain("rows known", [chain], length, levels, everyone=True)
+    charges = random_charges(rng, min(length, 4))
+    chain = Chain.of(chain.start, chain.matrices[:3])
+    levels = directional(charges)
+    return Case("rows known", (chain,), min(length, 4), levels, charges, everyone=True)
 
 
 KINDS: dict[str, Callable[[Generator], Case]] = {
@@ -272,5 +302,6 @@ KINDS: dict[str, Callable[[Generator], Case]] = {
     "functions of a state": functions,
     "episodes": episodes,
     "charged together": together,
+    "charged together, any start": together_from_any_start,
     "rows known": rows_known,
 }

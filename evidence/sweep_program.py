@@ -23,6 +23,7 @@ from scipy.optimize import linprog
 
 Distance = Callable[[frozenset[int]], float]
 Array = np.ndarray
+TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def chain_law(start: Array, matrices: Sequence[Array]) -> Array:
@@ -137,19 +138,38 @@ def _feasible(h: Array, levels: Sequence[float]) -> Array:
 
 
 def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array], Array]) -> float:
+    """The best ratio found, by an h that was made feasible.
+
+    Values of h may lie e^20 apart, beyond a solver's tolerance: solved again in the scale of the
+    first solution until the ratio it attains is the one it promises.
+    """
     if np.array_equal(p, q):
         return 0.0
-    found = linprog(
-        -p.ravel(),
-        A_ub=rows,
-        b_ub=np.zeros(rows.shape[0]),
-        A_eq=q.reshape(1, -1),
-        b_eq=[1.0],
-        method="highs",
-    )
-    assert found.status == 0, found.message
-    h = feasible(np.maximum(found.x, 0.0).reshape(p.shape))
-    return max(0.0, math.log((p * h).sum() / (q * h).sum()))
+    best, scale = 0.0, np.ones(p.size)
+    for _ in range(4):
+        found = linprog(
+            -p.ravel() * scale,
+            A_ub=_scaled(rows, scale),
+            b_ub=np.zeros(rows.shape[0]),
+            A_eq=(q.ravel() * scale).reshape(1, -1),
+            b_eq=[1.0],
+            method="highs",
+            options=TOLERANCES,
+        )
+        assert found.status == 0, found.message
+        h = np.maximum(found.x, 1e-9 * found.x.max()) * scale
+        h = feasible(h.reshape(p.shape))
+        best = max(best, math.log((p * h).sum() / (q * h).sum()))
+        if abs(best - math.log(-found.fun)) < 1e-9:
+            break
+        scale = h.ravel() / (q * h).sum()
+    return best
+
+
+def _scaled(rows: sparse.csr_array, scale: Array) -> sparse.csr_array:
+    """The rows for h/scale, each divided by its largest entry."""
+    wide = rows * scale
+    return sparse.diags_array(1 / abs(wide).max(axis=1).toarray().ravel()) @ wide
 
 
 @dataclass(frozen=True)

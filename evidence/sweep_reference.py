@@ -100,7 +100,8 @@ def reach(p: Array, q: Array, apart: Array) -> float:
         if math.isfinite(apart[z, y]):
             rows.append(np.zeros(len(p)))
             rows[-1][[z, y]] = math.exp(-apart[z, y]), -1.0
-    found = linprog(-p, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=[q], b_eq=[1.0])
+    above = np.array(rows).reshape(-1, len(p))
+    found = linprog(-p, A_ub=above, b_ub=np.zeros(len(rows)), A_eq=[q], b_eq=[1.0])
     assert found.status in (0, 3), found.message
     return math.log(max(-found.fun, 1.0)) if found.status == 0 else math.inf
 
@@ -114,15 +115,27 @@ def all_pairs(kernel: Array, apart: Array, possible: Array) -> Array:
     return bound
 
 
-def one_way(chain: Chain, order: Sequence[int], levels: Sequence[float]) -> dict[int, Array]:
+def charged(chain: Chain, levels: Levels) -> Array:
+    """The pairs of states at which a node pays: those that the data tell apart.
+
+    All of them where charges cost less together: a node that changes unseen would interrupt the
+    run of changed nodes whose shared pairs and windows are paid only once.
+    """
+    plain = levels.own == levels.forward == levels.backward
+    return chain.differ if plain else ~np.eye(len(chain.values), dtype=bool)
+
+
+def one_way(
+    chain: Chain, order: Sequence[int], levels: Sequence[float], differ: Array
+) -> dict[int, Array]:
     """R_t for every t, where the nodes after t in `order` are those that may tell about it."""
     bounds: dict[int, Array] = {}
     for n in reversed(range(len(order))):
         t, further = order[n], order[n + 1 :]
-        bound = np.full(chain.differ.shape, cap([levels[u] for u in further]))
+        bound = np.full(differ.shape, cap([levels[u] for u in further]))
         gap = 0.0
         for u in further:
-            apart = levels[u] * chain.differ + bounds[u]
+            apart = levels[u] * differ + bounds[u]
             bound = np.minimum(
                 bound, gap + all_pairs(chain.kernel(t, u), apart, chain.possible(t))
             )
@@ -138,7 +151,9 @@ def cap(levels: Sequence[float]) -> float:
     return float(sum(levels))
 
 
-def contraction(chain: Chain, order: Sequence[int], levels: Sequence[float]) -> dict[int, Array]:
+def contraction(
+    chain: Chain, order: Sequence[int], levels: Sequence[float], differ: Array
+) -> dict[int, Array]:
     """The same for any start, by tanh(L/4) = tanh(Δ/4)·tanh(α/4) with the projective diameter."""
     found: dict[int, float] = {}
     for n in reversed(range(len(order))):
@@ -149,7 +164,7 @@ def contraction(chain: Chain, order: Sequence[int], levels: Sequence[float]) -> 
             options.append(gap + 4 * math.atanh(ratio * math.tanh((levels[u] + found[u]) / 4)))
             gap += levels[u]
         found[t] = min(options)
-    return {t: np.where(np.eye(len(chain.values)), 0.0, bound) for t, bound in found.items()}
+    return {t: np.where(np.eye(len(differ)), 0.0, bound) for t, bound in found.items()}
 
 
 def diameter(matrix: Array, upper: Array | None = None) -> float:
@@ -166,10 +181,10 @@ def diameter(matrix: Array, upper: Array | None = None) -> float:
 
 def leakage(chain: Chain, levels: Levels, episode: int = 1) -> Array:
     """What leaks about the block of `episode` nodes that starts at each node."""
-    nodes = range(chain.length)
-    right = one_way(chain, nodes, levels.forward)
+    nodes, differ = range(chain.length), charged(chain, levels)
+    right = one_way(chain, nodes, levels.forward, differ)
     backwards = contraction if chain.start is None else one_way
-    left = backwards(chain, nodes[::-1], levels.backward)
+    left = backwards(chain, nodes[::-1], levels.backward, differ)
     starts = range(chain.length - episode + 1)
     return np.array([_of_block(chain, levels, left, right, i, i + episode - 1) for i in starts])
 
