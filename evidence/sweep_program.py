@@ -103,7 +103,7 @@ def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[t
     spent = [levels[t] for n, t in enumerate(rest) if n not in silent]
     laws = {a: p.sum(axis=silent) for a, p in conditional_laws(law, block).items()}
     if not spent:
-        return {pair: 0.0 for pair in itertools.permutations(laws, 2)}
+        return dict.fromkeys(itertools.permutations(laws, 2), 0.0)
     rows = _single_changes(next(iter(laws.values())).shape, spent) if len(laws) > 1 else None
     return {
         (a, b): _solve(laws[a], laws[b], rows, lambda h: _feasible(h, spent))
@@ -145,11 +145,11 @@ def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array
     """
     if np.array_equal(p, q):
         return 0.0
-    best, scale = 0.0, np.ones(p.size)
+    best, scale, scaled = 0.0, np.ones(p.size), rows
     for _ in range(4):
         found = linprog(
             -p.ravel() * scale,
-            A_ub=_scaled(rows, scale),
+            A_ub=scaled,
             b_ub=np.zeros(rows.shape[0]),
             A_eq=(q.ravel() * scale).reshape(1, -1),
             b_eq=[1.0],
@@ -163,6 +163,7 @@ def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array
         if abs(best - math.log(-found.fun)) < 1e-9:
             break
         scale = h.ravel() / (q * h).sum()
+        scaled = _scaled(rows, scale)
     return best
 
 

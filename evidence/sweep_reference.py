@@ -136,9 +136,7 @@ def one_way(
         gap = 0.0
         for u in further:
             apart = levels[u] * differ + bounds[u]
-            bound = np.minimum(
-                bound, gap + all_pairs(chain.kernel(t, u), apart, chain.possible(t))
-            )
+            bound = np.minimum(bound, gap + all_pairs(chain.kernel(t, u), apart, chain.possible(t)))
             gap += levels[u]
         bound[~chain.possible(t)] = bound[:, ~chain.possible(t)] = IMPOSSIBLE
         np.fill_diagonal(bound, 0.0)
@@ -190,8 +188,10 @@ def leakage(chain: Chain, levels: Levels, episode: int = 1) -> Array:
 
 
 def _of_block(chain: Chain, levels: Levels, left, right, first: int, last: int) -> float:
-    if all(len({chain.values[x] for x in np.flatnonzero(chain.possible(t))}) == 1
-           for t in range(first, last + 1)):
+    if all(
+        len({chain.values[x] for x in np.flatnonzero(chain.possible(t))}) == 1
+        for t in range(first, last + 1)
+    ):
         return 0.0
     own = own_cost(levels, first, last)
     if first == last:
