@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
+from scipy.optimize import OptimizeResult, linprog
 
 Distance = Callable[[frozenset[int]], float]
 Array = np.ndarray
@@ -147,16 +147,7 @@ def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array
         return 0.0
     best, scale, scaled = 0.0, np.ones(p.size), rows
     for _ in range(4):
-        found = linprog(
-            -p.ravel() * scale,
-            A_ub=scaled,
-            b_ub=np.zeros(rows.shape[0]),
-            A_eq=(q.ravel() * scale).reshape(1, -1),
-            b_eq=[1.0],
-            method="highs",
-            options=TOLERANCES,
-        )
-        assert found.status == 0, found.message
+        found = _program(p.ravel() * scale, q.ravel() * scale, scaled)
         h = np.maximum(found.x, 1e-9 * found.x.max()) * scale
         h = feasible(h.reshape(p.shape))
         best = max(best, math.log((p * h).sum() / (q * h).sum()))
@@ -165,6 +156,23 @@ def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array
         scale = h.ravel() / (q * h).sum()
         scaled = _scaled(rows, scale)
     return best
+
+
+def _program(p: Array, q: Array, rows: sparse.csr_array) -> OptimizeResult:
+    """Maximise p·h with q·h = 1; with the solver's own tolerances if it fails with ours."""
+    for method, options in (("highs", TOLERANCES), ("highs-ds", {}), ("highs-ipm", {})):
+        found = linprog(
+            -p,
+            A_ub=rows,
+            b_ub=np.zeros(rows.shape[0]),
+            A_eq=q.reshape(1, -1),
+            b_eq=[1.0],
+            method=method,
+            options=options,
+        )
+        if found.status == 0:
+            return found
+    raise AssertionError(found.message)
 
 
 def _scaled(rows: sparse.csr_array, scale: Array) -> sparse.csr_array:

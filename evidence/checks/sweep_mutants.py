@@ -24,7 +24,7 @@ from evidence.sweep_reference import Levels, directional
 
 NAME = "Mutants of the sweep"
 CLAIM = "every broken version of the sweep is caught by the check against all mechanisms"
-SHOWN = 120  # cases, of which the first have little slack
+SHOWN = 48  # cases, of which the first have little slack
 
 Array = np.ndarray
 Bounds = dict[int, Array]
