@@ -101,7 +101,7 @@ class Laws:
     def log_margin(self, magnitude: float) -> float:
         """The same for logarithms of this magnitude."""
         statistic = self.statistic
-        steps = self.length * (self.chain.size + 3) + 3 * statistic.cells + 2 * sum(statistic.sizes)
+        steps = self.length * (self.chain.size + 3) + 8 * statistic.cells + 2 * sum(statistic.sizes)
         return 16 * _UNIT * steps * (1 + magnitude)
 
 
