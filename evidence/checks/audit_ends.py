@@ -3,8 +3,8 @@
 Chains have 2 to 4 states and 1 to 8 time points: birth and death, totally positive kernels, sticky
 rows, rows drawn at random, independent points; their states are shuffled, some starts leave states
 out. Queries are counts, sums and means on the series or a window, pairs of them, and histograms of
-two states; now and then only some nodes are protected. Where the check fails, the law decides, and now and then an output in between tells
-more than the ends: a version without the check must be caught.
+two states; now and then only some nodes are protected. Where the check fails, the law decides, and
+sometimes an output in between tells more than the ends: there the check is needed.
 """
 
 from __future__ import annotations
