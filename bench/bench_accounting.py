@@ -76,7 +76,9 @@ def main() -> None:
         {
             "a year, 429 releases: total": one_total(YEAR, year),
             "a year, each checked against the budget": one_by_one(YEAR, year, 100),
-            "a year: plan the noise for ε = 4": lambda: plan(chain, YEAR, 4, asked),
+            "a year: plan the noise for ε = 4": lambda: plan(
+                chain, length=YEAR, budget=4, queries=asked
+            ),
             "a million points, 10,000 releases: total": one_total(MILLION, windows),
             "a million points, each checked": one_by_one(MILLION, windows, 100),
         },

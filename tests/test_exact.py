@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+from fractions import Fraction
+from math import inf
+
 import numpy as np
 import pytest
 
+import quiltwork as qw
+from quiltwork.counts import release_table
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction, to_fraction
+from quiltwork.exact import (
+    integer,
+    nearest_float,
+    positive_fraction,
+    shortened,
+    to_fraction,
+    written_fraction,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +40,68 @@ def test_numpy_numbers_are_shown_as_plain_ones(read, shown):
 def test_long_values_are_shown_in_part():
     with pytest.raises(InvalidInputError, match=r"n must be at least 1, not -1{39}… \(201 char"):
         integer(-int("1" * 200), "n", 1)
+
+
+LEVELS = {
+    "calibrate": lambda chain, level: qw.calibrate(chain, 2, level),
+    "optimal-scale": lambda chain, level: qw.calibrate(chain, 2, level, method="optimal-scale"),
+    "release": lambda chain, level: qw.release([0, 1], qw.queries.count(1), chain, epsilon=level),
+    "preview": lambda chain, level: qw.preview(qw.queries.count(1), chain, length=2, epsilon=level),
+    "curve": lambda chain, level: qw.influence_curve(chain, 2).dp_epsilon(level),
+    "bayesian": lambda chain, level: qw.dp_for_bayesian_dp(chain, level, length=2),
+    "plan": lambda chain, level: qw.plan(
+        chain, length=2, budget=level, queries=[qw.queries.count(1)]
+    ),
+    "count": lambda chain, level: qw.GeometricMechanism(2, epsilon=level),
+    "table": lambda chain, level: release_table({"a": 1, "b": 1}, epsilon=level),
+}
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_levels_that_nobody_means_are_noticed_wherever_noise_is_chosen(name):
+    chain = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    LEVELS[name](chain, 99)
+    with pytest.warns(qw.QuiltworkWarning, match="is 100: .*which protects nothing"):
+        LEVELS[name](chain, 100)
+
+
+@pytest.mark.parametrize("text", ["3", "-1/10", "0", "9" * 4000])
+def test_exact_numbers_of_files_are_read_as_they_are_written(text):
+    assert str(written_fraction(text, "x")) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e10000000",
+        "0.5",
+        " 1",
+        "1/0",
+        "1/00",
+        "1_0",
+        "+1",
+        "",
+        "٣",
+        "9" * 4001,
+        1,
+        None,
+        0.5,
+        [],
+        b"1",
+    ],
+)
+def test_nothing_else_is_read_from_files(text):
+    with pytest.raises(InvalidInputError, match="x must be an exact number as text"):
+        written_fraction(text, "x")
+
+
+def test_the_nearest_float_is_infinite_beyond_the_largest():
+    assert [nearest_float(Fraction(n)) for n in (10**400, -(10**400), 3)] == [inf, -inf, 3.0]
+
+
+def test_what_cannot_be_shown_is_named_by_its_type():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shortened(Silent()) == "a Silent"

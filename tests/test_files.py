@@ -228,3 +228,27 @@ def test_a_pipe_is_read_and_a_folder_is_not(tmp_path):
     writer.join()
     with pytest.raises(InvalidInputError, match="Is a directory"):
         files.contents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a": ' * 100_000, b"\xff", "", 5, None, "1" * 5000]
+)
+def test_text_that_no_reader_gets_through_is_refused(text):
+    with pytest.raises(InvalidInputError, match="JSON document"):
+        files.parse(text)
+
+
+def test_private_files_are_their_owners_only_even_where_another_was(tmp_path):
+    path = tmp_path / "secret.json"
+    for _ in range(2):
+        files.write(path, "x", files.OWNER_ONLY)
+        assert path.stat().st_mode & 0o777 == 0o600
+        path.chmod(0o644)
+    files.write(path, "y")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("path", [None, 5, b"x", "", "a\0b", object(), ["x"]])
+def test_what_names_no_file_is_refused(path):
+    with pytest.raises(InvalidInputError, match="name of a file"):
+        files.named(path)

@@ -80,6 +80,17 @@ def test_links_and_permissions_are_kept(tmp_path):
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o640
 
 
+def test_a_file_for_its_owner_only_is_so_whatever_was_there(tmp_path):
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "old").chmod(0o644)
+    for name in ("old", "new"):
+        with files.replacing(tmp_path / name, files.OWNER_ONLY) as file:
+            assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+            file.write(b"kept")
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        assert (tmp_path / name).read_text() == "kept"
+
+
 def test_a_figure_needs_the_ending_of_a_format(tmp_path):
     figure = chart_figure(BarChart("bars", "one bar", "x", (("a", 1.0),)))
     for name in ("full", "x.foo", ".png"):

@@ -54,6 +54,7 @@ def _trials(stack: ExitStack) -> Iterator[Callable[[], Outcome]]:
     yield disk.small_files
     yield disk.read_only
     yield hostile.numbers
+    yield hostile.things
 
 
 def _postgres_trials(stack: ExitStack) -> Iterator[Callable[[], Outcome]]:

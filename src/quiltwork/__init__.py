@@ -21,9 +21,28 @@ from quiltwork.errors import (
 )
 
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
+    from quiltwork import accounting as accounting
     from quiltwork import audit as audit
+    from quiltwork import bayesian as bayesian
+    from quiltwork import beliefs as beliefs
+    from quiltwork import cli as cli
+    from quiltwork import counts as counts
+    from quiltwork import delimited as delimited
+    from quiltwork import demo as demo
+    from quiltwork import errors as errors
+    from quiltwork import exact as exact
+    from quiltwork import files as files
+    from quiltwork import frontier as frontier
+    from quiltwork import holdout as holdout
+    from quiltwork import influence as influence
+    from quiltwork import ledger as ledger
+    from quiltwork import noise as noise
+    from quiltwork import publishing as publishing
     from quiltwork import queries as queries
     from quiltwork import releases as releases
+    from quiltwork import report as report
+    from quiltwork import reproduce as reproduce
+    from quiltwork import series as series
     from quiltwork.accounting import Accountant as Accountant
     from quiltwork.accounting import Spending as Spending
     from quiltwork.accounting import compose as compose
@@ -32,6 +51,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
     from quiltwork.bayesian import dp_for_bayesian_dp as dp_for_bayesian_dp
     from quiltwork.beliefs import ChainBox as ChainBox
     from quiltwork.beliefs import Clusters as Clusters
+    from quiltwork.beliefs import Grid as Grid
     from quiltwork.beliefs import MarkovChain as MarkovChain
     from quiltwork.beliefs import Network as Network
     from quiltwork.counts import Consumer as Consumer
@@ -64,7 +84,7 @@ if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and e
 _ROOMS = {
     "quiltwork.accounting": ("Accountant", "Spending", "compose", "plan"),
     "quiltwork.bayesian": ("bayesian_dp", "dp_for_bayesian_dp"),
-    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network"),
+    "quiltwork.beliefs": ("MarkovChain", "ChainBox", "Clusters", "Network", "Grid"),
     "quiltwork.holdout": ("plan_holdout", "ReusableHoldout", "Ladder", "sklearn"),
     "quiltwork.influence": ("max_influence", "calibrate", "influence_curve"),
     "quiltwork.ledger": ("Ledger",),
@@ -90,7 +110,30 @@ _ROOMS = {
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
-_MODULES = ("audit", "queries", "releases")
+_MODULES = (
+    "accounting",
+    "audit",
+    "bayesian",
+    "beliefs",
+    "cli",
+    "counts",
+    "delimited",
+    "demo",
+    "errors",
+    "exact",
+    "files",
+    "frontier",
+    "holdout",
+    "influence",
+    "ledger",
+    "noise",
+    "publishing",
+    "queries",
+    "releases",
+    "report",
+    "reproduce",
+    "series",
+)
 
 __all__ = [
     "BudgetExceeded",
@@ -102,7 +145,9 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     *_HOME,
-    *_MODULES,
+    "audit",
+    "queries",
+    "releases",
 ]
 
 
@@ -117,4 +162,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_MODULES})

@@ -7,10 +7,10 @@ import gzip
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from io import TextIOWrapper
+from contextlib import AbstractContextManager, contextmanager, suppress
+from io import BufferedReader, TextIOWrapper
 from itertools import islice
-from typing import IO, TypeVar, cast
+from typing import IO, TypeVar
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
@@ -18,15 +18,17 @@ from quiltwork.errors import InvalidInputError
 Result = TypeVar("Result")
 
 _AT_ONCE = 4096
+_BUFFER = 1 << 17
 
 
 def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
     """Call `read` with the rows of a CSV file, the header among them.
 
-    `-` is standard input, `.gz` is decompressed.
+    `-` is standard input, `.gz` is decompressed within limits (`files.Unpacked`).
 
     Raises:
-        InvalidInputError: if the file cannot be read, is not CSV in UTF-8 or not a whole gzip file.
+        InvalidInputError: if the file cannot be read, is not CSV in UTF-8 or not a whole gzip file,
+            or unpacks to too much.
     """
     try:
         with _opened(path) as file:
@@ -40,11 +42,11 @@ def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result
 def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result]) -> Result:
     reader = csv.reader(file, strict=True)
     try:
-        return read(reader)
-    except UnicodeDecodeError:
+        with suppress(UnicodeDecodeError):  # which would carry the bytes of the file
+            return read(reader)
         raise InvalidInputError(
             f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
-        ) from None
+        )
     except csv.Error as error:
         raise InvalidInputError(
             f"Line {reader.line_num} of {path!r} is not CSV: {error}."
@@ -56,7 +58,9 @@ def _opened(path: str) -> AbstractContextManager[IO[str]]:
         return _standard_input()
     files.refuse_device(path)
     if path.endswith(".gz"):
-        return cast("IO[str]", gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
+        packed = gzip.open(path)  # noqa: SIM115  (closed by the streams around it)
+        unpacked = BufferedReader(files.Unpacked(packed, path), _BUFFER)
+        return TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")
     return open(path, encoding="utf-8-sig", newline="")
 
 

@@ -1,18 +1,36 @@
 """Every error quiltwork raises on purpose: one base class and a small family.
 
 Each class answers "what kind of trouble" and fixes the exit code of the command line; the message
-says what is wrong, with the offending value, and what to do. Nothing here depends on data.
+says what is wrong, with the offending value, and what to do. Nothing here depends on data, and no
+message holds the password of a URL.
 """
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_IN_AUTHORITY = re.compile(r"(://[^\s:/?@]*):\S*@")
+_IN_OPTIONS = re.compile(r"""(password=)('[^']*'|"[^"]*"|[^\s&'"]+)""", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """Return a text fit for eyes and logs: URLs in it lose their passwords.
+
+    >>> without_passwords("no ledger at 'postgresql://ana:secret@db/x?sslpassword=more'")
+    "no ledger at 'postgresql://ana@db/x?sslpassword=…'"
+    """
+    return _IN_OPTIONS.sub(r"\1…", _IN_AUTHORITY.sub(r"\1@", text))
 
 
 class QuiltworkError(Exception):
     """Base of everything quiltwork raises on purpose; catch this to catch them all."""
 
     exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str = "", *rest: object) -> None:
+        """Keep the message without passwords: it may quote what somebody took for a file name."""
+        super().__init__(without_passwords(message), *rest)
 
 
 class InvalidInputError(QuiltworkError, ValueError):

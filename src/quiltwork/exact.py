@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import numbers
 import re
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
 
 Number: TypeAlias = int | float | Fraction | Decimal
 
@@ -22,7 +23,10 @@ _LARGEST_EXPONENT = 10_000
 """Of a Decimal: as a fraction it takes as many digits."""
 _LARGEST = Fraction(10**300)
 _SHOWN = 40
+_MEANT = 100
+"""Beyond, odds may change by e^100 or more: nobody means that, but lengths look like it."""
 _ENDLESS = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
+_WRITTEN = re.compile("-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def to_fraction(value: object, name: str) -> Fraction:
@@ -69,6 +73,25 @@ def positive_fraction(value: object, name: str) -> Fraction:
     return fraction
 
 
+def privacy_level(value: object, name: str) -> Fraction:
+    """Read a level that noise will be calibrated to, as `positive_fraction` does.
+
+    Warns of one that nobody means, such as the length of a series in the place of a level.
+
+    >>> privacy_level(0.1, "epsilon")
+    Fraction(1, 10)
+    """
+    level = positive_fraction(value, name)
+    if level >= _MEANT:
+        warnings.warn(
+            f"{name} is {shortened(value)}: it may change odds by a factor of e^{float(level):.6g},"
+            " which protects nothing. Is it another argument, such as the length of the series?",
+            QuiltworkWarning,
+            stacklevel=3,
+        )
+    return level
+
+
 def typed_fraction(text: str) -> Fraction | None:
     """Read a number as people type it: 1, 0.5, 1e-3 or 1/3; None if it is none.
 
@@ -85,19 +108,48 @@ def typed_fraction(text: str) -> Fraction | None:
         return None
 
 
+def written_fraction(text: object, name: str) -> Fraction:
+    """Read an exact number as files hold it: "3" or "-1/10", as `str` writes a Fraction.
+
+    Nothing else is read: `1e10000000` would take minutes, and no file of ours has it.
+
+    Raises:
+        InvalidInputError: for any other text, and for what is no text.
+
+    >>> written_fraction("1/10", "budget")
+    Fraction(1, 10)
+    """
+    if isinstance(text, str) and _WRITTEN.fullmatch(text):
+        try:
+            return Fraction(text)
+        except ZeroDivisionError:
+            pass
+    raise InvalidInputError(
+        f"{name} must be an exact number as text, such as '1/10', not {shortened(text)}."
+    )
+
+
 def shortened(value: object) -> str:
     """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
 
+    Of data only the type is told: an array or a frame by mistake must not show its values.
+
     >>> import numpy as np
-    >>> shortened(np.float64("nan")), shortened(Fraction(1, 3))
-    ('nan', '1/3')
+    >>> shortened(np.float64("nan")), shortened(Fraction(1, 3)), shortened(np.arange(3))
+    ('nan', '1/3', 'a ndarray')
     """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         value = value.item()  # type: ignore[attr-defined]
+    if getattr(value, "shape", None):
+        return f"a {type(value).__name__}"
     try:
         text = str(value) if type(value) is Fraction else repr(value)
     except ValueError:  # Python refuses to write out very long integers
         return "a number of thousands of digits"
+    except RecursionError:
+        return f"a {type(value).__name__} nested very deeply"
+    except Exception:  # whatever the object's own repr does
+        return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
@@ -111,6 +163,21 @@ def float_down(value: Fraction) -> float:
     """Return the largest float at or below `value`: for budgets."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+def unseen_integer(value: object, name: str) -> int:
+    """Read a private integer at or above 0: what is wrong is told without showing it."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
+        raise InvalidInputError(f"{name} must be an integer of at least 0.")
+    return int(value)
+
+
+def nearest_float(value: Fraction) -> float:
+    """Return the nearest float, for showing; infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def integer(value: object, name: str, minimum: int) -> int:

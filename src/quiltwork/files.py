@@ -8,27 +8,60 @@ What is written appears whole or not at all, and only ever in the place of a reg
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
+
+OWNER_ONLY = 0o600
+"""The mode of files with secrets or budgets."""
+
+ALLOWED = "QUILTWORK_UNPACKED_MB"
+"""The environment variable that lets compressed files unpack to more."""
+
+_MB = 10**6
+_UNPACKED_FREELY = 16 * _MB
+_UNPACKED_TIMES = 50
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
     """Write a document as canonical JSON: sorted keys, no NaN, UTF-8 kept readable.
 
+    Half a pair of surrogates, as in names of files that are no UTF-8, makes all of it ASCII.
+
     >>> dump("example", 1, {"epsilon": "1/10"})
     '{"epsilon": "1/10", "schema": "quiltwork/example", "version": 1}'
     """
     document = {"schema": f"quiltwork/{name}", "version": version, **body}
-    return json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return json.dumps(document, sort_keys=True, allow_nan=False)
+
+
+def parse(text: str | bytes) -> Any:
+    """Read JSON of any shape.
+
+    Raises:
+        InvalidInputError: if it is none, is nested too deeply or holds a number without end.
+    """
+    if not isinstance(text, (str, bytes, bytearray)):
+        raise InvalidInputError(f"A JSON document is text, not {shortened(text)}.")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"Not a JSON document: {error}.") from None
 
 
 def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, Any]:
@@ -37,10 +70,7 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
     Raises:
         InvalidInputError: if the text is no JSON, another schema or a version from the future.
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    document = parse(text)
     found = document.get("schema") if isinstance(document, dict) else None
     if found != f"quiltwork/{name}":
         raise InvalidInputError(
@@ -76,26 +106,101 @@ def refuse_device(path: str | Path) -> None:
     """
     try:
         kind = Path(path).stat().st_mode
-    except (OSError, ValueError):
+    except OSError:
         return
+    except ValueError as error:  # a zero byte, or half a pair of surrogates
+        raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}.") from None
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
 
-def write(path: str | Path, content: str | bytes) -> None:
+class Unpacked(io.RawIOBase):
+    """What a compressed file holds, as a stream that ends with a sentence where it gets too long.
+
+    A file may unpack to 16 MB, to 50 times its own size, or to what the environment variable
+    QUILTWORK_UNPACKED_MB allows. Records in CSV with two columns or more rarely reach 10 times.
+    """
+
+    def __init__(self, source: Any, path: str | Path) -> None:
+        """Read from `source`, which unpacks the file at `path`."""
+        self._source = source
+        self._path = path
+        self._size = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read on.
+
+        Raises:
+            InvalidInputError: if it is too much.
+        """
+        count: int = self._source.readinto(buffer)
+        self._size += count
+        check_unpacked(self._path, self._size)
+        return count
+
+    def close(self) -> None:
+        """Close the source too."""
+        self._source.close()
+        super().close()
+
+
+def check_unpacked(path: str | Path, size: int) -> None:
+    """Refuse a compressed file that holds so many bytes, if that is out of proportion.
+
+    Raises:
+        InvalidInputError: if it is.
+    """
+    if size <= _UNPACKED_FREELY:
+        return
+    packed = Path(path).stat().st_size
+    if size <= max(_UNPACKED_TIMES * packed, _allowed()):
+        return
+    raise InvalidInputError(
+        f"{str(path)!r} has {packed / _MB:.3g} MB and unpacks to more than {size // _MB:,} MB, "
+        f"over {_UNPACKED_TIMES} times its size, as files do that are made to fill the memory. If "
+        f"you expect this, set {ALLOWED} to the megabytes it may have."
+    )
+
+
+def parquet_size(metadata: Any, columns: int) -> int:
+    """Return how many bytes some columns of a Parquet file have at least, by its metadata."""
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    encoded = sum(int(group.total_byte_size) for group in groups)
+    return max(8 * int(metadata.num_rows) * columns, encoded)
+
+
+def _allowed() -> int:
+    text = os.environ.get(ALLOWED, "0")
+    if not text.isdecimal() or len(text) > 12:
+        raise InvalidInputError(f"{ALLOWED} must be a whole number of megabytes, not {text!r}.")
+    return int(text) * _MB
+
+
+def write(path: str | Path, content: str | bytes, mode: int | None = None) -> None:
     """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
+
+    `mode` is as in `replacing`.
+
+    What UTF-8 has no letter for becomes a question mark, as on the terminal.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
         StorageError: if it cannot be written.
     """
-    with replacing(path) as file:
-        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+    with replacing(path, mode) as file:
+        file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a new file that takes the place of `path` once the block has ended without an error.
+
+    Its permissions are `mode` from the first byte on; without one, those of the file it replaces,
+    or the usual ones of a new file.
 
     Raises:
         InvalidInputError: if something is there that is no regular file.
@@ -104,11 +209,11 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     target = check_writable(path)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        with partial.open("xb") as file:
+        with open(partial, "xb", opener=_opener(mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
+        if mode is None and target.exists():
             shutil.copymode(target, partial)
         partial.replace(target)
     except OSError as error:
@@ -116,6 +221,26 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _opener(mode: int | None) -> Callable[[str, int], int] | None:
+    """Return what `open` makes a file with, so that it never has wider permissions."""
+    return None if mode is None else lambda name, flags: os.open(name, flags, mode)
+
+
+def named(path: object) -> Path:
+    """Return the path that an argument names.
+
+    Raises:
+        InvalidInputError: if it is no name of a file.
+    """
+    try:
+        name = os.fspath(path)  # type: ignore[call-overload]
+    except TypeError:
+        name = None
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidInputError(f"path must be the name of a file, not {shortened(path)}.")
+    return Path(name)
 
 
 def check_writable(path: str | Path) -> Path:

@@ -26,16 +26,58 @@ FAST = MarkovChain([[0.55, 0.45], [0.45, 0.55]])
 
 
 def test_levels_add_up_exactly():
-    assert compose.sequential([0.1] * 10) == 1.0
+    assert compose.sequential([0.1] * 10, mqm=True) == 1.0
     assert compose.sequential([]) == 0.0
-    assert compose.sequential([1, Fraction(1, 3)]) >= 4 / 3
+    assert compose.sequential([1, Fraction(1, 3)], mqm=True) >= 4 / 3
     assert qw.compose is compose
+
+
+def test_numbers_do_not_add_up_unless_somebody_says_what_they_are():
+    with pytest.raises(InvalidInputError, match=r"mqm=True if all of them are"):
+        compose.sequential([1, 1])
+    with pytest.raises(InvalidInputError, match=r"mqm=True"):
+        compose.sequential([calibrate(FAST, 9, 1), 1])
+
+
+def test_releases_say_themselves_whether_their_levels_add_up():
+    data, query = FAST.sample(9, seed=1), qw.queries.count(1)
+    one = qw.release(data, query, FAST, epsilon=0.25)
+    two = qw.release(data, qw.queries.histogram(), FAST, epsilon=0.5, method="group")
+    assert compose.sequential([one, two]) == compose.sequential([one, two], mqm=True) == 0.75
+    calibrations = [calibrate(FAST, 9, 0.25, query=query), calibrate(FAST, 9, 0.5)]
+    assert compose.sequential(calibrations) == 0.75
+    assert compose.same_quilts([one, one], ["a", "a"]) == 0.5
+    shorter = qw.release(data[:-1], query, FAST, epsilon=0.25)
+    other = qw.release(data, query, MarkovChain([[0.5, 0.5], [0.5, 0.5]]), epsilon=0.25)
+    some = qw.release(data, query, FAST, epsilon=0.25, secrets=(1, 2))
+    for different in (shorter, other, some):
+        with pytest.raises(InvalidInputError, match="agree in all three"):
+            compose.sequential([one, different])
+
+
+def test_levels_of_optimal_scale_releases_are_not_added_up():
+    """Two of level 1 leak more than 2 together, by the exact law of both answers."""
+    chain, query = MarkovChain([[0.9, 0.1], [0.4, 0.6]]), qw.queries.count(1)
+    found = calibrate(chain, 6, 1, method="optimal-scale", query=query)
+    assert qw.audit.leakage(chain, 6, [(query, found.scale)] * 2) > 2.05
+    released = qw.release([0, 1] * 3, query, chain, epsilon=1, method="optimal-scale")
+    for one in (found, released):
+        for more in ({}, {"mqm": True}):
+            with pytest.raises(UnsupportedError, match="does not add up with others"):
+                compose.sequential([one, one], **more)
+
+
+def test_entry_dp_counts_at_what_it_keeps():
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    with pytest.warns(qw.QuiltworkWarning):
+        found = calibrate(chain, 100, 1, method="entry")
+    assert compose.sequential([found]) == qw.influence_curve(chain, 100).epsilon(1) > 3
 
 
 @pytest.mark.parametrize("value", [value for value in HOSTILE if value != [1]])
 def test_hostile_levels_are_refused(value):
     for call in (
-        lambda: compose.sequential([1, value]),
+        lambda: compose.sequential([1, value], mqm=True),
         lambda: compose.parallel(value, 1, 0, 0),
         lambda: compose.general(1, value, 0),
         lambda: compose.same_quilts([value], ["a"]),
@@ -217,6 +259,39 @@ def test_theorem_3_3_checks_both_conditions():
         compose.far_parallel(
             ChainBox([[0.4, 0.4], [0.4, 0.4]], [[0.6, 0.6], [0.6, 0.6]]), (1, 20), 1, (41, 60), 1
         )
+
+
+def two_sided(query, points, epsilon):
+    """Whether some node of a window has a two-sided active quilt, by trying every node."""
+    return any(
+        len(calibrate(FAST, points, epsilon, "spectral", query, (i, i)).quilt) == 2
+        for i in range(1, points + 1)
+    )
+
+
+@pytest.mark.parametrize("asked", [qw.queries.histogram(), qw.queries.transitions()])
+@pytest.mark.parametrize("points", [20, 40])
+def test_theorem_3_3_is_checked_for_what_was_asked(asked, points):
+    """Pairs cost one more than points, so that quilts pay later: in 40 points, and not in 20."""
+    account, windows = Accountant(FAST, 3 * points), ((1, points), (2 * points + 1, 3 * points))
+    data = FAST.sample(3 * points, seed=1)
+    for window in windows:
+        account.add(qw.release(data, asked.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    found = compose.far_parallel(FAST, windows[0], 1, windows[1], 1, query_a=asked, query_b=asked)
+    assert (bound.epsilon is not None) == two_sided(asked, points, 1) == found.two_sided
+    assert two_sided(None, points, 1)
+    assert found.two_sided == (points == 40 or asked.kind == "histogram")
+
+
+def test_theorem_3_3_claims_nothing_for_answers_that_pay_for_rounding():
+    account, data = Accountant(FAST, 120), FAST.sample(120, seed=1)
+    ones = qw.queries.custom(lambda x: x.sum(), lipschitz=1)
+    for window in ((1, 40), (81, 120)):
+        account.add(qw.release(data, ones.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    assert bound.epsilon is None
+    assert "rounding" in bound.note
 
 
 @pytest.mark.parametrize("epsilon", [1, 3])

@@ -23,7 +23,12 @@ HISTOGRAM = queries.histogram()
 
 
 def test_a_plan_spends_exactly_the_budget():
-    found = plan(CHAIN, 100, 2, [HISTOGRAM, queries.count(1).on(20, 60), queries.transitions()])
+    found = plan(
+        CHAIN,
+        length=100,
+        budget=2,
+        queries=[HISTOGRAM, queries.count(1).on(20, 60), queries.transitions()],
+    )
     account = Accountant(CHAIN, 100, budget=2)
     account.add_all(found.spendings)
     assert account.epsilon() == found.total
@@ -33,7 +38,7 @@ def test_a_plan_spends_exactly_the_budget():
 
 
 def test_common_noise_is_found_where_the_influence_curve_says():
-    found = plan(CHAIN, 100, 1, [queries.count(1)] * 10)
+    found = plan(CHAIN, length=100, budget=1, queries=[queries.count(1)] * 10)
     scale = calibrate(CHAIN, 100, 1).scale
     assert found.items[0].scale == pytest.approx(10 * scale, rel=1e-9)
     naive = calibrate(CHAIN, 100, Fraction(1, 10)).scale
@@ -42,20 +47,27 @@ def test_common_noise_is_found_where_the_influence_curve_says():
 
 
 def test_weights_share_out_precision():
-    found = plan(CHAIN, 60, 1, [Planned(HISTOGRAM, weight=4), Planned(HISTOGRAM.on(1, 30))])
+    found = plan(
+        CHAIN,
+        length=60,
+        budget=1,
+        queries=[Planned(HISTOGRAM, weight=4), Planned(HISTOGRAM.on(1, 30))],
+    )
     assert found.items[1].scale == pytest.approx(4 * found.items[0].scale)
     assert found.total == pytest.approx(1, rel=1e-9)
 
 
 def test_what_was_spent_before_counts():
     before = [Spending.dp(0.05, 1, 60)]
-    fresh, later = (plan(CHAIN, 60, 1, [HISTOGRAM], spent=s) for s in ([], before))
+    fresh, later = (
+        plan(CHAIN, length=60, budget=1, queries=[HISTOGRAM], spent=s) for s in ([], before)
+    )
     assert later.items[0].scale > fresh.items[0].scale
     account = Accountant(CHAIN, 60, budget=1)
     account.add_all([*before, *later.spendings])
     assert account.epsilon() == pytest.approx(1, rel=1e-9)
     with pytest.raises(BudgetExceeded, match="nothing is left"):
-        plan(CHAIN, 60, 1, [HISTOGRAM], spent=[Spending.dp(5, 1, 60)])
+        plan(CHAIN, length=60, budget=1, queries=[HISTOGRAM], spent=[Spending.dp(5, 1, 60)])
 
 
 def test_a_hair_of_budget_is_nothing_left():
@@ -65,7 +77,7 @@ def test_a_hair_of_budget_is_nothing_left():
     account.add_all(spent)
     assert account.exact_remaining == hair
     with pytest.raises(BudgetExceeded, match="nothing is left"):
-        plan(account.beliefs, 60, 1, [HISTOGRAM], spent=spent)
+        plan(account.beliefs, length=60, budget=1, queries=[HISTOGRAM], spent=spent)
     with pytest.raises(BudgetExceeded, match="nothing is left"):
         account.smallest_scale(HISTOGRAM)
 
@@ -80,14 +92,14 @@ def test_any_windows_meet_the_budget(seed):
         weight = Fraction(int(rng.integers(1, 9)), int(rng.integers(1, 9)))
         asked.append(Planned(HISTOGRAM.on(a, b), weight=weight))
     budget = Fraction(int(rng.integers(1, 40)), 10)
-    found = plan(CHAIN, 40, budget, asked)
+    found = plan(CHAIN, length=40, budget=budget, queries=asked)
     account = Accountant(CHAIN, 40, budget=budget)
     account.add_all(found.spendings)
     assert found.total == pytest.approx(float(budget), rel=1e-9)
 
 
 def test_errors_are_those_of_the_noise():
-    (item,) = plan(CHAIN, 80, 1, [HISTOGRAM]).items
+    (item,) = plan(CHAIN, length=80, budget=1, queries=[HISTOGRAM]).items
     drawn = np.abs(TwoSidedGeometric.from_scale(item.scale).draw(20_000)).mean()
     assert item.expected_error == pytest.approx(drawn, rel=0.05)
     assert item.signal_range == 80
@@ -105,13 +117,15 @@ def test_errors_are_those_of_the_noise():
     ],
 )
 def test_the_range_of_a_signal_is_in_units_of_the_answer(query, points, most):
-    (item,) = plan(CHAIN, points, 1, [query]).items
+    (item,) = plan(CHAIN, length=points, budget=1, queries=[query]).items
     assert item.signal_range == pytest.approx(most, rel=1e-6)
     assert item.expected_error > 0
 
 
 def test_a_release_smaller_than_its_noise_is_called_useless():
-    found = plan(CHAIN, 500, 0.5, [Planned(HISTOGRAM.on(1, 4), "hourly"), HISTOGRAM])
+    found = plan(
+        CHAIN, length=500, budget=0.5, queries=[Planned(HISTOGRAM.on(1, 4), "hourly"), HISTOGRAM]
+    )
     short, whole = found.items
     assert short.verdict == "useless"
     assert short.expected_error >= short.signal_range == 4
@@ -142,25 +156,32 @@ def test_windows_follow_each_other():
 def test_bad_plans_are_refused():
     for queries_ in ([], [3], [HISTOGRAM.on(1, 99)]):
         with pytest.raises(InvalidInputError):
-            plan(CHAIN, 20, 1, queries_)
+            plan(CHAIN, length=20, budget=1, queries=queries_)
     for weight in (0, -1, float("nan"), "1"):
         with pytest.raises(InvalidInputError):
             Planned(HISTOGRAM, weight=weight)
     for budget in (0, None, float("inf"), True):
         with pytest.raises((InvalidInputError, UnsupportedError)):
-            plan(CHAIN, 20, budget, [HISTOGRAM])
+            plan(CHAIN, length=20, budget=budget, queries=[HISTOGRAM])
     with pytest.raises(UnsupportedError, match="nothing to hide"):
-        plan(MarkovChain([[0, 1], [1, 0]], initial=[1, 0]), 20, 1, [HISTOGRAM])
+        plan(
+            MarkovChain([[0, 1], [1, 0]], initial=[1, 0]), length=20, budget=1, queries=[HISTOGRAM]
+        )
 
 
 def test_rows_in_clusters_can_be_planned():
-    found = plan(Clusters(["a", "b", "a", "c"]), None, 1, [queries.histogram(["x", "y"])] * 2)
+    found = plan(
+        Clusters(["a", "b", "a", "c"]),
+        length=None,
+        budget=1,
+        queries=[queries.histogram(["x", "y"])] * 2,
+    )
     assert found.items[0].scale == 8
     assert found.total == 1
 
 
 def test_the_plan_is_drawn_and_written():
-    found = plan(CHAIN, 48, 1, calendar_of_two_days())
+    found = plan(CHAIN, length=48, budget=1, queries=calendar_of_two_days())
     assert found.plot().axes[0].get_yscale() == "log"
     lines = found.table().splitlines()
     assert lines[0].startswith("kind")

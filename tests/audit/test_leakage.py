@@ -13,6 +13,9 @@ from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import audit_differs, enumerate_leakage, random_case
 from quiltwork import audit, queries
 from quiltwork.audit import levels as levels_module
+from quiltwork.audit.leakage import by_laws
+from quiltwork.audit.levels import Laws
+from quiltwork.audit.statistics import joint
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 
@@ -98,10 +101,10 @@ def test_the_worst_belief_counts():
 
 
 def test_logarithms_and_floats_agree(monkeypatch):
-    release = [(queries.count(1), 3.0)]
-    floats = audit.worst_case(CHAIN, 60, release)
+    laws = Laws(CHAIN, 60, joint([(queries.count(1), 3.0)], CHAIN.states, 60), range(1, 61))
+    floats = by_laws(laws)
     monkeypatch.setattr(levels_module, "_SMALLEST", 1.0)
-    logs = audit.worst_case(CHAIN, 60, release)
+    logs = by_laws(laws)
     assert logs.epsilon != floats.epsilon
     assert logs.epsilon == pytest.approx(floats.epsilon, abs=1e-9)
     assert np.allclose(logs.per_node, floats.per_node, atol=1e-9)

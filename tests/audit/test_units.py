@@ -122,5 +122,4 @@ def test_a_noise_beyond_all_floats_gets_one_sentence():
     for scale in (1e-320, 10**400, 10**5000):
         with pytest.raises(qw.InvalidInputError, match="far outside the range"):
             audit.leakage(CHAIN, T, [(queries.count(0), scale)])
-    with pytest.raises(qw.UnsupportedError, match="The exact law has"):
-        audit.report(CHAIN, 10**15, [(queries.count(0), 1)])
+    assert audit.report(CHAIN, 10**15, [(queries.count(0), 1)]).dp_epsilon == 1

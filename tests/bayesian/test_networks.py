@@ -94,7 +94,10 @@ def test_a_chain_as_a_network_has_the_level_of_the_chain():
     net = chain_network(chain, 9)
     for level in (0.05, 0.4, 2):
         for bound in ("tight", "paper"):
-            here, there = bayesian_dp(net, level, bound=bound), bayesian_dp(chain, level, 9, bound)
+            here, there = (
+                bayesian_dp(net, level, bound=bound),
+                bayesian_dp(chain, level, length=9, bound=bound),
+            )
             assert here == pytest.approx(there, rel=1e-9)
 
 

@@ -32,7 +32,7 @@ def reversible_chains(draw):
 @given(reversible_chains(), st.floats(0.05, 5), st.integers(1, 500))
 @settings(max_examples=40)
 def test_it_never_allows_more_than_the_exact_search(chain, epsilon, length):
-    exact = dp_for_bayesian_dp(chain, epsilon, length)
+    exact = dp_for_bayesian_dp(chain, epsilon, length=length)
     tight = reversible_level(chain, epsilon, length).level
     paper = reversible_level(chain, epsilon, length, "paper").level
     assert paper <= tight <= exact * (1 + 1e-12)

@@ -30,7 +30,7 @@ def test_the_matrix_is_the_smoothed_frequency_of_transitions(sequences, smoothin
 
 
 def test_counts_do_not_cross_from_one_sequence_to_the_next():
-    counted = tally([[0, 0], [1, 1]], None)
+    counted = tally([[0, 0], [1, 1]], None, None)
     assert counted.transitions.tolist() == [[1, 0], [0, 1]]
     assert counted.starts.tolist() == [1, 1]
 
@@ -43,7 +43,9 @@ def test_without_states_the_labels_found_are_sorted():
 def test_a_state_that_is_never_left_has_a_defined_row():
     chain = MarkovChain.fit(["a", "b"], smoothing=0.5)
     assert chain.transition.tolist() == [[0.25, 0.75], [0.5, 0.5]]
-    with pytest.raises(InvalidInputError, match=r"State 'b' is never left.*smoothing > 0"):
+    with pytest.raises(
+        InvalidInputError, match=r"State 2 of 2, in their order, is never left.*smoothing > 0"
+    ):
         MarkovChain.fit(["a", "b"], smoothing=0)
 
 
@@ -68,8 +70,8 @@ def test_the_start_can_be_chosen():
         (([0, 1], "1"), "smoothing must be a number"),
         (([0, 1], float("nan")), "smoothing must be finite"),
         (([0, 1], 1e300), "smoothing must be from 0"),
-        (([0, 1, 2], 0.5, [0, 1]), "Position 3 holds 2, which is not among the states 0, 1"),
-        (([[0], [0, 1, 2]], 0.5, [0, 1]), "Sequence 2: Position 3 holds 2"),
+        (([0, 1, 2], 0.5, [0, 1]), "Position 3 holds none of the states 0, 1"),
+        (([[0], [0, 1, 2]], 0.5, [0, 1]), "Sequence 2: Position 3 holds none"),
         (([[0, 1], [0.0, float("nan")]],), "Sequence 2: Position 2 holds a missing value"),
         (([[0, 1], []],), "Sequence 2: The sequence is empty"),
         ((["a", None],), "Position 2 holds None"),
@@ -93,7 +95,9 @@ def test_none_is_a_state_when_it_is_listed():
 def test_frames_of_subjects():
     frame = pd.DataFrame({"id": [1, 1, 2, 2], "state": ["a", "b", "b", "b"]})
     groups = {key: rows["state"] for key, rows in frame.groupby("id")}
-    assert tally(groups, None).transitions.tolist() == [[0, 1], [0, 1]]
+    counted = tally(list(groups.values()), None, None)
+    assert counted.transitions.tolist() == [[0, 1], [0, 1]]
+    assert MarkovChain.fit(groups, smoothing=1).transition.tolist() == [[1 / 3, 2 / 3]] * 2
 
 
 def test_fitting_recovers_the_chain_that_made_the_data():

@@ -21,7 +21,7 @@ def test_every_bound_is_reached_by_a_row_of_the_box(box):
             goal = sign * (np.arange(box.size) == y)
             found = linprog(goal, A_eq=np.ones((1, box.size)), b_eq=[1], bounds=bounds[x])
             assert found.success
-            assert sign * found.fun == pytest.approx(claimed, abs=1e-9)
+            assert sign * found.fun == pytest.approx(claimed, abs=1e-6)  # 1e-7 is HiGHS's own
 
 
 @given(boxes(max_states=5))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from quiltwork import InvalidInputError
 from quiltwork.beliefs.sequences import (
     encode,
+    encode_known,
     factorize,
     first_positions,
     label_array,
@@ -85,24 +86,24 @@ def test_the_codes_are_a_fresh_array():
 @pytest.mark.parametrize(
     ("sequence", "sentence"),
     [
-        (["a", "x", "b"], "Position 2 holds 'x', which is not a state"),
-        (np.array(["a", "b", "y"]), "Position 3 holds 'y'"),
-        (["a", None], r"Position 2 holds a missing value \(None\)"),
-        (["a", float("nan"), "x"], r"Position 2 holds a missing value \(nan\)"),
+        (["a", "x", "b"], "Position 2 holds none of the belief's states, which are 'a', 'b'"),
+        (np.array(["a", "b", "y"]), "Position 3 holds none"),
+        (["a", None], "Position 2 holds a missing value"),
+        (["a", float("nan"), "x"], "Position 2 holds a missing value"),
         (pd.Series(["a", pd.NA]), "Position 2 holds a missing value"),
         (pl.Series(["a", "b", None]), "Position 3 holds a missing value"),
         (np.ma.MaskedArray(["a", "b"], [True, False]), "Position 1 holds a missing value"),
-        (np.array([1.0, np.nan]), "Position 1 holds 1.0"),
+        (np.array([1.0, np.nan]), "Position 1 holds none"),
         ([], "empty"),
         (np.array([]), "empty"),
         (pd.Series([], dtype=object), "empty"),
         ("aab", r"list\('aab'\)"),
         (b"aab", "list"),
-        (3, "not 3"),
-        (None, "not None"),
+        (3, "not of type int"),
+        (None, "not of type NoneType"),
         ({"a", "b"}, "list, array or series"),
         ((x for x in "ab"), "list, array or series"),
-        (["a", ["b"]], r"Position 2 holds \['b'\], which cannot be a label"),
+        (["a", ["b"]], "Position 2 holds what cannot be a label"),
         (np.array([["a", "b"]]), "one dimension"),
         (pd.DataFrame({"x": ["a"], "y": ["b"]}), "one column"),
         (pl.DataFrame({"x": ["a"]}), "several columns"),
@@ -113,6 +114,13 @@ def test_the_codes_are_a_fresh_array():
 def test_what_cannot_be_encoded_is_named_by_its_position(sequence, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
         encode(sequence, ("a", "b"))
+
+
+def test_other_labels_than_the_known_ones_get_the_next_code():
+    assert encode_known(["a", "x", ("b",), "b", 3], ("b", "a")).tolist() == [1, 2, 2, 0, 2]
+    assert encode_known(["a", None], ("a", None)).tolist() == [0, 1]
+    with pytest.raises(InvalidInputError, match="Position 3 holds a missing value"):
+        encode_known(["a", "x", float("nan")], ("a",))
 
 
 def test_missing_values_may_be_a_state():

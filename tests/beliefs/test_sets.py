@@ -50,7 +50,8 @@ def bits(belief):
         type(belief),
         repr(labels),
         [a.tobytes() if isinstance(a, np.ndarray) else a for a in arrays],
-        belief.fingerprints,
+        belief.grid,
+        belief.sources,
     )
 
 
@@ -83,12 +84,6 @@ def test_labels_that_look_alike_stay_apart():
     assert repr(belief_from_json(chain.to_json()).states) == repr(states)
 
 
-def test_fitted_beliefs_keep_their_fingerprints():
-    chain = MarkovChain.fit([[0, 1, 1], [1, 0]])
-    assert len(chain.fingerprints) == 2
-    assert belief_from_json(chain.to_json()).fingerprints == chain.fingerprints
-
-
 def test_sets_of_beliefs_survive_too():
     chain, box = MarkovChain(WALK), ChainBox(np.zeros((2, 2)), np.ones((2, 2)))
     assert beliefs_from_json(beliefs_to_json([chain, box])) == (chain, box)
@@ -114,7 +109,8 @@ def edited(belief, **changes):
         (edited(MarkovChain(WALK), states=[0, {"int": 1}]), "is not a label"),
         (edited(MarkovChain(WALK), states=[0, {"float": "x"}]), "not a float label"),
         (edited(MarkovChain(WALK), states={"a": 1}), "Labels must be a JSON list"),
-        (edited(MarkovChain(WALK), fingerprints="abc"), "fingerprints must be a list"),
+        (edited(MarkovChain(WALK), sources="abc"), "sources must be a list"),
+        (edited(MarkovChain(WALK), sources=[1]), "sources must be a list"),
         (edited(Clusters([1, 2]), rows=[0, 5]), "rows must be a list of cluster numbers 0..1"),
         (edited(Clusters([1, 2]), rows=[0, -1]), "rows must be a list of cluster numbers 0..1"),
         (edited(Clusters([1, 2]), rows=None), "rows must be a list of cluster numbers"),

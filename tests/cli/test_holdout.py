@@ -105,7 +105,7 @@ def test_a_ledger_is_debited(cli, folder):
         (["--predictions", "constant.csv", "--share", "age>=1"], "Ask with"),
         ([], "Ask with"),
         (["--share", "colour=red"], "colour"),
-        (["--predictions", "short.csv"], "no prediction for training row"),
+        (["--predictions", "short.csv"], "no prediction for row 2 of the training set"),
         (["--predictions", "twice.csv"], "twice"),
     ],
 )
@@ -119,13 +119,183 @@ def test_questions_that_make_no_sense_cost_nothing(cli, folder, arguments, words
     assert cli("holdout", "status", "study", "--json").document["asked"] == 0
 
 
-def test_a_holdout_row_without_a_prediction_counts_as_wrong(cli, folder):
+def test_a_holdout_row_without_a_prediction_is_refused_and_costs_nothing(cli, folder):
+    """Ids are public, so this is known before the holdout is looked at."""
     lines = (folder / "constant.csv").read_text().splitlines()[: ROWS + 1]
     (folder / "half.csv").write_text("\n".join(lines) + "\n")
     create(cli)
-    found = cli("holdout", "ask", "study", "--predictions", "half.csv", "--json").document
-    assert found["overfit"] is True
-    assert abs(found["value"]) < 4 * 0.005 * 25
+    refused = cli("holdout", "ask", "study", "--predictions", "half.csv")
+    assert refused.code == 2
+    assert f"no prediction for row 1 of the holdout set ({ROWS} are missing)" in refused.err
+    status = cli("holdout", "status", "study", "--json").document
+    assert (status["asked"], status["remaining"]) == (0, 2)
+
+
+def test_whole_numbers_written_as_floats_are_the_same_ids_and_labels(cli, folder):
+    """As a program writes them that reads a column with a missing value."""
+    for name, ending in (("train", ""), ("held", ".0")):
+        rows = [line.split(",") for line in (folder / f"{name}.csv").read_text().splitlines()]
+        body = [f"{one[0]}{ending},{int(one[4] == 'yes')}{ending}" for one in rows[1:]]
+        (folder / f"{name}.csv").write_text("\n".join(["id,label", *body]) + "\n")
+    right = [f"{i}.0,{i % 2}.00" for i in range(2 * ROWS)]
+    (folder / "right.csv").write_text("\n".join(["id,prediction", *right]) + "\n")
+    create(cli)
+    found = cli("holdout", "ask", "study", "--predictions", "right.csv", "--json").document
+    assert (found["value"], found["overfit"]) == (1.0, False)
+
+
+@pytest.mark.parametrize(
+    ("target", "file", "words"),
+    [("rent", "words.csv", "no number"), ("label", "rents.csv", "No tar")],
+)
+def test_text_where_a_metric_needs_numbers_costs_nothing(cli, folder, target, file, words):
+    said = ["100"] * (2 * ROWS - 1) + ["high"]
+    lines = [f"{i},{one}" for i, one in enumerate(said)]
+    (folder / "words.csv").write_text("\n".join(["id,prediction", *lines]) + "\n")
+    create(cli, target=target)
+    ask = ["holdout", "ask", "study", "--predictions", file]
+    refused = cli(*ask, "--metric", "neg_mean_absolute_error", "--limits", "0:200")
+    assert refused.code == 2
+    assert words in refused.err
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 0
+
+
+@pytest.fixture
+def paid(cli, folder):
+    """A holdout paid for by a ledger in this folder, and another folder's of the same name."""
+    (folder / "elsewhere").mkdir()
+    for place in ("budget.db", "elsewhere/budget.db"):
+        ledger = qw.Ledger.open(f"sqlite:///{place}")
+        ledger.create("held", qw.Clusters(range(ROWS)), None, 100)
+    assert create(cli, "--ledger", "sqlite:///budget.db", "--dataset", "held").code == 0
+    return folder / "study"
+
+
+def debits(place):
+    return len(qw.Ledger.open(f"sqlite:///{place}").history("held"))
+
+
+def test_a_ledger_is_found_from_every_folder(cli, folder, paid, monkeypatch):
+    monkeypatch.chdir(folder / "elsewhere")
+    asked = cli("holdout", "ask", str(paid), "--predictions", str(folder / "overfit.csv"))
+    assert asked.code == 0
+    assert debits(folder / "budget.db") == 1
+    assert debits(folder / "elsewhere" / "budget.db") == 0
+
+
+def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
+    ask = ["holdout", "ask", str(paid), "--share", "id=1"]
+    other = f"sqlite:///{folder / 'elsewhere' / 'budget.db'}"
+    refused = cli(*ask, "--ledger", other)
+    assert refused.code == 3
+    assert "another one" in refused.err
+    path = paid / "holdout.json"
+    whole = json.loads(path.read_text())
+    relative = {**whole, "ledger": "sqlite:///budget.db"}
+    for change, where in ((relative, "elsewhere"), ({**whole, "ledger": other}, ".")):
+        path.write_text(json.dumps(change))
+        monkeypatch.chdir(folder / where)
+        refused = cli(*ask)
+        assert refused.code == 3
+        assert "another one" in refused.err
+    path.write_text(json.dumps({**whole, "ledger": None, "dataset": None}))
+    refused = cli(*ask)
+    assert refused.code == 2
+    assert "debits the ledger's dataset 'held'" in refused.err
+    assert debits("elsewhere/budget.db") == 0
+    (folder / "budget.db").rename(folder / "moved.db")
+    path.write_text(json.dumps(whole))
+    assert cli(*ask).code == 3
+    assert cli(*ask, "--ledger", "sqlite:///moved.db").code == 0
+
+
+def test_a_ledger_for_a_holdout_without_one_is_refused(cli, folder):
+    create(cli)
+    refused = cli("holdout", "ask", "study", "--share", "id=1", "--ledger", "sqlite:///budget.db")
+    assert refused.code == 2
+    assert "leave out --ledger" in refused.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:CANARY@db/ledger",
+        "postgresql://db/ledger?user=ana&password=CANARY",
+        "postgresql://db/ledger?sslpassword=CANARY",
+    ],
+)
+def test_no_password_is_kept_or_shown(cli, folder, url):
+    refused = create(cli, "--ledger", url, "--dataset", "held")
+    assert refused.code == 2
+    assert "PGPASSWORD" in refused.err
+    assert "CANARY" not in refused.err + refused.out
+    assert not (folder / "study").exists()
+
+
+def test_what_a_folder_keeps_is_for_its_owner_only(cli, folder):
+    create(cli)
+    names = sorted(path.name for path in (folder / "study").iterdir())
+    assert names == ["holdout.json", "transcript.jsonl", "transcript.jsonl.secret"]
+    for name in names:
+        assert (folder / "study" / name).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"{}",
+        b'{"schema": "quiltwork/holdout", "version": 1}',
+        b'{"schema": "quiltwork/holdout", "version": 9}',
+        b'{"schema": "quiltwork/holdout", "version": 1, "train": 5, "holdout": "held.csv", '
+        b'"identity": "id", "target": null, "group": null, "ledger": null, "dataset": null}',
+    ],
+    ids=range(7),
+)
+def test_a_damaged_configuration_is_refused_with_a_sentence(cli, folder, text):
+    create(cli)
+    (folder / "study" / "holdout.json").write_bytes(text)
+    for command in (
+        ["ask", "study", "--share", "id=1"],
+        ["status", "study"],
+        ["transcript", "study"],
+    ):
+        refused = cli("holdout", *command)
+        assert refused.code == 3
+        assert "holdout.json' is damaged" in refused.err
+        assert "fault in quiltwork" not in refused.err
+
+
+def test_a_damaged_transcript_is_refused_with_a_sentence(cli, folder):
+    create(cli)
+    for text in (b"\xff", b"", b"[" * 100_000, b"{}"):
+        (folder / "study" / "transcript.jsonl").write_bytes(text)
+        for command in (["ask", "study", "--share", "id=1"], ["status", "study"]):
+            refused = cli("holdout", *command)
+            assert refused.code in (2, 3)
+            assert "fault in quiltwork" not in refused.err
+
+
+def test_places_that_hold_nothing_are_refused_with_a_sentence(cli, folder):
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "file").write_text("")
+    for name in ("loop", "file", "x" * 300, "loop/inside"):
+        settings = ["--threshold", "0.2", "--noise", "0.005", "--budget", "2"]
+        tables = ["--train", "train.csv", "--holdout", "held.csv", "--id", "id"]
+        ran = [
+            cli("holdout", "create", name, *tables, *settings),
+            cli("holdout", "create", "new", *tables[:3], name, *tables[4:], *settings),
+            cli("holdout", "ask", name, "--share", "id=1"),
+            cli("holdout", "status", name),
+        ]
+        assert all(one.code in (2, 3) for one in ran)
+        assert not any("fault in quiltwork" in one.err for one in ran)
+    (folder / "held.csv").rename(folder / "a\udcffb")  # a name that is no UTF-8 is one
+    made = cli("holdout", "create", "n\udcffw", *tables[:3], "a\udcffb", *tables[4:], *settings)
+    assert made.code == 0
+    assert cli("holdout", "ask", "n\udcffw", "--share", "label=yes").code == 0
 
 
 def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
@@ -144,6 +314,13 @@ def test_plans_end_with_1_if_the_promise_does_not_hold(cli, tmp_path):
     clustered = cli(*arguments, "--tolerance", "0.1", "--cluster-size", "3", "--json")
     assert clustered.code == 0
     assert clustered.document["samples"] == pytest.approx(3 * 579_936, rel=1e-5)
+    nothing = cli(*arguments, "--samples", "1", "--json")
+    assert (nothing.code, nothing.document["tolerance"], nothing.document["noise"]) == (
+        1,
+        None,
+        None,
+    )
+    assert "Promise: none" in cli(*arguments, "--samples", "1").out
     picture = tmp_path / "plan.png"
     vacuous = cli(*arguments, "--samples", "1000", "--plot", str(picture))
     assert vacuous.code == 1
@@ -158,7 +335,8 @@ def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
     assert cli(*arguments, "--belief", str(path)).code == 1
     both = cli(*arguments, "--belief", str(path), "--cluster-size", "2")
     assert both.code == 2
-    assert cli(*arguments, "--cluster-size", "0").code == 2
+    for size in ("0", "1" * 400):
+        assert cli(*arguments, "--cluster-size", size).code == 2
 
 
 def test_the_attack_shows_three_boards(cli):
@@ -167,6 +345,8 @@ def test_the_attack_shows_three_boards(cli):
     last = json.loads(ran.out)["climbs"][-1]
     assert last["plain"] > 0.55
     assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
+    refused = cli("holdout", "attack", "--rows", "1" * 400)
+    assert (refused.code, "fault in quiltwork" in refused.err) == (2, False)
 
 
 @pytest.mark.parametrize(

@@ -158,3 +158,28 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     asked[asked.index("monday")] = "tuesday"
     asked[asked.index("0.2")] = "0.45"
     assert cli(*asked).code == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ledger", "show", "postgresql://ana:s3cret@[x/db"),
+        ("ledger", "show", "sqlite:///x.db", "d", "postgresql://ana:s3cret@db/ledger"),
+        ("fit", "postgresql://ana:s3cret@db/ledger"),
+        ("calibrate", "b.json", "--epsilon", "postgresql://ana:s3cret@db/ledger"),
+        ("audit", "mysql://ana:s3cret@db/ledger", "--debug"),
+        ("fit", "postgresql://ana:s3cret@db/ledger", "--value", "x", "--debug", "--json"),
+    ],
+)
+def test_a_password_typed_anywhere_is_not_shown(cli, arguments):
+    ran = cli(*arguments)
+    assert ran.code == 2
+    assert ran.err
+    assert "s3cret" not in ran.out + ran.err
+
+
+def test_what_export_writes_is_for_its_owner_only(cli, url, made, tmp_path):
+    written = tmp_path / "backup.jsonl", tmp_path / "monday.json"
+    ran = cli("ledger", "export", url, "--output", written[0], "--checkpoint", written[1])
+    assert ran.code == 0, ran.err
+    assert [path.stat().st_mode & 0o777 for path in written] == [0o600, 0o600]

@@ -144,6 +144,18 @@ def test_preview_spends_nothing_and_reads_no_answer(cli, folder):
     assert "errs by" in cli(*common, "--preview").out
 
 
+def test_a_preview_is_of_the_method_and_the_secrets_asked_for(cli, folder):
+    common = ("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
+    asked = (*common, "--preview", "--json")
+    plain, group, first = (
+        cli(*asked, *more).document for more in ((), ("--method", "group"), ("--secrets", "1:1"))
+    )
+    assert group["scale"] > plain["scale"] > first["scale"]
+    ran = cli(*asked, "--method", "entry")
+    assert "may leak up to" in ran.err
+    assert ran.document["guarantee"] > 1 == plain["guarantee"]
+
+
 def test_plot_is_drawn(cli, folder):
     ran = cli(
         *("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1"),
@@ -185,7 +197,8 @@ def test_unknown_states_are_refused_before_release(cli, folder):
     (folder / "strange.csv").write_text("activity\nrest\nfly\n")
     ran = cli("release", "strange.csv", "--belief", "belief.json", "--epsilon", "1")
     assert ran.code == 2
-    assert "'fly'" in ran.err
+    assert "Position 2 holds none of the belief's states" in ran.err
+    assert "fly" not in ran.err
 
 
 def test_releasing_the_fitted_data_warns(cli, folder):
@@ -193,3 +206,96 @@ def test_releasing_the_fitted_data_warns(cli, folder):
     ran = cli("release", "patient.csv", *READ, "--belief", "own.json", "--epsilon", "1")
     assert ran.code == 0
     assert "fitted on the data" in ran.err
+
+
+@pytest.fixture
+def meters(tmp_path, monkeypatch):
+    """Readings every 15 minutes: a pilot's and a home's, and a belief fitted on hours."""
+    monkeypatch.chdir(tmp_path)
+    chain = MarkovChain([[0.95, 0.05], [0.1, 0.9]], states=[0.25, 1.25])
+    for seed, name in enumerate(("pilot", "home")):
+        rows = [f"{900 * i},{kw}" for i, kw in enumerate(chain.sample(800, seed=seed))]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["time,kw", *rows]))
+    return tmp_path
+
+
+FIT = (
+    "fit",
+    "pilot.csv",
+    "--value",
+    "kw",
+    "--time",
+    "time",
+    "--edges",
+    "1",
+    "--labels",
+    "low,high",
+)
+RELEASE = ("release", "home.csv", "--value", "kw", "--time", "time", "--epsilon", "1")
+
+
+def test_a_belief_fitted_on_hours_is_used_on_hours_only(cli, meters):
+    for step in ("1h", "15min"):
+        assert cli(*FIT, "--every", step, "-o", f"{step}.json").code == 0
+    ran = cli(*RELEASE, "--belief", "1h.json", "--json")
+    given = ("--every", "1h", "--edges", "1", "--labels", "low,high", "--rule", "mean")
+    same = cli(*RELEASE, "--belief", "1h.json", *given, "--json")
+    assert ran.code == same.code == 0, ran.err
+    assert ran.document["length"] == same.document["length"] == 200
+    assert ran.document["noise_scale"] == same.document["noise_scale"]
+    assert ran.document["cells"] == ["low", "high"]
+    quarter = cli(*RELEASE, "--belief", "15min.json", "--json").document
+    assert quarter["length"] == 800
+    assert quarter["noise_scale"] != ran.document["noise_scale"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--every", "15min"), "made for steps of 1h, and steps of 15min were asked for"),
+        (("--edges", "0.5"), "made for the edges 1.0, and the edges 0.5 were asked for"),
+        (("--edges", "1", "--labels", "high,low"), "made for the states 'low', 'high', and"),
+        (("--rule", "max"), "made for the mean of each step"),
+        (("--preview", "--every", "15min"), "made for steps of 1h"),
+        (("--belief", "quarter.json"), "Belief 2 was made for steps of 15min"),
+    ],
+)
+def test_another_grid_than_the_beliefs_is_refused(cli, meters, options, words):
+    assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
+    assert cli(*FIT, "--every", "15min", "--box", "-o", "quarter.json").code == 0
+    ran = cli(*RELEASE, "--belief", "hour.json", *options)
+    assert ran.code == 2
+    assert words in ran.err
+
+
+def test_a_belief_on_steps_needs_times(cli, meters):
+    assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
+    ran = cli("release", "home.csv", "--value", "kw", "--epsilon", "1", "--belief", "hour.json")
+    assert ran.code == 2
+    assert "name the time column (--time" in ran.err
+
+
+def test_what_a_time_point_is_is_said_wherever_a_length_is_asked_for(cli, meters):
+    assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
+    ran = cli("calibrate", "hour.json", "--length", "24", "--epsilon", "1")
+    assert "A time point is a step of 1h." in ran.out
+    ran = cli(
+        *("ledger", "create", "sqlite:///budget.db", "home", "--belief", "hour.json"),
+        *("--length", "24", "--budget", "1"),
+    )
+    assert "every 1h, edges 1)" in ran.out
+
+
+def test_a_belief_says_nothing_of_the_data_but_its_matrix(cli, folder):
+    """Two files of one name with the same transitions give one document, byte for byte."""
+    documents = set()
+    for text in ("rwwrrw", "rrwwrw"):
+        (folder / "own.csv").write_text("\n".join(["s", *text]))
+        documents.add(cli("fit", "own.csv", "--json").out)
+    assert len(documents) == 1
+    (folder / "other.csv").write_text("\n".join(["s", *"rrwwrw"]))
+    (folder / "own.json").write_text(documents.pop())
+    warned = cli("release", "./own.csv", "--belief", "own.json", "--epsilon", "1")
+    silent = cli("release", "other.csv", "--belief", "own.json", "--epsilon", "1")
+    assert "fitted on the data" in warned.err
+    assert silent.err == ""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quiltwork as qw
-from quiltwork.counts import GeometricMechanism
+from quiltwork.counts import GeometricMechanism, release_levels
 from quiltwork.counts.levels import alpha_for_epsilon
 from quiltwork.errors import (
     BudgetExceeded,
@@ -200,6 +200,22 @@ def test_no_information_stays_none_under_any_belief():
     assert {mechanism.release(1) for _ in range(64)} == {0, 3}  # misses one of them at 2^-63
 
 
-def test_a_fair_coin_costs_nothing(ledger):
-    assert GeometricMechanism(1000, alpha=1).release(5, ledger=ledger, dataset="d") in (0, 1000)
-    assert ledger.history("d") == ()
+def test_a_fair_coin_costs_nothing_and_is_tossed_once_for_a_key(ledger):
+    coin = GeometricMechanism(1000, alpha=1)
+    tossed = {coin.release(5, ledger=ledger, dataset="d", key="k") for _ in range(20)}
+    assert len(tossed) == 1
+    assert len({coin.release(5, ledger=ledger, dataset="d") for _ in range(64)}) == 2
+    assert ledger.status("d").exact_total == 0
+    with pytest.raises(InvalidInputError, match="nothing would be debited"):
+        coin.release(5, key="k")
+
+
+@pytest.mark.parametrize("n", [1, 5, 7, 400])
+def test_with_a_ledger_no_count_is_refused_for_its_size(ledger, n):
+    """Else a dozen free questions with other n would find it out; above n it counts as n."""
+    ledger.create("large", qw.Clusters(range(1000)), None, 500)
+    release = GeometricMechanism(n, epsilon=90).release
+    assert release(7, ledger=ledger, dataset="large") == min(7, n)
+    levelled = release_levels(7, n, epsilons=[90, 80], ledger=ledger, dataset="large")
+    assert levelled.values == (min(7, n),) * 2
+    assert len(ledger.history("large")) == 2

@@ -221,3 +221,29 @@ def test_independent_nodes_have_the_rate_of_independent_rows():
     assert concentration(Network(graph, {"a": [0.5, 0.5], "b": [0.2, 0.8]})).rate == pytest.approx(
         2
     )
+
+
+def test_strides_never_promise_more_than_the_theorem_and_cost_little():
+    """Against D itself, and against its bound by single steps up to the first theta below ½."""
+    for stay in (0.5, 0.9, 0.99, 0.999):
+        matrix = np.array([[stay, 1 - stay, 0], [0, stay, 1 - stay], [1 - stay, 0, stay]])
+        power, thetas = np.eye(3), []
+        while not thetas or thetas[-1] > 1e-4:
+            thetas.append(0.5 * np.abs(power[:, None] - power[None]).sum(-1).max())
+            power = power @ matrix
+        stop = next(k for k, theta in enumerate(thetas) if theta < 0.5)
+        stepwise = sum(thetas[:stop]) / (1 - thetas[stop])
+        assert 2 / stepwise**2 * 0.96 <= coupling(matrix).rate <= 2 / sum(thetas) ** 2
+
+
+@pytest.mark.parametrize(
+    "chain", [MarkovChain(np.eye(40), initial="any"), MarkovChain([[0, 1], [1, 0]])]
+)
+def test_a_chain_that_never_forgets_is_refused_after_few_looks(chain, monkeypatch):
+    looks = []
+    monkeypatch.setattr(
+        "quiltwork.holdout.concentration.largest_distance", lambda rows: looks.append(1) or 1.0
+    )
+    with pytest.raises(UnsupportedError, match="has not forgotten"):
+        concentration(chain)
+    assert len(looks) < 500

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import math
+import os
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ from quiltwork.holdout.ladder_bound import (
     log_possible_submissions,
     width_at,
 )
+from quiltwork.holdout.ladder_log import Rules, read_board
+from quiltwork.holdout.storage import chained, secret_path
 
 
 @pytest.mark.parametrize(("submissions", "steps"), [(1, 1), (3, 2), (4, 3), (5, 2)])
@@ -103,15 +108,196 @@ def test_clusters_widen_the_bound():
         board(beliefs=qw.Clusters([0, 1]))
 
 
-def test_a_board_goes_on_from_its_document():
-    b = board()
+def test_a_board_goes_on_from_its_file(tmp_path):
+    path = tmp_path / "board.jsonl"
+    b = board(path=path)
     b.submit("ada", right_on(0.52))
     b.submit("bob", right_on(0.2))
-    again = qw.Ladder.resume(b.to_json(), np.arange(1000))
+    with pytest.raises(qw.StorageError, match="in use"):
+        qw.Ladder.resume(path, np.arange(1000))
+    b.close()
+    with pytest.raises(qw.InvalidInputError, match="closed"):
+        b.submit("cyd", right_on(0.8))
+    again = qw.Ladder.resume(path, np.arange(1000))
     assert (again.best, again.submitted, again.standings()) == (b.best, 2, b.standings())
+    assert again.to_json() == b.to_json()
     assert again.submit("cyd", right_on(0.8)).number == 3
-    with pytest.raises(qw.InvalidInputError, match="1000 rows"):
-        qw.Ladder.resume(b.to_json(), np.arange(10))
+    again.close()
+    assert qw.Ladder.resume(path, np.arange(1000)).best == 0.8
+    for file in (path, secret_path(path)):
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "beliefs",
+    [
+        None,
+        qw.Clusters([f"family {i // 10}" for i in range(1000)]),
+        qw.MarkovChain([[0.9, 0.1], [0.2, 0.8]]),
+        qw.MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial="any"),
+        [qw.MarkovChain([[0.6, 0.4], [0.4, 0.6]]), qw.Clusters([i // 5 for i in range(1000)])],
+    ],
+)
+def test_a_resumed_board_keeps_its_beliefs_and_its_width(tmp_path, beliefs):
+    path = tmp_path / "board.jsonl"
+    b = board(beliefs=beliefs, path=path, steps=None, confidence=0.9)
+    b.close()
+    assert "family" not in path.read_text()
+    again = qw.Ladder.resume(path, np.arange(1000))
+    assert again.width == b.width
+    assert again.width == width_at(beliefs, 1000, 20, 1 - 0.9, b.steps)
+    assert again.explain() == b.explain()
+
+
+def test_a_board_of_clusters_stays_within_its_width_when_it_is_resumed(tmp_path, monkeypatch):
+    """Labels are one coin per cluster, so every guess is right half of the time. The width of
+    independent rows, which a board without its beliefs would show, breaks."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    n, size, submissions, broken = 8000, 200, 40, 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows = np.column_stack([np.arange(n), np.repeat(rng.integers(0, 2, n // size), size)])
+        path = tmp_path / f"{seed}.jsonl"
+        b = qw.Ladder(
+            rows, qw.Clusters(np.arange(n) // size), submissions=submissions, steps=20, path=path
+        )
+        whole = b.width
+        for at in range(submissions):
+            guess = rng.integers(0, 2, n // size)
+            b.submit("x", lambda some, g=guess: g[some[:, 0] // size] == some[:, 1])
+            if at == submissions // 2:
+                b.close()
+                b = qw.Ladder.resume(path, rows)
+        assert abs(b.best - 0.5) <= b.width == whole
+        broken += abs(b.best - 0.5) > width_at(None, n, submissions, 0.05, 20)
+    assert broken >= 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [np.arange(1000) + 0.0, np.arange(1, 1001), np.arange(1000)[::-1], np.arange(10)],
+)
+def test_a_board_is_not_resumed_with_other_data(tmp_path, other):
+    path = tmp_path / "board.jsonl"
+    board(path=path).close()
+    with pytest.raises(qw.StorageError, match="other data"):
+        qw.Ladder.resume(path, other)
+    qw.Ladder.resume(path, np.arange(1000))
+
+
+def test_the_file_of_a_board_lets_nobody_try_guesses_of_the_rows(tmp_path):
+    """The digest in the readable file is another one each time, and its key is elsewhere."""
+    commitments = set()
+    for name in "ab":
+        path = tmp_path / f"{name}.jsonl"
+        board(path=path).close()
+        commitments.add(json.loads(path.read_text().split("\n")[0])["commitment"])
+        key = json.loads(secret_path(path).read_text())["key"]
+        assert key not in path.read_text()
+    assert len(commitments) == 2
+
+
+def test_no_change_to_the_file_of_a_board_regains_a_submission(tmp_path):
+    path = tmp_path / "board.jsonl"
+    b = board(submissions=2, path=path)
+    states = [path.read_text()]
+    for share in (0.5, 0.7):
+        b.submit("ada", right_on(share))
+        states.append(path.read_text())
+    with pytest.raises(qw.BudgetExceeded, match="All 2"):
+        b.submit("ada", right_on(0.9))
+    b.close()
+    more = states[-1].replace('"submissions": 2', '"submissions": 20')
+    other = states[-1].replace('"beliefs": null', '"beliefs": {}')
+    for text in (*states[:-1], more, other, states[-1][:-9]):
+        assert text != states[-1]
+        path.write_text(text)
+        with pytest.raises(qw.StorageError, match=r"cut, edited or replaced|Line"):
+            qw.Ladder.resume(path, np.arange(1000))
+    path.write_text(states[-1])
+    again = qw.Ladder.resume(path, np.arange(1000))
+    assert again.remaining == 0
+    with pytest.raises(qw.BudgetExceeded, match="All 2"):
+        again.submit("ada", right_on(0.9))
+
+
+def test_a_submission_counts_before_it_is_scored_and_shows_after_it_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "board.jsonl"
+    b = board(path=path)
+    lines = []
+
+    def watching(rows):
+        lines.append(path.read_text().count("\n"))
+        return rows < 500
+
+    b.submit("ada", watching)
+    assert lines[0] == 2
+    real = b._storage.append
+
+    def full(bodies, secret):
+        if "score" in bodies[0]:
+            raise qw.StorageError("No space left")
+        return real(bodies, secret)
+
+    monkeypatch.setattr(b._storage, "append", full)
+    with pytest.raises(qw.StorageError, match="No space"):
+        b.submit("bob", right_on(0.9))
+    assert (b.best, b.submitted) == (0.5, 2)
+    again = qw.Ladder.resume(path, np.arange(1000))
+    assert (again.best, again.submitted, again.remaining) == (0.5, 2, 18)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"number": 3, "team": "x"},
+        {"number": 2, "score": "1/2"},
+        {"number": 1, "score": "1e10000000"},
+        {"number": 1, "score": "1/3"},
+        {"number": 1, "score": "-1/10"},
+        {"number": 1, "score": "11/10"},
+        {"number": 1, "score": 0.5},
+        {"number": 1},
+        {"number": True, "team": "x"},
+        {"number": 2, "team": 7},
+        {"team": "x"},
+    ],
+)
+def test_lines_that_no_board_writes_are_refused(body):
+    rules = Rules(10, 20, 0.95, 10, "", None)
+    first = chained({"number": 1, "team": "ada"}, rules.header())
+    good = "\n".join([rules.header(), first, chained({"number": 1, "score": "1/2"}, first)])
+    assert read_board(good).standings[0].score == 0.5
+    with pytest.raises(qw.StorageError, match="Line 3"):
+        read_board("\n".join([rules.header(), first, chained(body, first)]))
+
+
+@pytest.mark.parametrize("change", [{"rows": 10**400}, {"submissions": 0}, {"steps": "10"}, None])
+def test_a_board_without_its_rules_is_refused(change):
+    rules = json.loads(Rules(10, 20, 0.95, 10, "", None).header())
+    changed = {"schema": rules["schema"], "version": 1} if change is None else {**rules, **change}
+    with pytest.raises(qw.StorageError, match="Line 1"):
+        read_board(json.dumps(changed))
+    with pytest.raises(qw.InvalidInputError):
+        read_board("")
+
+
+def test_the_document_of_a_board_is_for_reading_only():
+    with pytest.raises(qw.InvalidInputError, match="from its file"):
+        qw.Ladder.resume(board().to_json(), np.arange(1000))
+
+
+def test_a_submission_may_wait_for_a_thread_that_submits():
+    b = board()
+
+    def impatient(rows):
+        thread = threading.Thread(target=b.submit, args=("inner", right_on(0.3)))
+        thread.start()
+        thread.join()
+        return rows < 500
+
+    assert b.submit("outer", impatient).score == 0.5
+    assert b.submitted > 1
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
@@ -120,7 +306,9 @@ def test_copies_are_refused(duplicate):
         duplicate(board())
 
 
-@pytest.mark.parametrize("change", [{"submissions": 0}, {"steps": 0}, {"confidence": 2}])
+@pytest.mark.parametrize(
+    "change", [{"submissions": 0}, {"steps": 0}, {"steps": 2**21}, {"confidence": 2}]
+)
 def test_arguments_that_make_no_sense_are_refused(change):
     with pytest.raises(qw.InvalidInputError):
         board(**change)

@@ -207,3 +207,25 @@ def test_the_finest_numbers_still_plan():
     assert qw.plan_holdout(tolerance=0.1, **extreme).feasible
     with pytest.raises(qw.UnsupportedError, match=r"2\^60"):
         qw.plan_holdout(tolerance=1e-9, queries=1, overfits=1)
+
+
+@pytest.mark.parametrize("leaving", [1e-9, 1e-6])
+def test_a_chain_that_hardly_mixes_is_refused_without_a_single_translation(monkeypatch, leaving):
+    """Concentration alone asks for more rows than any series has, whatever the answers tell."""
+
+    def translate(*_):
+        raise AssertionError("translated into Bayesian DP")
+
+    monkeypatch.setattr("quiltwork.holdout.max_information.bayesian_epsilon", translate)
+    chain = qw.MarkovChain([[1 - leaving, leaving], [leaving, 1 - leaving]])
+    with pytest.raises(qw.UnsupportedError, match="10,000,000,000,000"):
+        qw.plan_holdout(chain, queries=100, overfits=5, tolerance=0.001)
+
+
+def test_rows_that_promise_nothing_say_so():
+    plan = qw.plan_holdout(queries=100, overfits=5, samples=1)
+    assert math.isinf(plan.tolerance)
+    assert not plan.feasible
+    assert plan.explain().startswith("Promise: none. 1 rows are too few")
+    with pytest.raises(qw.InvalidInputError, match=r"takes .* rows\.$"):
+        qw.plan_holdout(overfits=5, tolerance=0.1, samples=1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -125,6 +126,27 @@ def test_features_are_confirmed_in_a_pipeline():
     assert clone(pipeline["select"]).holdout is h
     with pytest.raises(qw.InvalidInputError, match="two classes"):
         qw.sklearn.HoldoutSelector(h).fit(X, np.arange(1200))
+
+
+def test_a_selector_whose_budget_ends_says_so_and_keeps_its_answers():
+    """Both classes are swapped in the holdout, so that the first feature overfits."""
+    swapped = (HELD[0], 1 - HELD[1])
+    options = {"threshold": 0.05, "noise": 0.0005, "budget": 1}
+    h = qw.ReusableHoldout(TRAIN, swapped, **options)
+    selector = qw.sklearn.HoldoutSelector(h)
+    with pytest.raises(qw.BudgetExceeded, match="ended after 1 of 5 features"):
+        selector.fit(*TRAIN)
+    assert len(selector.answers_) == 1
+    with pytest.raises(NotFittedError):
+        selector.get_support()
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_selector_for_other_columns_costs_nothing(columns):
+    h = holdout()
+    with pytest.raises(qw.InvalidInputError, match=f"X has {columns} features"):
+        qw.sklearn.HoldoutSelector(h).fit(X[:600, :columns], Y[:600])
+    assert h.asked == 0
 
 
 def test_groups_stay_whole_and_become_clusters():

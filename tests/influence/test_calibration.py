@@ -207,6 +207,13 @@ def test_clusters_need_the_size_of_the_largest():
     assert calibrate(homes, None, 1, secrets=(4, 4)).exact_scale == 1
 
 
+@pytest.mark.parametrize("belief", [ChainBox([[1]], [[1]]), MarkovChain([[1.0]])])
+@pytest.mark.parametrize("method", [None, "approx", "contraction"])
+def test_a_belief_with_one_state_needs_no_noise(belief, method):
+    assert calibrate(belief, 10, 1, method).exact_scale == 0
+    assert calibrate(belief, 1, 1, method, queries.histogram()).exact_scale == 0
+
+
 def test_group_and_entry_are_the_two_extremes():
     assert calibrate(STATIONARY, 100, Fraction(1, 3), "group").exact_scale == 300
     with pytest.warns(QuiltworkWarning, match="may leak up to") as caught:
@@ -215,11 +222,30 @@ def test_group_and_entry_are_the_two_extremes():
     leak = influence_curve(STATIONARY, 100).epsilon(Fraction(1, 3))
     assert f"{leak:.6g}" in str(caught[0].message)
     assert leak > 1.1
+    assert found.guarantee == Fraction(leak)
+    assert json.loads(found.to_json())["guarantee"] == leak
+    assert "does not protect time points with epsilon 0.333333" in found.explain()
+    assert calibrate(STATIONARY, 100, Fraction(1, 3)).guarantee == Fraction(1, 3)
 
 
-def test_entry_says_that_an_independent_chain_leaks_no_more():
-    with pytest.warns(QuiltworkWarning, match="may leak up to 0.5 about"):
-        calibrate(MarkovChain([[0.3, 0.7], [0.3, 0.7]]), 10, 0.5, "entry")
+def test_entry_keeps_its_level_where_time_points_are_independent():
+    for level in (0.5, 0.1):
+        found = calibrate(MarkovChain([[0.3, 0.7], [0.3, 0.7]]), 10, level, "entry")
+        assert found.guarantee == Fraction(str(level))
+        assert "it keeps that level" in found.explain()
+
+
+def test_entry_says_under_which_belief_it_leaks_the_most():
+    loose = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    with pytest.warns(QuiltworkWarning):
+        found = calibrate([loose, STATIONARY, loose], 100, 1, "entry")
+    assert found.belief == 2
+    assert float(found.guarantee) == pytest.approx(found.change + found.influence)
+
+
+def test_levels_are_not_told_from_noise_by_entry():
+    with pytest.raises(qw.InvalidInputError, match="its levels would be wrong"):
+        influence_curve(STATIONARY, 10, "entry")
 
 
 @pytest.mark.parametrize(
@@ -347,6 +373,7 @@ def test_levels_beyond_all_floats_are_refused(epsilon):
             ask()
 
 
+@pytest.mark.filterwarnings("ignore:epsilon is:quiltwork.QuiltworkWarning")
 @pytest.mark.parametrize("epsilon", [1e-12, 1e6])
 def test_extreme_levels_still_work(epsilon):
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])

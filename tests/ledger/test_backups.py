@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from dataclasses import asdict
+
 import pytest
 
 from quiltwork.accounting import Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.ledger import Ledger
+from quiltwork.ledger import Checkpoint, Ledger
+from quiltwork.ledger.entries import Draft, Head, appended, canonical, origin
 
 
 @pytest.fixture
@@ -72,6 +77,116 @@ def test_a_cut_or_edited_backup_is_refused(filled, tmp_path):
         path.write_text("".join(damage))
         with pytest.raises((StorageError, InvalidInputError)):
             Ledger.restore(path, f"sqlite:///{tmp_path / f'r{number}.db'}")
+
+
+def rewritten(path, change):
+    """Change the bodies and chain the entries again, as somebody would who knows how."""
+    first, *lines, _ = path.read_text().splitlines()
+    ledger_id = json.loads(first)["ledger"]
+    head = Head(0, origin(ledger_id))
+    written = [first]
+    for line in lines:
+        fields = json.loads(line)
+        body = change(fields["kind"], json.loads(fields["body"]))
+        draft = Draft(fields["id"], fields["dataset"], fields["kind"], body)
+        entry = appended(head, draft)
+        head = Head(entry.seq, entry.hash)
+        written.append(json.dumps(asdict(entry)))
+    written.append(Checkpoint(ledger_id, head.count, head.hash).to_json())
+    path.write_text("".join(line + "\n" for line in written))
+
+
+FIELDS = [
+    *(("create", name) for name in ("beliefs", "length", "budget")),
+    *(("debit", name) for name in ("spending", "mechanism", "request", "key", "analyst", "charge")),
+    *(("answer", name) for name in ("debit",)),
+    ("retire", "reason"),
+    ("allot", "analyst"),
+    ("allot", "reserved"),
+    ("extend", "length"),
+]
+
+
+@pytest.fixture(scope="module")
+def backup(tmp_path_factory, independent):
+    folder = tmp_path_factory.mktemp("backup")
+    with Ledger.open(f"sqlite:///{folder / 'budget.db'}") as ledger:
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ana", cap=0.5)
+        ledger.extend("d", 4)
+        ledger.debit("d", Spending.dp(0.1, 1, 3), key="k", analyst="ana").complete("answer")
+        ledger.retire("d")
+        ledger.backup(folder / "backup.jsonl")
+    return (folder / "backup.jsonl").read_text()
+
+
+def test_entries_chained_again_are_restored(backup, tmp_path):
+    """Or the tests below would show nothing."""
+    path = tmp_path / "backup.jsonl"
+    path.write_text(backup)
+    rewritten(path, lambda _, body: canonical(body))
+    assert path.read_text().splitlines()[-1] == backup.splitlines()[-1]
+    assert Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}").datasets()[0].dataset == "d"
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS)
+def test_a_backup_whose_entries_lack_something_is_refused_before_anything_is_written(
+    backup, tmp_path, kind, field
+):
+    path = tmp_path / "backup.jsonl"
+    path.write_text(backup)
+    rewritten(
+        path,
+        lambda found, body: canonical({k: body[k] for k in body if (found, k) != (kind, field)}),
+    )
+    with pytest.raises(StorageError, match=f"damaged at entry.*lacks '{field}'"):
+        Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS)
+@pytest.mark.parametrize("value", ["1e10000000", None, [[]], 10**400], ids=range(4))
+def test_a_backup_whose_entries_hold_something_else_fails_with_a_sentence_or_not_at_all(
+    backup, tmp_path, kind, field, value
+):
+    """Some fields may be null or any text."""
+    path = tmp_path / "backup.jsonl"
+    path.write_text(backup)
+    rewritten(
+        path, lambda found, body: canonical({**body, field: value} if found == kind else body)
+    )
+    with suppress(StorageError):
+        restored = Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
+        restored.datasets()
+        restored.history("d")
+        restored.verify()
+
+
+@pytest.mark.parametrize("body", ["[]", "5", "null", "[" * 100_000, "not json"])
+def test_a_backup_with_bodies_that_are_none_is_refused(backup, tmp_path, body):
+    path = tmp_path / "backup.jsonl"
+    path.write_text(backup)
+    rewritten(path, lambda kind, found: body if kind == "create" else canonical(found))
+    with pytest.raises(StorageError, match="damaged"):
+        Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", "5", "[" * 100_000, '{"seq": 1}', '{"a": "\\ud800"}'])
+def test_lines_of_a_backup_that_are_no_entries_are_refused(backup, tmp_path, line):
+    path = tmp_path / "backup.jsonl"
+    lines = backup.splitlines()
+    for at in (0, 1, -1):
+        damaged = list(lines)
+        damaged[at] = line
+        path.write_text("\n".join(damaged))
+        with pytest.raises((StorageError, InvalidInputError)):
+            Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
+    first = json.loads(lines[0])
+    del first["ledger"]
+    path.write_text("\n".join([json.dumps(first), *lines[1:]]))
+    with pytest.raises(StorageError, match="lacks 'ledger'"):
+        Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
 
 
 def test_a_backup_never_replaces_a_ledger(filled, url, tmp_path):

@@ -293,8 +293,3 @@ def test_a_ledger_is_pickled_as_its_url_and_opens_the_same_budget(ledger, indepe
     ledger.accountant("d").spend(dp_epsilon=0.25)
     with pickle.loads(pickle.dumps(ledger)) as again:  # noqa: S301  (our own bytes)
         assert len(again.history("d")) == 1
-
-
-def test_a_pickle_holds_no_password():
-    written = pickle.dumps(Ledger.open("postgresql://ana:secret@nowhere/db"))
-    assert b"secret" not in written

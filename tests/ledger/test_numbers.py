@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from evidence.faults import hostile
@@ -13,6 +16,25 @@ def test_no_hostile_number_is_granted():
     outcome = hostile.numbers()
     assert outcome.trials == 7 * len(hostile.NUMBERS)
     assert not outcome.violations, outcome.violations
+
+
+def test_no_hostile_thing_is_taken_or_fails_without_a_sentence():
+    outcome = hostile.things()
+    assert outcome.trials > 500
+    assert not outcome.violations, outcome.violations
+
+
+def test_numpy_numbers_of_a_description_are_pythons_own(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    asked = {"dp_epsilon": np.float64(0.1), "start": np.int64(1), "stop": np.int32(3)}
+    more = {"note": [np.float32(0.5), np.bool_(True), Fraction(1, 3)], "count": np.uint8(7)}
+    first = ledger.debit("d", {**asked, **more}, key="k")
+    first.complete("answer")
+    (debit,) = ledger.history("d")
+    assert (debit.spending.start, debit.spending.stop) == (1, 3)
+    assert debit.request["note"] == [0.5, True, "1/3"]
+    plain = {"dp_epsilon": 0.1, "start": 1, "stop": 3, "note": [0.5, True, "1/3"], "count": 7}
+    assert ledger.debit("d", plain, key="k").stored == "answer"
 
 
 def test_ordinary_numbers_are(ledger, independent):

@@ -74,6 +74,63 @@ def test_other_beliefs_and_longer_data_are_refused_with_a_way_out(ledger, chain,
     beliefs = ledger.status("d").beliefs
     qw.release(longer, histogram, beliefs, epsilon=0.1, ledger=ledger, dataset="d")
     assert len(ledger.history("d")) == 1
+    with pytest.raises(InvalidInputError, match=r"have 40 .* 'd' has 50; give all .*query\.on"):
+        qw.release(data, histogram, chain, epsilon=0.1, ledger=ledger, dataset="d")
+    assert len(ledger.history("d")) == 1
+
+
+def test_no_cell_is_looked_at_for_a_release_that_is_not_about_the_dataset(ledger, chain, data):
+    """Else beliefs with fewer states would find out, for nothing, which states occur."""
+    ledger.create("d", chain, 40, 1)
+    guesses = [
+        qw.MarkovChain(np.full((2, 2), 0.5), states=states)
+        for states in (["rest", "run"], ["rest", "walk"], ["swim", "walk"])
+    ]
+    refusals = set()
+    for guess in guesses:
+        with pytest.raises(InvalidInputError) as refused:
+            qw.release(data, qw.queries.histogram(), guess, ledger=ledger, dataset="d")
+        refusals.add(str(refused.value))
+    assert len(refusals) == 1
+
+
+@pytest.mark.parametrize("rows", [[1, 2, 3, 4], [99, -7, 3, 4], ["a", 2, 3, 4]])
+def test_rows_without_states_say_nothing_before_they_are_paid_for(ledger, rows):
+    """Whatever a query chooses, it is granted or refused alike, but for rows without a number."""
+    ledger.create("d", qw.Clusters(range(4)), None, 2)
+    asked = {"beliefs": qw.Clusters(range(4)), "ledger": ledger, "dataset": "d", "epsilon": 0.1}
+    queries = [qw.queries.histogram(states=[3]), qw.queries.transitions(states=[3, 9])]
+    queries += [qw.queries.most_common(states=[8, 3]), qw.queries.count(3)]
+    queries += [qw.queries.mean(0, high) for high in (1, 5, 200)] if rows[0] != "a" else []
+    for number, query in enumerate(queries, start=1):
+        qw.release(rows, query, **asked)
+        assert len(ledger.history("d")) == number
+
+
+def test_a_key_stands_for_one_function(ledger, chain, data):
+    ledger.create("d", chain, 40, 1)
+    asked = {"epsilon": 0.1, "ledger": ledger, "dataset": "d", "key": "k"}
+
+    def counted(state, scale=1):
+        return qw.queries.custom(
+            lambda x: scale * (x == state).sum(), lipschitz=Fraction(scale), name="count"
+        )
+
+    first = qw.release(data, counted("walk"), chain, **asked)
+    assert qw.release(data, counted("walk"), chain, **asked) == first
+    for other in (counted("rest"), counted("walk", scale=2)):
+        with pytest.raises(InvalidInputError, match="another request"):
+            qw.release(data, other, chain, **asked)
+    assert len(ledger.history("d")) == 1
+
+    class Counter:
+        def __call__(self, labels):
+            return len(labels)
+
+    query = qw.queries.custom(Counter(), lipschitz=1)
+    with pytest.raises(UnsupportedError, match="cannot be told from others"):
+        qw.release(data, query, chain, **asked)
+    qw.release(data, query, chain, epsilon=0.1, ledger=ledger, dataset="d")
 
 
 def test_a_crash_while_drawing_leaves_the_debit_and_no_second_draw(
@@ -119,6 +176,20 @@ def test_every_query_can_be_debited(ledger, chain, data):
         reference.add(qw.release(data, query, chain, epsilon=1, ledger=ledger, dataset="d"))
     assert ledger.accountant("d").exact_epsilon == reference.exact_epsilon
     ledger.verify()
+
+
+def test_entry_dp_on_a_chain_is_charged_and_recorded_at_its_true_price(ledger, chain, data):
+    ledger.create("d", chain, 40, 10)
+    with pytest.warns(qw.QuiltworkWarning):
+        released = qw.release(
+            data, qw.queries.count("walk"), chain, 1, method="entry", ledger=ledger, dataset="d"
+        )
+    (debit,) = ledger.history("d")
+    price = qw.influence_curve(chain, 40).epsilon(1)
+    assert price > 3
+    assert released.epsilon == pytest.approx(price) == ledger.accountant("d").epsilon()
+    assert debit.spending.epsilon == released.exact_epsilon
+    assert Fraction(debit.request["exact_epsilon"]) == released.exact_epsilon
 
 
 def test_a_release_without_noise_is_refused(ledger):
@@ -174,13 +245,28 @@ def test_tables_of_counts_debit_the_same_ledger(ledger):
     assert len(ledger.history("people")) == 1
 
 
+@pytest.mark.parametrize("people", [19, 20, 21, 40, 41])
+def test_a_table_is_about_as_many_people_as_the_dataset(ledger, chain, people):
+    """Else other numbers of people would find out, for nothing, how many were counted."""
+    from quiltwork.counts import release_table
+
+    ledger.create("d", chain, 40, 1)
+    asked = {"beliefs": chain, "people": people, "epsilon": 0.1, "ledger": ledger, "dataset": "d"}
+    if people == 40:
+        release_table({"f": 12, "m": 8}, **asked)
+    else:
+        with pytest.raises(InvalidInputError, match=f"have {people} time points, .* has 40"):
+            release_table({"f": 12, "m": 8}, **asked)
+    assert len(ledger.history("d")) == (people == 40)
+
+
 def test_a_rehearsal_shows_cost_and_error_without_spending(ledger, chain):
     ledger.create("d", chain, 40, 1)
     tried = ledger.rehearse("d", qw.queries.histogram(), epsilon=0.5)
     assert tried.preview.fits
     assert tried.preview.after <= 0.5
     assert len(tried.data) == 40
-    foreseen = qw.preview(qw.queries.histogram(), chain, 40, epsilon=0.5)
+    foreseen = qw.preview(qw.queries.histogram(), chain, length=40, epsilon=0.5)
     assert tried.expected_error == pytest.approx(foreseen.expected_error)
     assert not ledger.rehearse("d", qw.queries.histogram(), epsilon=5).preview.fits
     assert ledger.history("d") == ()

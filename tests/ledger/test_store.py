@@ -80,13 +80,6 @@ def test_a_server_that_is_not_there_gets_a_sentence(monkeypatch):
         Ledger.open("postgresql://nobody:secret@127.0.0.1:1/none").verify()
 
 
-def test_a_password_is_never_shown(monkeypatch):
-    monkeypatch.setattr("quiltwork.ledger.store._PAUSES", ())
-    with pytest.raises(StorageError) as refusal:
-        Ledger.open("postgresql://nobody:secret@127.0.0.1:1/none").verify()
-    assert "secret" not in str(refusal.value)
-
-
 def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres_url, independent):
     with psycopg.connect(postgres_url, autocommit=True) as other:
         other.execute("ALTER ROLE quiltwork SET default_transaction_isolation = 'serializable'")

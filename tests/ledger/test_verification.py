@@ -43,6 +43,12 @@ def test_an_untouched_ledger_is_intact(filled):
     assert filled.verify(checkpoint).count == checkpoint.count + 1
 
 
+def test_a_checkpoint_beyond_any_log_is_one_that_was_cut_off(filled):
+    seen = filled.checkpoint()
+    with pytest.raises(StorageError, match="were cut off"):
+        filled.verify(Checkpoint(seen.ledger_id, 10**400, seen.hash))
+
+
 @pytest.mark.parametrize(
     "statement",
     [

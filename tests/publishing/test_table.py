@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.table import Table
@@ -71,6 +72,21 @@ def test_files_give_the_same_codes(tmp_path):
         assert table.groups.labels.tolist() == [0, 1, 0]
         assert table.group_values(1) == (22, "b")
     assert Table(str(tmp_path / "t.csv"), **ROLES).encoded.rows == 3
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.parquet"])
+def test_a_small_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(files, "_UNPACKED_FREELY", 10**6)
+    rows = 300_000
+    text = b"p,age,ill\n" + b"a,1,x\n" * rows
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(text))
+    columns = {"p": ["a"] * rows, "age": [1] * rows, "ill": ["x"] * rows}
+    parquet.write_table(pa.table(columns), tmp_path / "bomb.parquet")
+    roles = {"provider": "p", "quasi_identifiers": ["age"], "sensitive": "ill"}
+    with pytest.raises(InvalidInputError, match=r"unpacks to more than .* set QUILTWORK_UNPACKED"):
+        Table(tmp_path / name, **roles)
+    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "8")
+    assert len(Table(tmp_path / name, **roles).frame) == rows
 
 
 def test_the_frame_stays_the_users_own():

@@ -1,5 +1,8 @@
 """Counting queries answer right, and change by exactly as much as they say."""
 
+from collections import Counter
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -20,6 +23,18 @@ def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest
         windowed = query.on(*window)
         for (start, stop), expected in largest_changes(windowed, range(size), length).items():
             assert windowed.change(start, stop, length) == expected, (window, start, stop)
+
+
+@pytest.mark.parametrize("query", [q for q in COUNTING if q.kind != "count"], ids=lambda q: q.kind)
+def test_rows_in_no_cell_move_no_more(query, largest_changes):
+    """Codes 0, 1 and 2, of which the last stands for values that the query does not declare."""
+
+    class Partly:
+        def evaluate(self, codes, states):
+            return query.evaluate(codes, states[:2])
+
+    for (start, stop), found in largest_changes(Partly(), range(3), 4).items():
+        assert found <= query.change(start, stop, 4)
 
 
 def test_most_common_moves_log_probabilities_by_at_most_change_over_scale():
@@ -133,3 +148,14 @@ def test_a_query_is_a_value():
     assert queries.count("a") != queries.count("b")
     assert hash(queries.histogram()) == hash(queries.histogram())
     assert queries.histogram().on(3, 9).on(1, 2).window(9) == (1, 2)
+
+
+@pytest.mark.parametrize("size", [2, 16, 17, 255, 256, 300])
+@pytest.mark.parametrize("kind", [np.int64, np.uint16, np.min_scalar_type])
+def test_pairs_are_counted_right_however_many_states_there_are(size, kind):
+    """Against Python's own counting; 17·16 does not fit the 8 bits that 17 states do."""
+    codes = np.random.default_rng(size).integers(0, size, 2000)
+    narrow = kind(size) if kind is np.min_scalar_type else kind
+    found = queries.transitions().evaluate(codes.astype(narrow), range(size))
+    counted = Counter(pairwise(codes.tolist()))
+    assert found.tolist() == [counted[a, b] for a in range(size) for b in range(size)]

@@ -86,10 +86,22 @@ def test_mistakes_show_in_a_rehearsal_on_public_input():
     queries.custom(lambda x: len(x), lipschitz=1).rehearse(3, ("rest",))
 
 
-def test_answers_beyond_the_range_are_moved_to_its_end():
-    query = queries.custom(lambda x: 1e300 if x[0] else -1e300, lipschitz=1)
-    ends = [int(query.evaluate(np.array([c]), (False, True))[0]) for c in (0, 1)]
-    assert ends == [-(2**62), 2**62]
+@pytest.mark.parametrize("size", [1e15, -1e15, 10**30, -1e200, 1e300, Fraction(10**40, 3)])
+def test_answers_of_any_size_are_kept(size):
+    """Within half a step, and not moved to the end of some range."""
+    query = queries.custom(lambda x: [size, x.sum()], lipschitz=1, cells=["size", "sum"])
+    large, small = query.evaluate(np.array([1, 1, 0]), (0, 1))
+    assert abs(large * query.step - Fraction(size)) <= query.step / 2
+    assert small * query.step == 2
+
+
+@pytest.mark.parametrize("size", [1.1e300, -(10**301), 10**400, Fraction(10**310, 3)])
+def test_answers_beyond_the_range_are_no_answers(size):
+    query = queries.custom(lambda x: size, lipschitz=1, name="vast")
+    with pytest.raises(InvalidInputError, match="between -1e300 and 1e300"):
+        query.rehearse(3, (0, 1))
+    with pytest.raises(InvalidInputError, match="'vast' did not answer"):
+        query.evaluate(np.array([0]), (0, 1))
 
 
 @pytest.mark.parametrize(

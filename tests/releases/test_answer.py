@@ -4,14 +4,18 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkWarning, queries
+from quiltwork.beliefs import Grid, belief_from_json
 from quiltwork.releases import Release
+from quiltwork.series import read_series
 
 MATRIX = [[0.9, 0.1], [0.4, 0.6]]
 CHAIN = MarkovChain(MATRIX, initial=[0.8, 0.2], states=["rest", "walk"])
@@ -135,6 +139,7 @@ def test_a_mean_lies_on_its_public_grid_and_its_scale_is_in_its_units():
     assert total.scale == pytest.approx(2.0)
 
 
+@pytest.mark.filterwarnings("ignore:epsilon is:quiltwork.QuiltworkWarning")
 def test_values_differ_from_the_truth_by_the_noise_only():
     """With a huge epsilon the noise vanishes, so evaluation and presentation show."""
     near = {"epsilon": 1e6}
@@ -153,6 +158,20 @@ def test_values_differ_from_the_truth_by_the_noise_only():
     assert (pooled.points, pooled.length, pooled.subjects) == (5, 4, 2)
     switches = queries.custom(lambda x: (x[1:] != x[:-1]).sum(), lipschitz=2)
     assert qw.release(data, switches, coin, **near).value == pytest.approx(1.0, abs=1e-3)
+
+
+def test_released_transitions_of_many_states_are_those_of_the_data():
+    """Pooled over two subjects and against Python's own counting, with next to no noise."""
+    size = 17
+    walk = MarkovChain(np.full((size, size), 1 / size))
+    data = [walk.sample(400, seed=seed) for seed in (1, 2)]
+    answer = qw.release(data, queries.transitions(), walk, epsilon=99)
+    counted = sum((Counter(pairwise(one.tolist())) for one in data), Counter())
+    truth = [[counted[a, b] for b in range(size)] for a in range(size)]
+    low, high = answer.interval(1 - 1e-12, simultaneous=True)
+    assert ((low <= truth) & (truth <= high)).all()
+    assert (high - low).max() <= 5
+    assert qw.ChainBox.from_counts(low, high, 0.999999).contains(walk)
 
 
 def test_pooling_needs_the_noise_of_one_subject():
@@ -182,7 +201,75 @@ def test_a_belief_fitted_on_the_data_warns():
             queries.histogram(),
             [MarkovChain(MATRIX, states=fitted.states), fitted],
         )
-    qw.release(DATA[:-1], queries.histogram(), fitted)
+    days = np.array(DATA)
+    fitted = MarkovChain.fit(days)
+    with pytest.warns(QuiltworkWarning, match="fitted on the data"):
+        qw.release(days[:-1], queries.histogram(), fitted)
+    qw.release(days.copy(), queries.histogram(), fitted)  # somebody else's, as far as can be told
+
+
+def test_a_release_from_the_file_of_the_fit_warns(tmp_path):
+    path = tmp_path / "day.csv"
+    path.write_text("state\n" + "\n".join(DATA))
+    fitted = belief_from_json(MarkovChain.fit(read_series(path, "state").data).to_json())
+    with pytest.warns(QuiltworkWarning, match="the file they come from"):
+        qw.release(path, queries.histogram(), fitted)
+    with pytest.warns(QuiltworkWarning, match="the file they come from"):
+        qw.release({"ann": path}, queries.histogram(), fitted)
+
+
+METER = [0.1, 0.2, 3.0, 2.9, 0.1, 0.3, 1.0, 1.1]
+LABELS = ("low", "middle", "high")
+
+
+@pytest.fixture
+def meter(tmp_path):
+    path = tmp_path / "meter.csv"
+    rows = [f"{900 * i},{kw}" for i, kw in enumerate(METER)]
+    path.write_text("\n".join(["time,kw", *rows]))
+    return path
+
+
+def hourly(**grid):
+    grid = Grid(**{"step": "1h", "edges": (0.5, 2), "labels": LABELS, "rule": "mean", **grid})
+    return MarkovChain(np.full((3, 3), 1 / 3), states=LABELS, grid=grid)
+
+
+def test_data_read_on_another_grid_are_refused_and_nothing_is_spent(meter, tmp_path):
+    def read(**options):
+        options = {"every": "1h", "edges": [0.5, 2], "labels": LABELS, **options}
+        return read_series(meter, "kw", time="time", **options).data
+
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}")
+    chain = hourly()
+    ledger.create("d", chain, 2, 1)
+    paid = {"ledger": ledger, "dataset": "d", "epsilon": 0.1}
+    qw.release(read(), queries.histogram(), chain, **paid)
+    for options, words in (
+        ({"every": "15min"}, "made for steps of 1h, but the data are on steps of 15min"),
+        ({"edges": [0.5, 3]}, "the edges 0.5, 2.0, but the data are on the edges 0.5, 3.0"),
+        (
+            {"labels": LABELS[::-1]},
+            "'low', 'middle', 'high', but the data are on the states 'high'",
+        ),
+        ({"rule": "max"}, "the mean of each step, but the data are on the max of each step"),
+    ):
+        data = read(**options)
+        for part in (data, list(data.values()), data[None], data[None][:2], {"ann": data[None]}):
+            with pytest.raises(InvalidInputError, match=words):
+                qw.release(part, queries.histogram(), chain, **paid)
+    assert ledger.status("d").debits == 1
+    qw.release([str(label) for label in read()[None]], queries.histogram(), chain)  # unknown grid
+
+
+def test_a_path_is_read_on_the_beliefs_grid(meter, tmp_path):
+    one = tmp_path / "kw.csv"
+    one.write_text("\n".join(["kw", *map(str, METER)]))
+    binned = hourly(step=None, rule=None)
+    released = qw.release(one, queries.histogram(), binned, epsilon=99)
+    assert released.as_dict() == {"low": 4, "middle": 2, "high": 2}
+    with pytest.raises(InvalidInputError, match="about steps of 1h, and without times"):
+        qw.release(one, queries.histogram(), hourly())
 
 
 BAD_ARGUMENTS = [

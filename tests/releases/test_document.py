@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, queries
+from quiltwork.beliefs import Grid
+from quiltwork.beliefs.sources import Sources
 from quiltwork.queries.numbers import Mean
 from quiltwork.releases import Release, nonnegative
 from quiltwork.releases.document import digest
@@ -93,11 +95,13 @@ def test_other_texts_are_refused(text):
 def test_the_digest_tells_beliefs_apart_but_not_by_what_they_were_fitted_on():
     matrix = [[0.9, 0.1], [0.4, 0.6]]
     chain = MarkovChain(matrix)
-    marked = MarkovChain(matrix, fingerprints=["ab" * 32])
+    marked = MarkovChain(matrix, sources=Sources(frozenset(["ab:cd"])))
     other = MarkovChain(matrix, initial="any")
+    hourly = MarkovChain(matrix, grid=Grid("1h"))
+    assert marked.to_json() != chain.to_json()
     assert digest((chain,)) == digest((marked,))
-    digests = {digest(members) for members in [(chain,), (other,), (chain, other)]}
-    assert len(digests) == 3
+    digests = {digest(members) for members in [(chain,), (other,), (chain, other), (hourly,)]}
+    assert len(digests) == 4
     assert digest((Clusters(["a", "b"]),)) != digest((Clusters(["a", "a"]),))
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quiltwork as qw
 from quiltwork import InvalidInputError, UnsupportedError, queries
 from quiltwork.queries.numbers import Mean
 from quiltwork.releases.error_bars import expected_shortfall, shortfall
@@ -104,3 +105,15 @@ def test_expected_error_is_the_mean_of_the_noise(make_release):
     truth = (np.abs(z) * weights).sum() / weights.sum()
     assert make_release().expected_error == pytest.approx(truth)
     assert make_release(queries.frequencies()).expected_error == pytest.approx(truth / 10)
+
+
+@pytest.mark.parametrize("offset", [0, 1e15, -(10**25), 1e299])
+def test_intervals_of_custom_answers_cover_them_however_large_they_are(offset):
+    """Each fails once in 10⁹ runs."""
+    coin = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    query = queries.custom(lambda x: offset + int(x.sum()), lipschitz=1)
+    answer = qw.release([[0, 1] * 10, [1] * 20], query, coin, epsilon=1)
+    truth = sum(Fraction(offset + ones) for ones in (10, 20))
+    low, high = answer.interval(1 - 1e-9)
+    assert Fraction(low) <= truth <= Fraction(high)
+    assert high - low <= 100 + 8 * abs(truth) * 2**-52

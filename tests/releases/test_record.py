@@ -1,9 +1,12 @@
 """The record reads well: as a dict, in words, and where there was nothing to hide."""
 
+import json
 import math
+from fractions import Fraction
 
 import pytest
 
+import quiltwork as qw
 from quiltwork import queries
 
 
@@ -42,3 +45,31 @@ def test_equal_records_hash_alike(make_release):
 )
 def test_the_explanation_says(arguments, words, make_release):
     assert words in make_release(**arguments).explain()
+
+
+def test_entry_dp_on_a_chain_says_what_it_protects_and_not_what_was_asked():
+    """The exact leakage of this count is 3.298, of which an adversary's audit convinces anyone."""
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=["rest", "walk"])
+    query, data = queries.count("walk"), ["rest", "walk"] * 50
+    with pytest.warns(qw.QuiltworkWarning, match="may leak up to"):
+        answer = qw.release(data, query, chain, epsilon=1, method="entry")
+    truth = qw.audit.leakage(chain, 100, [(query, answer.scale)], noise="geometric")
+    assert truth == pytest.approx(3.298, abs=1e-3)
+    assert answer.epsilon >= truth
+    assert answer.epsilon == qw.influence_curve(chain, 100).epsilon(1)
+    assert answer.dp_epsilon == 1
+    assert f"Protects every time point with ε = {answer.epsilon:g} against" in answer.explain()
+    assert "ε = 1 " not in answer.explain()
+    assert "as if no time point said anything" in answer.explain()
+    document = json.loads(answer.to_json())
+    assert Fraction(document["exact_epsilon"]) == answer.exact_epsilon
+    assert document["influence"] > 0
+    with pytest.warns(qw.QuiltworkWarning):
+        foreseen = qw.preview(query, chain, length=100, epsilon=1, method="entry")
+    assert foreseen.epsilon == answer.epsilon
+
+
+def test_entry_dp_on_independent_time_points_keeps_its_level():
+    coin = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    answer = qw.release([0, 1] * 5, queries.count(1), coin, epsilon=0.1, method="entry")
+    assert answer.exact_epsilon == Fraction(1, 10)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quiltwork import ChainBox, MarkovChain, files
+from quiltwork.beliefs import Grid
 from quiltwork.errors import InvalidInputError
 from quiltwork.series import read_series, read_states
 
@@ -77,7 +79,7 @@ def test_splitting_cuts_at_gaps(meters):
 
 
 def test_a_gap_is_an_error_by_default(meters):
-    with pytest.raises(InvalidInputError, match=r"Time point 2 of subject 'b'.*2 more"):
+    with pytest.raises(InvalidInputError, match=r"Time point 2 of subject 1 .*2 more"):
         read_series(meters, "kw", time="time", subject="meter", edges=[1], every="10min")
 
 
@@ -137,6 +139,17 @@ def test_every_container_reads_alike(kind, meters, tmp_path):
         assert series.data[key].tolist() == expected.data[key].tolist()
 
 
+def test_a_parquet_file_that_unpacks_to_very_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_UNPACKED_FREELY", 10**6)
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table({"s": np.zeros(130_000, dtype=np.int8)}), path)
+    assert path.stat().st_size < 130_000 * 8 / 50
+    with pytest.raises(InvalidInputError, match="unpacks to more than 1 MB"):
+        read_series(path, "s")
+    monkeypatch.setenv("QUILTWORK_UNPACKED_MB", "2")
+    assert read_series(path, "s").points == 130_000
+
+
 def test_labels_from_csv_are_read_as_the_declared_states(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("state\n0\n1\n1\n")
@@ -157,7 +170,7 @@ def test_unicode_labels_and_names(tmp_path):
     ("rows", "options", "message"),
     [
         ("t,v\n1,a\n1,b\n", {"time": "t"}, "Row 2 repeats a time"),
-        ("t,v\nsoon,a\n", {"time": "t"}, "is no time"),
+        ("t,v\nsoon,a\n", {"time": "t"}, "holds no time"),
         ("t,v\n2026-01-01,1\n2026-01-02T00:00Z,2\n", {"time": "t"}, "mixes times"),
         ("t,v\n1,x\n", {"edges": [1]}, "no number"),
         ("t,v\n1,inf\n", {"edges": [1]}, "infinite"),
@@ -244,3 +257,85 @@ def test_a_blank_line_among_several_columns_is_no_row(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("t,s\n1,0\n\n2,1\n\n")
     assert read_series(path, "s").data[None].tolist() == [0, 1]
+
+
+SERIES = "time,kw\n0,0.1\n900,3\n1800,0.2\n3600,1\n"
+LABELS = ("low", "middle", "high")
+CHAIN = MarkovChain(
+    np.full((3, 3), 1 / 3),
+    states=LABELS,
+    grid=Grid(step="30min", edges=(0.5, 2), labels=LABELS, rule="max"),
+)
+
+
+@pytest.fixture
+def kw(tmp_path):
+    path = tmp_path / "kw.csv"
+    path.write_text(SERIES)
+    return path
+
+
+def test_what_is_not_given_is_taken_from_the_belief(kw):
+    read = read_series(kw, "kw", time="time", beliefs=CHAIN)
+    assert read.data[None].tolist() == ["high", "low", "middle"]
+    assert read.grid == CHAIN.grid
+    assert read.declared
+    given = {"every": "30min", "edges": [0.5, 2], "labels": LABELS, "rule": "max"}
+    assert read_series(kw, "kw", time="time", **given).grid == CHAIN.grid
+    for name in given:
+        some = {key: value for key, value in given.items() if key != name}
+        again = read_series(kw, "kw", time="time", beliefs=[CHAIN], **some)
+        assert again.data[None].tolist() == ["high", "low", "middle"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"every": "15min"}, "made for steps of 30min, and steps of 15min were asked for"),
+        ({"edges": [0.5, 1]}, "made for the edges 0.5, 2.0, and the edges 0.5, 1.0"),
+        ({"edges": [0.5]}, "made for the edges"),
+        ({"labels": LABELS[::-1]}, "made for the states 'low', 'middle', 'high'"),
+        ({"states": ["a", "b"]}, "made for the states"),
+        ({"rule": "mean"}, "made for the max of each step"),
+        ({"time": None}, "about steps of 30min, and without times"),
+    ],
+)
+def test_what_differs_from_the_belief_is_refused_before_anything_is_read(tmp_path, options, words):
+    with pytest.raises(InvalidInputError, match=words):
+        read_series(tmp_path / "absent.csv", "kw", **{"time": "time", "beliefs": CHAIN, **options})
+
+
+def test_a_belief_fitted_on_a_series_keeps_its_grid(kw):
+    options = {"time": "time", "edges": [0.5, 2], "labels": LABELS, "every": "30min"}
+    read = read_series(kw, "kw", **options)
+    for kind in (MarkovChain, ChainBox):
+        for data in (read.data, list(read.data.values()), read.data[None], read.data[None][:2]):
+            belief = kind.fit(data)
+            assert belief.grid == read.grid == Grid("30min", (0.5, 2), LABELS, "mean")
+            assert belief.states == LABELS  # in their order, also what did not occur
+            assert read_series(kw, "kw", time="time", beliefs=belief).grid == read.grid
+    quarter = read_series(kw, "kw", **options | {"every": "15min", "missing": "state"})
+    assert MarkovChain.fit(quarter.data).states == (*LABELS, "missing")
+    with pytest.raises(InvalidInputError, match="Some sequences are on steps of 30min, others on"):
+        MarkovChain.fit([read.data[None], quarter.data[None]])
+    with pytest.raises(InvalidInputError, match="one grid"):
+        MarkovChain.fit(read.data, grid=Grid("1h"))
+    assert MarkovChain.fit(read.data[None].copy()).grid is None
+    assert MarkovChain.fit(read.data[None].copy(), grid=read.grid).grid == read.grid
+
+
+def test_missing_values_as_a_state_survive_the_way_through_a_belief(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("s,t\na,0\n,60\nb,120\n")
+    for options in ({}, {"states": ["a", "b"]}):
+        read = read_series(path, "s", missing="state", **options)
+        belief = MarkovChain.fit(read.data)
+        assert belief.states == ("a", "b", "missing")
+        again = read_series(path, "s", missing="state", beliefs=belief)
+        assert again.data[None].tolist() == ["a", "missing", "b"]
+
+
+def test_a_step_that_nobody_named_is_unknown(kw):
+    belief = MarkovChain.fit(read_series(kw, "kw", time="time", edges=[0.5]).data)
+    assert belief.grid == Grid(edges=(0.5,), labels=("<0.5", ">=0.5"))
+    assert read_series(kw, "kw", time="time", every="1h", beliefs=belief).grid.step == 3600

@@ -24,7 +24,14 @@ from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.total import Secrets, read_account
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_down, float_up, integer, positive_fraction
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    integer,
+    positive_fraction,
+    written_fraction,
+)
 from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
@@ -329,7 +336,7 @@ class Accountant:
         try:
             beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
             lengths = [(int(count), int(length)) for count, length in body["lengths"]]
-            budget = None if body["budget"] is None else Fraction(body["budget"])
+            budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
             account = cls(beliefs, lengths[0][1], budget, body.get("episode", 1))
         except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:

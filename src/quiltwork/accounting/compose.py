@@ -12,13 +12,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.accounting.divergence import divergence, max_divergence
 from quiltwork.accounting.rules import EXAMPLE
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
-from quiltwork.influence import calibrate, max_influence
+from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
+from quiltwork.influence import Calibration, calibrate, max_influence
+
+if TYPE_CHECKING:
+    from quiltwork.queries import Query
+    from quiltwork.releases import Release
 
 __all__ = [
     "FarParallel",
@@ -35,38 +40,52 @@ __all__ = [
 Window = tuple[int, int]
 
 
-def sequential(epsilons: Iterable[Number], mqm: bool = True) -> float:
+def sequential(
+    releases: Iterable[Number | Release | Calibration], *, mqm: bool | None = None
+) -> float:
     """Theorem 3.7: Markov quilt releases from one series cost the sum of their levels.
 
     Holds for every time point, for MQMExact and MQMApprox in any mixture, and for any release
     priced by its influence curve.
 
     Args:
-        epsilons: the level of each release.
-        mqm: whether all of them are Markov quilt mechanisms (or priced as such).
+        releases: the releases or calibrations, or the level of each as a number.
+        mqm: True declares that all numbers are levels of Markov quilt mechanisms (or priced as
+            such), which a number does not tell; releases and calibrations say it themselves.
 
     Raises:
-        UnsupportedError: with mqm=False: arbitrary Pufferfish mechanisms do not add up.
+        InvalidInputError: for numbers without mqm=True, and for releases that differ in their
+            beliefs, protected time points or lengths.
+        UnsupportedError: with mqm=False, and for releases calibrated by "optimal-scale": levels of
+            arbitrary Pufferfish mechanisms do not add up.
 
-    >>> sequential([1, 0.5])
+    >>> sequential([1, 0.5], mqm=True)
     1.5
     """
-    if mqm is not True:
+    if mqm not in (None, True):
         raise UnsupportedError(
             "The levels of arbitrary Pufferfish mechanisms do not add up: two releases of level ε "
             "can together exceed 2ε (Theorem 3.4; run it: "
             f"{EXAMPLE}). Bound their divergence and use general(), or use Markov quilt releases."
         )
-    return float_up(sum(_levels(epsilons), Fraction(0)))
+    given = _listed(releases)
+    if mqm is None and not all(_is_calibrated(one) for one in given):
+        raise InvalidInputError(
+            "A number does not say how its release was calibrated, and only levels of Markov quilt "
+            "releases add up: give the releases themselves, or mqm=True if all of them are such."
+        )
+    return float_up(sum(_levels(given), Fraction(0)))
 
 
-def same_quilts(epsilons: Iterable[Number], quilts: Sequence[object]) -> float:
+def same_quilts(
+    releases: Iterable[Number | Release | Calibration], quilts: Sequence[object]
+) -> float:
     """Theorem 2.6: K releases with the same quilt sets cost K times the largest level.
 
     Holds for every time point. Never better than `sequential`.
 
     Args:
-        epsilons: the level of each release.
+        releases: as in `sequential`.
         quilts: the quilt sets of each release, in any form that can be compared.
 
     Raises:
@@ -75,7 +94,7 @@ def same_quilts(epsilons: Iterable[Number], quilts: Sequence[object]) -> float:
     >>> same_quilts([1, 0.5], [{5: (3, 8)}, {5: (3, 8)}])
     2.0
     """
-    levels = _levels(epsilons)
+    levels = _levels(_listed(releases))
     if len(quilts) != len(levels):
         raise InvalidInputError(
             f"{len(levels)} levels but {len(quilts)} quilt sets; give one for each release."
@@ -149,6 +168,9 @@ def far_parallel(
     eps_a: Number,
     window_b: Window,
     eps_b: Number,
+    *,
+    query_a: Query | None = None,
+    query_b: Query | None = None,
 ) -> FarParallel:
     """Theorem 3.3: two MQMApprox releases far apart cost the larger level, for secrets in A or B.
 
@@ -157,6 +179,16 @@ def far_parallel(
     and the gap is at least as wide as either window. Says nothing about time points outside the
     windows.
 
+    Args:
+        beliefs: one belief or a list.
+        window_a: (start, stop) of the first release.
+        eps_a: its level.
+        window_b: of the second, after it.
+        eps_b: its level.
+        query_a: what the first one asked, which decides about its quilts; without one, any query
+            that moves by the same amount for each time point, as counts and histograms do.
+        query_b: what the second one asked.
+
     Raises:
         UnsupportedError: if Lemma 2.3 does not apply to a belief.
     """
@@ -164,9 +196,9 @@ def far_parallel(
     (t1, t2), (t3, t4) = _window(window_a, "window_a"), _window(window_b, "window_b")
     far_enough = t3 - t2 >= max(t2 - t1, t4 - t3)
     two_sided = all(
-        _has_two_sided(belief, stop - start + 1, level)
+        _has_two_sided(belief, stop - start + 1, level, query)
         for belief in as_beliefs(beliefs)
-        for start, stop, level in ((t1, t2, a), (t3, t4, b))
+        for start, stop, level, query in ((t1, t2, a, query_a), (t3, t4, b, query_b))
     )
     if far_enough and two_sided:
         return FarParallel(float_up(max(a, b)), True, True, "both conditions hold")
@@ -175,12 +207,14 @@ def far_parallel(
     return FarParallel(None, two_sided, far_enough, "; ".join(missing))
 
 
-def _has_two_sided(belief: Belief, points: int, epsilon: Fraction) -> bool:
+def _has_two_sided(belief: Belief, points: int, epsilon: Fraction, query: Query | None) -> bool:
     """Look at the node that needs the most noise and at the one in the middle."""
-    worst = calibrate(belief, points, epsilon, method="spectral")
+    asked = None if query is None else query.on(1, points)
     middle = (points + 1) // 2
-    inner = calibrate(belief, points, epsilon, method="spectral", secrets=(middle, middle))
-    return len(worst.quilt) == 2 or len(inner.quilt) == 2
+    return any(
+        len(calibrate(belief, points, epsilon, "spectral", asked, secrets).quilt) == 2
+        for secrets in (None, (middle, middle))
+    )
 
 
 def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
@@ -197,10 +231,39 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     return float_up(a + b + 2 * _not_negative(divergence, "divergence"))
 
 
-def _levels(epsilons: Iterable[Number]) -> list[Fraction]:
-    if isinstance(epsilons, (str, bytes)) or not isinstance(epsilons, Iterable):
-        raise InvalidInputError(f"epsilons must be a list of levels, not {epsilons!r}.")
-    return [positive_fraction(one, f"Level {i}") for i, one in enumerate(epsilons, start=1)]
+def _listed(releases: Iterable[Any]) -> list[Any]:
+    if isinstance(releases, (str, bytes)) or not isinstance(releases, Iterable):
+        raise InvalidInputError(f"Give a list of releases or of levels, not {shortened(releases)}.")
+    return list(releases)
+
+
+def _is_calibrated(one: Any) -> bool:
+    """Whether it is a release or a calibration, which say how they were made."""
+    return hasattr(one, "method") and (hasattr(one, "exact_epsilon") or hasattr(one, "guarantee"))
+
+
+def _levels(given: list[Any]) -> list[Fraction]:
+    """Read numbers, releases and calibrations as levels that composition theorems speak about."""
+    released = {(r.belief_digest, r.secrets, r.length) for r in given if hasattr(r, "noisy")}
+    if len(released) > 1:
+        raise InvalidInputError(
+            "The releases differ in their beliefs, in the time points they protect or in the "
+            "length of the series; the theorem is about releases that agree in all three."
+        )
+    return [_level(one, position) for position, one in enumerate(given, start=1)]
+
+
+def _level(one: Any, position: int) -> Fraction:
+    if not _is_calibrated(one):
+        return positive_fraction(one, f"Level {position}")
+    if one.method == "optimal-scale":
+        raise UnsupportedError(
+            f"Release {position} has method='optimal-scale', whose level holds for it alone and "
+            "does not add up with others; an Accountant prices it by its level per substituted "
+            f"time point. Why: {EXAMPLE}"
+        )
+    level: Fraction = one.exact_epsilon if hasattr(one, "exact_epsilon") else one.guarantee
+    return level
 
 
 def _influence(value: float, name: str) -> Fraction | None:

@@ -25,7 +25,7 @@ from quiltwork.accounting.theorems import singles
 from quiltwork.accounting.total import quilts_only
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up
+from quiltwork.exact import Number, float_up, privacy_level
 from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
@@ -116,7 +116,8 @@ class ReleasePlan:
 
 def plan(
     beliefs: Belief | Sequence[Belief],
-    length: int | None,
+    *,
+    length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
     spent: Iterable[Released | Spending] = (),
@@ -140,11 +141,11 @@ def plan(
     >>> from quiltwork import queries
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-    >>> ten = plan(chain, 100, 1, [queries.count(1)] * 10)
+    >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
     (33.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, budget, episode)
+    account = Accountant(beliefs, length, privacy_level(budget, "budget"), episode)
     account.record(*spent)
     planned = as_planned(queries)
     factor = account.largest_factor(

@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, integer, positive_fraction, to_fraction
+from quiltwork.exact import Number, integer, positive_fraction, to_fraction, written_fraction
 from quiltwork.queries import Query, Transitions
 
 Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
@@ -260,12 +260,7 @@ class Spending:
 def _exact(name: str, text: Any) -> Fraction | None:
     if text is None:
         return None
-    try:
-        return Fraction(text if isinstance(text, str) else None)  # type: ignore[arg-type]
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise InvalidInputError(
-            f"The field {name!r} must be an exact number as text, such as '1/10', not {text!r}."
-        ) from None
+    return written_fraction(text, f"The field {name!r}")
 
 
 def _not_negative(value: Any, name: str) -> Fraction | None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from quiltwork import queries
 from quiltwork.accounting import compose
 from quiltwork.accounting.account import Account
 from quiltwork.accounting.spending import Spending
@@ -151,11 +152,19 @@ def far_apart(account: Account) -> Bound:
     first, second = spendings
     if first.stop >= second.start:
         return Bound(name, None, nowhere, "the two windows are not apart")
+    if first.once or second.once:
+        return Bound(name, None, nowhere, "it is not checked for answers that pay for rounding")
     windows = covered([first]), covered([second])
     levels = first.epsilon or Fraction(0), second.epsilon or Fraction(0)
     try:
         checked = compose.far_parallel(
-            [one.belief for one in account.secrets.outlooks], windows[0], levels[0], windows[1], levels[1]
+            [one.belief for one in account.secrets.outlooks],
+            windows[0],
+            levels[0],
+            windows[1],
+            levels[1],
+            query_a=queries.transitions() if first.per_pair else None,
+            query_b=queries.transitions() if second.per_pair else None,
         )
     except UnsupportedError as error:
         return Bound(name, None, nowhere, str(error))

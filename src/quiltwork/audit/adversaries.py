@@ -18,13 +18,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.audit.laws import (
+    MOST_PRODUCTS,
     Weights,
     advance,
-    check_size,
+    check_cost,
     convolve,
     first_prefix,
+    refuse,
     retreat,
     supports,
+    too_long,
 )
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Block, Laws, block_levels
@@ -92,7 +95,7 @@ def strongest_adversary(
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
-    check_size(chains[0], points, statistic)
+    check_cost(chains[0], points, statistic, range(1, 1))
     best = Adversary(0.0, None, None, None, 1)
     for belief, chain in enumerate(chains, start=1):
         for (left, node, right), level in _levels(chain, points, statistic, nodes, known):
@@ -116,6 +119,9 @@ def _levels(
                 f"There are more than {len(todo):,} different pairs of known neighbours with "
                 f"{chain.size} states each; name the known time points, or take a shorter series."
             )
+    work = len(todo) * chain.size**3 * statistic.cells**2 / 6
+    if work > MOST_PRODUCTS:
+        refuse(chain, length, statistic, too_long(work))
     waiting = iter(todo.values())
     while batch := list(islice(waiting, _BATCH)):
         yield from _batch_levels(sides, batch)

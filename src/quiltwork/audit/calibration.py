@@ -1,8 +1,9 @@
 """Exact calibration: the least noise whose exact leakage is at most ε.
 
 Larger noise is post-processing of smaller, so the leakage falls with the scale and bisection
-finds the least one; the safe end is returned. Laws are computed once, only the noise changes, and
-a node that is private at the unsafe end is never looked at again.
+finds the least one; the safe end is returned. Where the two ends decide, a step costs milliseconds
+at any length. Otherwise laws are computed once, only the noise changes, and a node that is private
+at the unsafe end is never looked at again.
 
 The result is private under the beliefs given and under nothing else; see
 docs/theory/robustness.md for what a belief that is slightly wrong costs.
@@ -12,13 +13,16 @@ Theorem: exact-calibration
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from quiltwork.audit.ends import Ends, Series
 from quiltwork.audit.levels import Block, Laws, Levels, block_levels
+from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.audit.smoothing import Rate
 from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import FloatArray
@@ -52,17 +56,108 @@ def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale
 
     Raises:
         UnsupportedError: if ε is so small that rounding errors hide it.
+        TooLargeError: if the ends may not decide and a law is out of reach.
 
     Theorem: exact-calibration
     """
-    best = LeastScale(Fraction(0), None, 1, 0)
+    best, level = LeastScale(Fraction(0), None, 1, 0), float_down(epsilon)
     for belief, per_statistic in enumerate(laws, start=1):
         for index, one in enumerate(per_statistic):
-            search, unit = Search(one, float_down(epsilon)), one.statistic.parts[0].unit
-            found = Fraction(search.least(float(best.scale / unit))) * unit
-            if found > best.scale:
-                best = LeastScale(found, search.node, belief, index)
+            unit = one.statistic.parts[0].unit
+            low = float(best.scale / unit)
+            scale, node = _at_ends(one, level, low) or Search(one, level).search(low)
+            if Fraction(scale) * unit > best.scale:
+                best = LeastScale(Fraction(scale) * unit, node, belief, index)
     return best
+
+
+def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None] | None:
+    """The least scale by what the two ends tell; None where another output may tell more.
+
+    Just below the scale found the ends tell more than ε, so no smaller one will do; that none
+    tells more at this scale itself is checked there.
+    """
+    series = Series(laws)
+    if series.order is None:
+        return None
+
+    def ends(scale: float) -> Ends:
+        return series.ends([1 / scale] * len(laws.statistic.parts))
+
+    def level(scale: float) -> float:
+        return float(ends(scale).leak.max())
+
+    try:
+        enough = low > 0 and level(low) <= epsilon
+        safe = max(surely_enough(laws.statistic, epsilon), 2 * low)
+        scale = low if enough else _crossing(level, epsilon, safe)
+        found = ends(scale)
+    except OutOfRangeError:
+        return None
+    if not series.exact(found):
+        return None
+    return scale, None if enough else int(found.starts[found.leak.argmax()])
+
+
+def _crossing(level: Callable[[float], float], epsilon: float, safe: float) -> float:
+    """The safe end of a bracket around the scale at which a smooth level falls to ε.
+
+    The ITP method (Oliveira and Takahashi 2020) in logarithms: never worse than bisection, and
+    mostly a third of its steps.
+    """
+    top, unsafe = _fitting(lambda scale: level(scale) <= epsilon, epsilon, safe), 1 / epsilon
+    while level(unsafe) <= epsilon:
+        top, unsafe = min(top, unsafe), unsafe / 2
+    a, b = math.log(unsafe), math.log(top)
+    at_a, at_b = (math.log(level(scale) / epsilon) for scale in (unsafe, top))
+    near = 2.0**-_HALVINGS
+    most = math.ceil(math.log2((b - a) / near)) + 1
+    for step in range(most):
+        if b - a <= near:
+            break
+        middle, width = (a + b) / 2, b - a
+        secant = (at_b * a - at_a * b) / (at_b - at_a)
+        side = math.copysign(1.0, middle - secant)
+        shift = max(width**2 / 2, near / 2)
+        tried = secant + side * shift if shift <= abs(middle - secant) else middle
+        room = near / 2 * 2 ** (most - step) - width / 2
+        tried = tried if abs(tried - middle) <= room else middle - side * room
+        found = math.log(level(math.exp(tried)) / epsilon)
+        if found > 0:
+            a, at_a = tried, found
+        else:
+            b, at_b, top = tried, found, math.exp(tried)
+    return top
+
+
+def _fitting(fits: Callable[[float], bool], epsilon: float, scale: float) -> float:
+    """Double a scale that is surely enough until rounding errors do not hide that it is.
+
+    Raises:
+        UnsupportedError: if they still do after many doublings.
+    """
+    for _ in range(_DOUBLINGS):
+        if fits(scale):
+            return scale
+        scale *= 2
+    raise UnsupportedError(
+        f"epsilon is {epsilon:g}, too small to tell the exact leakage from rounding errors; use "
+        "method='exact'."
+    )
+
+
+def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: float) -> float:
+    """The safe end of a bracket around the least scale above `low` that fits, by bisection."""
+    safe = _fitting(fits, epsilon, safe)
+    while safe / 2 > max(low, _SMALLEST) and fits(safe / 2):
+        safe /= 2
+    if safe / 2 <= _SMALLEST and low == 0 and fits(0.0):
+        return 0.0
+    low = max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0)
+    for _ in range(_HALVINGS):
+        middle = (low + safe) / 2
+        low, safe = (low, middle) if fits(middle) else (middle, safe)
+    return safe
 
 
 class Search:
@@ -72,26 +167,30 @@ class Search:
         """Start with the laws of all uncertain nodes."""
         self.laws, self.epsilon = laws, epsilon
         self.blocks: list[Block] = list(laws.blocks(logs=logs or not laws.in_floats))
-        self.node: int | None = None
 
-    def least(self, low: float) -> float:
-        """Return the least scale at or above `low` that fits all nodes, rounded up.
+    def search(self, low: float) -> tuple[float, int | None]:
+        """Return the least scale from `low` on that fits all nodes, rounded up, and who needs it.
 
         The node that leaks most is bisected alone, then all are tried with its scale, until none
         fails; mostly two or three rounds. Blocks differ in their rounding margins, so each round
         also adds a step, which doubles: there are never more than some forty.
         """
-        step = 0.0
+        step, node = 0.0, None
         enough = surely_enough(self.laws.statistic, self.epsilon)
         worst = self._failing(low) if low > 0 else self._worst(self._levels(max(enough, low)))
         while worst is not None:
-            self.node = worst
+            node = worst
             one = replace(self.laws, nodes=range(worst, worst + 1))
-            alone = Bracket(one, self.epsilon, logs=bool(self.blocks) and self.blocks[0].logs)
-            low = max(alone.least(low, max(enough, 2 * low)), low * (1 + step))
+            alone = Search(one, self.epsilon, logs=bool(self.blocks) and self.blocks[0].logs)
+            found = _least(alone.fits, self.epsilon, low, max(enough, 2 * low))
+            low = max(found, low * (1 + step))
             step = max(2 * step, 2.0**-_HALVINGS)
             worst = self._failing(low)
-        return low
+        return low, node
+
+    def fits(self, scale: float) -> bool:
+        """Whether no node leaks more than ε at this scale."""
+        return all(bool((level.leak <= self.epsilon).all()) for level in self._levels(scale))
 
     def _failing(self, scale: float) -> int | None:
         """Drop the nodes that are private at this scale; return the worst of the others."""
@@ -126,35 +225,6 @@ class Search:
         blocks = replace(self.laws, nodes=span).blocks(logs=True)
         chosen = [block.only(np.isin(block.nodes, kept)) for block in blocks]
         self.blocks = [block for block in chosen if len(block.nodes)]
-
-
-class Bracket(Search):
-    """Bisection for a single node."""
-
-    def least(self, low: float, high: float | None = None) -> float:
-        """Return the safe end of a bracket around the least scale above `low`; `high` is safe."""
-        safe = surely_enough(self.laws.statistic, self.epsilon) if high is None else high
-        for _ in range(_DOUBLINGS):
-            if self._fits(safe):
-                break
-            safe *= 2
-        else:
-            raise UnsupportedError(
-                f"epsilon is {self.epsilon:g}, too small to tell the exact leakage from rounding "
-                "errors; use method='exact'."
-            )
-        while safe / 2 > max(low, _SMALLEST) and self._fits(safe / 2):
-            safe /= 2
-        if safe / 2 <= _SMALLEST and low == 0 and self._fits(0.0):
-            return 0.0
-        low = max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0)
-        for _ in range(_HALVINGS):
-            middle = (low + safe) / 2
-            low, safe = (low, middle) if self._fits(middle) else (middle, safe)
-        return safe
-
-    def _fits(self, scale: float) -> bool:
-        return all(bool((level.leak <= self.epsilon).all()) for level in self._levels(scale))
 
 
 def surely_enough(statistic: Joint, epsilon: float) -> float:

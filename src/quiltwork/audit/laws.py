@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,14 @@ from quiltwork.errors import UnsupportedError
 Weights: TypeAlias = NDArray[Any]
 """Floats, or Python integers of any size."""
 
-MOST_NUMBERS = 1 << 26
+_MOST_NUMBERS = 1 << 26
+MOST_PRODUCTS = 3 * 10**10
 _DENSE_FROM = 64
-_MOST_PRODUCTS = 10**9
+_INTEGER_COST = 100
+
+
+class TooLargeError(UnsupportedError):
+    """An exact law that would not fit in memory or take minutes; `bracket` still answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +73,7 @@ def float_laws(
     The prefix runs on the backward kernels m_{t−1}(b)·P(b, a)/m_t(a), so that nothing is small
     only because the state of the node is rare.
     """
+    check_cost(chain, length, statistic, nodes)
     m = marginals(chain, length)
 
     def kernel(t: int) -> FloatArray:
@@ -87,6 +93,7 @@ def integer_laws(
     The chain's floats are dyadic rationals, so this is exact; numbers grow by about 60 bits per
     time point.
     """
+    check_cost(chain, length, statistic, nodes, slower=_INTEGER_COST * length)
     step, start = dyadic(chain.transition), dyadic(chain.start)
     return _laws(chain, length, statistic, nodes, start, lambda t: step, step)
 
@@ -108,7 +115,6 @@ def _laws(
     forward: Any,
     backward: Weights,
 ) -> Iterator[NodeLaw]:
-    check_size(chain, length, statistic)
     possible = supports(chain, length)
     after = suffixes(backward, length, statistic, nodes.start)
     before = first_prefix(start, statistic)
@@ -123,20 +129,68 @@ def _laws(
             yield NodeLaw(node, np.array(rows), possible[node - 1])
 
 
-def check_size(chain: MarkovChain, length: int, statistic: Joint) -> None:
-    """Refuse what would not fit in memory.
+def check_cost(
+    chain: MarkovChain, length: int, statistic: Joint, nodes: range, slower: float = 1
+) -> None:
+    """Refuse what would not fit in memory or take minutes, before anything is computed.
+
+    Args:
+        chain: the belief.
+        length: the number of time points.
+        statistic: what is followed.
+        nodes: for which time points the law is wanted.
+        slower: by how much a product costs more than one of floats.
 
     Raises:
-        UnsupportedError: naming the size.
+        TooLargeError: naming the size.
     """
-    numbers = statistic.cells * chain.size * length
-    if numbers > MOST_NUMBERS:
-        raise UnsupportedError(
-            f"The exact law has {statistic.cells:,} combinations of values at {length:,} time "
-            f"points with {chain.size} states, more than the {MOST_NUMBERS:,} numbers kept here. "
-            "Ask about one cell, a shorter series or a coarser sum; a bracket is available from "
-            "quiltwork.audit.bracket."
-        )
+    if statistic.cells * chain.size * length > _MOST_NUMBERS:
+        refuse(chain, length, statistic, f"more than the {_MOST_NUMBERS:,} numbers kept here")
+    work = slower * products(chain, statistic, nodes)
+    if work > MOST_PRODUCTS:
+        refuse(chain, length, statistic, too_long(work))
+
+
+def too_long(work: float) -> str:
+    """Say how much time so many multiplications take."""
+    return (
+        f"which takes the time of some {work:.0e} multiplications, more than the "
+        f"{MOST_PRODUCTS:.0e} (seconds to a minute) allowed here"
+    )
+
+
+def refuse(chain: MarkovChain, length: int, statistic: Joint, why: str) -> NoReturn:
+    """Name the size of a law, and what to ask instead."""
+    raise TooLargeError(
+        f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
+        f"with {chain.size} states, {why}. Ask about one cell, a shorter series or window, or a "
+        "coarser sum; quiltwork.audit.bracket answers at any length."
+    )
+
+
+def products(chain: MarkovChain, statistic: Joint, nodes: range) -> float:
+    """How many multiplications the convolutions of these nodes take, at most."""
+    at = np.arange(nodes.start, nodes.stop, dtype=np.float64)
+    dense_before, dense_after = np.ones_like(at), np.ones_like(at)
+    sparse = np.ones_like(at)
+    for stride, part in zip(statistic.strides, statistic.parts, strict=True):
+        passed = np.clip(at - part.first + 1, 0, part.steps)
+        most, kinds = int(part.gain.max()), len(np.unique(part.gain))
+        before = int(part.start.max()) + most * passed
+        after = most * (part.steps - passed)
+        dense_before += stride * before
+        dense_after += stride * after
+        sparse *= np.minimum(before + 1, _combinations(passed + 1, kinds))
+        sparse *= np.minimum(after + 1, _combinations(part.steps - passed, kinds))
+    return chain.size * float(np.minimum(dense_before * dense_after, _DENSE_FROM * sparse).sum())
+
+
+def _combinations(terms: FloatArray, kinds: int) -> FloatArray:
+    """How many sums so many terms of some kinds can have."""
+    found = np.ones_like(terms)
+    for kind in range(1, kinds):
+        found = found * (terms + kind) / kind
+    return found
 
 
 def first_prefix(start: Weights, statistic: Joint) -> Weights:
@@ -176,22 +230,12 @@ def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
 
 
 def convolve(one: Weights, other: Weights, cells: int) -> Weights:
-    """The law of a sum of independent codes; sparse ones are multiplied entry by entry.
-
-    Raises:
-        UnsupportedError: if it would take minutes for a single node.
-    """
+    """The law of a sum of independent codes; sparse ones are multiplied entry by entry."""
     left, right = np.flatnonzero(one), np.flatnonzero(other)
     law = np.zeros(cells, dtype=one.dtype)
     if len(left) == 0 or len(right) == 0:
         return law
     dense, sparse = len(one) * len(other), len(left) * len(right)
-    if min(dense, sparse) > _MOST_PRODUCTS:
-        raise UnsupportedError(
-            f"The statistic takes about {max(len(left), len(right)):,} different values on one "
-            "side of a time point, too many to combine exactly; ask about a shorter series or "
-            "values on a coarser grid."
-        )
     if dense < _DENSE_FROM * sparse:
         found = np.convolve(one[: left[-1] + 1], other[: right[-1] + 1])
         law[: len(found)] = found

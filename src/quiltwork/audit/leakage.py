@@ -9,17 +9,20 @@ Theorem: exact-leakage
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.audit.laws import check_size
-from quiltwork.audit.levels import Laws, Levels, levels
-from quiltwork.audit.statistics import Joint, joint
+from quiltwork.audit.ends import Ends, Series, sorted_union
+from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.orbits import OutOfRangeError
+from quiltwork.audit.smoothing import rate
+from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
-from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOISES = ("laplace", "geometric")
+_MOST_NODES = 10**8
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Leakage:
         output: the noisy answer that does so, one number per cell.
         belief: the belief that decides, counted from 1.
         nodes: the protected time points.
-        per_node: what each of them leaks at most, under the worst belief; rounded up.
+        starts: the first time point of each run of them that leak the same …
+        levels: … and what these leak at most, under the worst belief; rounded up.
     """
 
     epsilon: float
@@ -53,7 +58,22 @@ class Leakage:
     output: tuple[int | float, ...]
     belief: int
     nodes: range = field(repr=False)
-    per_node: FloatArray = field(repr=False, compare=False)
+    starts: IntArray = field(repr=False, compare=False)
+    levels: FloatArray = field(repr=False, compare=False)
+
+    @property
+    def per_node(self) -> FloatArray:
+        """What each protected time point leaks at most, under the worst belief; rounded up.
+
+        Raises:
+            UnsupportedError: if there are so many that `starts` and `levels` are the better way.
+        """
+        if len(self.nodes) > _MOST_NODES:
+            raise UnsupportedError(
+                f"There are {len(self.nodes):,} protected time points, too many to list; `levels` "
+                "holds what runs of them leak, which begin at `starts`."
+            )
+        return np.repeat(self.levels, np.diff(np.append(self.starts, self.nodes.stop)))
 
     def explain(self) -> str:
         """Say who learns what from which output."""
@@ -82,9 +102,10 @@ def leakage(
 ) -> float:
     """Return the exact leakage ε* of releases with additive noise, rounded up.
 
-    One count, sum, mean or window of one costs O(k·T·V²) for V values: seconds at T = 1,000 with
-    two states. Several numbers (a histogram, transition counts, more than one release) are
-    followed jointly, which is possible on small cases only.
+    Counts, sums and means on chains that keep an order in which they rise (two states with
+    P₀₀ ≥ P₁₀, for one) take milliseconds at any length, also several of them together. Otherwise
+    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 3,000 with two
+    states; several numbers (a histogram, transition counts) jointly, on small cases only.
 
     Args:
         beliefs: one chain or several, each with a known start; the worst counts.
@@ -98,7 +119,7 @@ def leakage(
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
         UnsupportedError: for beliefs that are no single chains, queries without an additive form,
-            and joint laws that are too large; `bracket` answers for those.
+            and laws that are too large, with their cost; `bracket` answers for those.
 
     >>> from quiltwork import queries
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -133,29 +154,87 @@ def worst_case(
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
-    check_size(chains[0], points, statistic)
-    per_belief = [Laws(chain, points, statistic, nodes) for chain in chains]
-    return worst_of([levels(laws) for laws in per_belief], chains[0], statistic, nodes)
+    found = [exact_leakage(Laws(chain, points, statistic, nodes)) for chain in chains]
+    return worst_of(found)
 
 
-def worst_of(
-    found: Sequence[Iterator[Levels]], chain: MarkovChain, statistic: Joint, nodes: range
-) -> Leakage:
-    """Pick the worst node over all beliefs."""
-    per_node = np.zeros(len(nodes))
-    best = Leakage(0.0, 0.0, None, None, (), 1, nodes, per_node)
-    for belief, parts in enumerate(found, start=1):
-        for part in parts:
-            at = part.nodes - nodes.start
-            per_node[at] = np.maximum(per_node[at], part.leak)
-            worst = int(part.leak.argmax())
-            if best.node is None or part.leak[worst] > best.epsilon:
-                pair = (chain.states[part.likelier[worst]], chain.states[part.rarer[worst]])
-                output = statistic.output(int(part.code[worst]))
-                level, node = float(part.leak[worst]), int(part.nodes[worst])
-                least = max(0.0, level - 2 * part.margin)
-                best = Leakage(level, least, node, pair, output, belief, nodes, per_node)
+def exact_leakage(laws: Laws) -> Leakage:
+    """The level under one belief: at the two ends where no output tells more, else by its law.
+
+    Raises:
+        TooLargeError: if the ends may not decide and the law is out of reach.
+    """
+    series = Series(laws)
+    if series.order is not None:
+        with suppress(OutOfRangeError):
+            found = series.ends([rate(scale) for scale in laws.statistic.scales])
+            if series.exact(found):
+                return at_ends(found, laws)
+    return by_laws(laws)
+
+
+def at_ends(found: Ends, laws: Laws) -> Leakage:
+    """What the ends tell, as a level: the exact one where no output tells more."""
+    worst = int(found.leak.argmax())
+    level = float(found.leak[worst])
+    if level == 0:
+        return _nothing(laws.nodes)
+    signs = np.sign(found.tilts[0 if found.upper[worst] else 1].rates)
+    sizes = laws.statistic.sizes
+    ends = [size - 1 if sign > 0 else 0 for size, sign in zip(sizes, signs, strict=True)]
+    states = laws.chain.states
+    return Leakage(
+        level,
+        max(0.0, level - 2 * float(found.margin[worst])),
+        int(found.starts[worst]),
+        (states[found.likelier[worst]], states[found.rarer[worst]]),
+        laws.statistic.answers(ends),
+        1,
+        laws.nodes,
+        found.starts,
+        found.leak,
+    )
+
+
+def by_laws(laws: Laws) -> Leakage:
+    """The level under one belief from the law of the answer at every node.
+
+    Raises:
+        TooLargeError: if the law is out of reach.
+    """
+    per_node = np.zeros(len(laws.nodes))
+    best, states = _nothing(laws.nodes), laws.chain.states
+    starts = np.arange(laws.nodes.start, laws.nodes.stop)
+    for part in levels(laws):
+        per_node[part.nodes - laws.nodes.start] = part.leak
+        worst = int(part.leak.argmax())
+        level = float(part.leak[worst])
+        if best.node is None or level > best.epsilon:
+            best = Leakage(
+                level,
+                max(0.0, level - 2 * part.margin),
+                int(part.nodes[worst]),
+                (states[part.likelier[worst]], states[part.rarer[worst]]),
+                laws.statistic.output(int(part.code[worst])),
+                1,
+                laws.nodes,
+                starts,
+                per_node,
+            )
     return best
+
+
+def _nothing(nodes: range) -> Leakage:
+    first = np.array([nodes.start])
+    return Leakage(0.0, 0.0, None, None, (), 1, nodes, first, np.zeros(1))
+
+
+def worst_of(found: Sequence[Leakage]) -> Leakage:
+    """The worst of several beliefs, and the worst of them node by node."""
+    belief = max(range(len(found)), key=lambda one: found[one].epsilon)
+    starts = sorted_union([one.starts for one in found])
+    each = [one.levels[np.searchsorted(one.starts, starts, side="right") - 1] for one in found]
+    return replace(found[belief], belief=belief + 1, starts=starts, levels=np.max(each, axis=0))
 
 
 def single_chains(beliefs: Any) -> tuple[MarkovChain, ...]:

@@ -16,7 +16,7 @@ from itertools import islice
 
 import numpy as np
 
-from quiltwork.audit.laws import NodeLaw, float_laws, marginals, supports
+from quiltwork.audit.laws import NodeLaw, check_cost, float_laws, marginals, supports
 from quiltwork.audit.logarithms import log_laws
 from quiltwork.audit.smoothing import Rate, rate, smoothed, smoothed_logs
 from quiltwork.audit.statistics import Joint
@@ -70,7 +70,12 @@ class Laws:
 
     @cached_property
     def in_floats(self) -> bool:
-        """Whether no possible state is so rare that floats could lose it."""
+        """Whether no possible state is so rare that floats could lose it.
+
+        Raises:
+            TooLargeError: if the laws are out of reach.
+        """
+        check_cost(self.chain, self.length, self.statistic, self.nodes)
         pairs = zip(
             marginals(self.chain, self.length), supports(self.chain, self.length), strict=True
         )
@@ -96,7 +101,7 @@ class Laws:
     def log_margin(self, magnitude: float) -> float:
         """The same for logarithms of this magnitude."""
         statistic = self.statistic
-        steps = self.length * (self.chain.size + 3) + 3 * statistic.cells + 2 * sum(statistic.sizes)
+        steps = self.length * (self.chain.size + 3) + 8 * statistic.cells + 2 * sum(statistic.sizes)
         return 16 * _UNIT * steps * (1 + magnitude)
 
 

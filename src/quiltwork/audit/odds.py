@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.audit.laws import check_size, marginals
+from quiltwork.audit.laws import check_cost, marginals
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.logarithms import logarithm
@@ -70,7 +70,7 @@ def odds(
     (chain,) = single_chains(belief)
     points = integer(length, "length", 1)
     statistic = joint(releases, chain.states, points)
-    check_size(chain, points, statistic)
+    check_cost(chain, points, statistic, range(1, points + 1))
     kernel = _log_kernel(statistic, output)
     laws = Laws(chain, points, statistic, range(1, points + 1))
     before, moved, nodes, after = np.array(marginals(chain, points)), [], [], []

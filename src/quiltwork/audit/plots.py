@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def leakage_figure(found: Leakage) -> Figure:
     """Draw what each protected time point leaks at most."""
     figure, axes = titled_axes(f"Exact leakage: {found.epsilon:.4g}")
-    axes.plot(list(found.nodes), found.per_node, drawstyle="steps-mid")
+    axes.stairs(found.levels, [*(found.starts - 0.5), found.nodes.stop - 0.5], baseline=None)
     axes.axhline(found.epsilon, linestyle=":", color="0.4")
     axes.set(xlabel="time point", ylabel="largest log odds factor", ylim=(0, None))
     return figure

@@ -1,22 +1,33 @@
 """Reports: what was promised, what is true, and who learns it from which output.
 
 A release is audited jointly over its integers where that is in reach; otherwise the truth is
-bracketed between the largest single cell and the promise, never given as one number.
+bracketed between the largest level found and the promise, never given as one number.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quiltwork import files
-from quiltwork.audit.laws import MOST_NUMBERS, check_size
-from quiltwork.audit.leakage import Leakage, single_chains, worst_case, worst_of
-from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.ends import Series
+from quiltwork.audit.laws import TooLargeError
+from quiltwork.audit.leakage import (
+    Leakage,
+    at_ends,
+    exact_leakage,
+    single_chains,
+    worst_case,
+    worst_of,
+)
+from quiltwork.audit.levels import Laws
+from quiltwork.audit.orbits import OutOfRangeError
+from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
@@ -122,20 +133,28 @@ def report(
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
-    singles = _single_cells(statistic)
-    for one in singles:
-        check_size(chains[0], points, one)
+    nodes = read_secrets(secrets, points)
     plain = _dp_level(statistic, releases, points)
-    if statistic.cells * chains[0].size * points <= MOST_NUMBERS:
+    with suppress(TooLargeError):
         found = worst_case(beliefs, points, releases, secrets=secrets)
         return Report(promise, found.at_least, found.epsilon, True, found, plain)
-    nodes = read_secrets(secrets, points)
     cells = [
-        worst_of([levels(Laws(c, points, one, nodes)) for c in chains], chains[0], one, nodes)
-        for one in singles
+        worst_of([_found(Laws(chain, points, one, nodes)) for chain in chains])
+        for one in _single_cells(statistic)
     ]
     largest = max(cells, key=lambda cell: cell.at_least)
     return Report(promise, largest.at_least, promise, False, largest, plain)
+
+
+def _found(laws: Laws) -> Leakage:
+    """The level of one cell where that is in reach, otherwise what its two ends tell."""
+    try:
+        return exact_leakage(laws)
+    except TooLargeError:
+        with suppress(OutOfRangeError):
+            rates = [rate(scale) for scale in laws.statistic.scales]
+            return at_ends(Series(laws).ends(rates), laws)
+        raise
 
 
 def bracket(
@@ -145,9 +164,10 @@ def bracket(
     claimed: Number,
     secrets: tuple[int, int] | None = None,
 ) -> tuple[float, float]:
-    """Return (lower, upper) for the joint level: the largest single cell and what was claimed.
+    """Return (lower, upper) for the joint level: the largest found and what was claimed.
 
-    Where the joint law is small enough, both ends come from the exact joint level.
+    Where the joint law is in reach, both ends come from the exact joint level. Otherwise the lower
+    end is the largest single cell, or what its highest and lowest outputs tell, at any length.
 
     Raises:
         InvalidInputError: if a single cell alone leaks more than claimed, so that the claim is
@@ -170,10 +190,11 @@ def _dp_level(statistic: Joint, releases: Sequence[tuple[Query, Any]], length: i
     """The level for substituting one time point; None where some integer has no noise."""
     if not all(statistic.scales):
         return None
-    nodes = np.arange(1, length + 1)
-    total = np.zeros(length)
-    for query, scale in releases:
-        start, stop = query.window(length)
+    windows = [query.window(length) for query, _ in releases]
+    edges = {1, *(edge for start, stop in windows for edge in (start, start + 1, stop, stop + 1))}
+    nodes = np.array(sorted(edge for edge in edges if edge <= length))
+    total = np.zeros(len(nodes))
+    for (query, scale), (start, stop) in zip(releases, windows, strict=True):
         unit = query.grid(stop - start + 1)[1]
         rate = float_up(unit / to_fraction(scale, "The noise scale"))
         total = total + query.change(nodes, nodes, length) * rate
@@ -184,11 +205,11 @@ def _lines(found: Report) -> list[str]:
     if found.joint:
         lines = [f"True level: {found.upper:.6g}."]
     elif found.upper is None:
-        lines = [f"True level: at least {found.lower:.6g} (the largest single cell)."]
+        lines = [f"True level: at least {found.lower:.6g} (the largest found)."]
     else:
         lines = [
-            f"True level: between {found.lower:.6g} (the largest single cell) and "
-            f"{found.upper:.6g} (the promise); the joint law is too large to follow."
+            f"True level: between {found.lower:.6g} (the largest found) and {found.upper:.6g} "
+            "(the promise); the exact law is too large to follow."
         ]
     lines.append(found.worst.explain())
     if found.claimed is not None:

@@ -9,7 +9,7 @@ Several statistics are followed at once by writing their values as the digits of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -100,10 +100,13 @@ class Joint:
 
     def output(self, code: int) -> tuple[int | float, ...]:
         """The numbers that a code stands for, as the queries give them."""
-        digits = np.unravel_index(code, self.sizes)
+        return self.answers(int(digit) for digit in np.unravel_index(code, self.sizes))
+
+    def answers(self, values: Iterable[int]) -> tuple[int | float, ...]:
+        """The numbers that values of the statistics stand for, as the queries give them."""
         return tuple(
-            _plain((part.offset + part.unit * int(digit)) / part.divisor)
-            for part, digit in zip(self.parts, digits, strict=True)
+            _plain((part.offset + part.unit * value) / part.divisor)
+            for part, value in zip(self.parts, values, strict=True)
         )
 
 

@@ -19,7 +19,15 @@ from quiltwork.bayesian.families import AdversaryOutlook, Bound
 from quiltwork.bayesian.reversible import reversible_level
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_down, float_up, positive_fraction, to_fraction
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    integer,
+    positive_fraction,
+    privacy_level,
+    to_fraction,
+)
 from quiltwork.influence.arguments import default_quilts, read_length
 from quiltwork.influence.intervals import Found
 from quiltwork.influence.prices import LeakAt, ScaleFor
@@ -32,6 +40,7 @@ _BISECTIONS = 60
 def bayesian_dp(
     beliefs: Belief | Sequence[Belief] | None,
     dp_epsilon: Number,
+    *,
     length: int | None = None,
     bound: Bound = "tight",
 ) -> float:
@@ -64,6 +73,7 @@ def bayesian_dp(
     level = positive_fraction(dp_epsilon, "dp_epsilon")
     chosen = read_bound(bound)
     if beliefs is None:
+        _check_rows(length)
         return reads_up(level)
     seen = adversary_outlooks(beliefs, length, chosen)
     return max(_leak(one, level) for one in seen)
@@ -72,6 +82,7 @@ def bayesian_dp(
 def dp_for_bayesian_dp(
     beliefs: Belief | Sequence[Belief] | None,
     epsilon: Number,
+    *,
     length: int | None = None,
     bound: Bound = "tight",
 ) -> float:
@@ -94,12 +105,19 @@ def dp_for_bayesian_dp(
     >>> dp_for_bayesian_dp(None, 0.3), dp_for_bayesian_dp(Clusters(["a", "a", "b"]), 0.3)
     (0.3, 0.15)
     """
-    target = positive_fraction(epsilon, "epsilon")
+    target = privacy_level(epsilon, "epsilon")
     chosen = read_bound(bound)
     if beliefs is None:
+        _check_rows(length)
         return reads_down(target)
     seen = adversary_outlooks(beliefs, length, chosen)
     return min(_allowed(one, target) for one in seen)
+
+
+def _check_rows(length: Any) -> None:
+    """Refuse what is no number of rows, even where it does not matter."""
+    if length is not None:
+        integer(length, "length", 1)
 
 
 def adversary_outlooks(beliefs: Any, length: Any, bound: Bound) -> tuple[AdversaryOutlook, ...]:

@@ -8,7 +8,7 @@ from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
-from quiltwork.beliefs.fingerprints import fingerprint
+from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import (
@@ -23,6 +23,7 @@ __all__ = [
     "Belief",
     "ChainBox",
     "Clusters",
+    "Grid",
     "Label",
     "MarkovChain",
     "Network",
@@ -30,6 +31,5 @@ __all__ = [
     "belief_from_json",
     "beliefs_from_json",
     "beliefs_to_json",
-    "fingerprint",
     "split_sequences",
 ]

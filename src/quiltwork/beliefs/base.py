@@ -1,10 +1,12 @@
-"""What all beliefs share: labels, an optional length, and the memory of the data they came from."""
+"""What all beliefs share: labels, perhaps a length and a grid, and where a fit had its data."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any
 
+from quiltwork.beliefs.grids import Grid
+from quiltwork.beliefs.sources import NOWHERE, Sources
 from quiltwork.beliefs.states import Label
 
 
@@ -12,12 +14,14 @@ class Belief(ABC):
     """One thing an adversary may believe about the data; immutable and comparable by value.
 
     `states` is None where the belief is about rows of any kind, `length` is None where it fits a
-    series of any length. `fingerprints` are those of the sequences it was fitted on, if any.
+    series of any length, `grid` is None where nobody said which time points and states are meant.
+    `sources` is where the sequences were that it was fitted on, if any.
     """
 
     states: tuple[Label, ...] | None
     length: int | None
-    fingerprints: frozenset[str]
+    grid: Grid | None = None
+    sources: Sources = NOWHERE
 
     @abstractmethod
     def to_json(self) -> str:
@@ -35,14 +39,12 @@ class Belief(ABC):
         return True
 
     def fitted_on(self, data: Any) -> bool:
-        """Return whether one of the sequences in `data` is one this belief was fitted on.
+        """Return whether `data` are noticed to be, or to overlap, what this belief was fitted on.
 
-        `data` is one sequence or several, as in `MarkovChain.fit`. Only equal sequences are
-        recognised, not parts of them: a missing warning proves nothing.
+        `data` is one sequence or several, as in `MarkovChain.fit`, or the path of a file. Noticed
+        are the same object in memory, arrays that share some, and a file at the same path; never
+        copies. It does not depend on any value, and False proves nothing.
         """
-        if not self.fingerprints:
-            return False
-        from quiltwork.beliefs.fingerprints import fingerprint
         from quiltwork.beliefs.sequences import split_sequences
 
-        return any(fingerprint(values) in self.fingerprints for values in split_sequences(data))
+        return any(map(self.sources.include, split_sequences(data)))

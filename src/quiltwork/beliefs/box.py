@@ -14,16 +14,14 @@ from quiltwork import files
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.confidence import box_bounds, read_confidence, read_count_bounds
-from quiltwork.beliefs.documents import (
-    field,
-    fingerprints_from_json,
-    labels_from_json,
-    labels_to_json,
-)
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import tally
+from quiltwork.beliefs.grids import Grid, differing, grid_words, read_grid
 from quiltwork.beliefs.intervals import clip_to_row_sums
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen, read_matrix
-from quiltwork.beliefs.sequences import encode
+from quiltwork.beliefs.origins import grid_of
+from quiltwork.beliefs.sequences import encode, split_sequences
+from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
@@ -42,6 +40,8 @@ class ChainBox(Belief):
         lower: k×k, the smallest probabilities.
         upper: k×k, the largest probabilities.
         states: one label per row; 0..k−1 if not given.
+        grid: what a time point and a state are, if that is to be checked.
+        sources: where the data of a fit were; `fit` knows.
 
     Raises:
         InvalidInputError: naming the row where lower > upper or no row of sum 1 fits.
@@ -56,7 +56,8 @@ class ChainBox(Belief):
     lower: FloatArray
     upper: FloatArray
     states: tuple[Label, ...]
-    fingerprints: frozenset[str]
+    grid: Grid | None
+    sources: Sources
     length = None
     schema = "belief/chain-box"
 
@@ -66,7 +67,8 @@ class ChainBox(Belief):
         upper: ArrayLike,
         states: Iterable[Any] | None = None,
         *,
-        fingerprints: Iterable[str] = (),
+        grid: Grid | None = None,
+        sources: Sources = NOWHERE,
     ) -> None:
         low, high = read_matrix(lower, "lower"), read_matrix(upper, "upper")
         if low.shape != high.shape:
@@ -75,7 +77,7 @@ class ChainBox(Belief):
             )
         labels = read_states(states, len(low))
         low, high = clip_to_row_sums(low, np.minimum(high, 1.0))
-        self.__setstate__((low, high, labels, frozenset(fingerprints)))
+        self.__setstate__((low, high, labels, read_grid(grid), sources))
 
     @classmethod
     def fit(
@@ -83,20 +85,22 @@ class ChainBox(Belief):
         sequences: Any,
         confidence: Number = 0.95,
         states: Iterable[Any] | None = None,
+        grid: Grid | None = None,
     ) -> ChainBox:
         """Return a box that holds the chain behind the data with at least this confidence.
 
         All k² bounds hold at once, for every chain on `states` and whatever its start; a state
         that was never left has bounds 0 and 1. Never fit on the data to be released: the box
-        remembers fingerprints of its sequences so that such a release warns. O(T + k²).
+        remembers where its sequences were, so that such a release warns. O(T + k²).
 
         Theorem: docs/theory/confidence-box.md
 
         Args:
             sequences: one sequence or many from the same chain, as in `MarkovChain.fit`.
             confidence: the probability, over the data, that the box contains the chain.
-            states: the states. If not given, the labels found: then the claim is about chains
-                that have no other state.
+            states: the states. If not given, those of the grid, else the labels found: then the
+                claim is about chains that have no other state.
+            grid: what a time point and a state are; `read_series` notes it with what it reads.
 
         Raises:
             InvalidInputError: for data that cannot be read, or a confidence outside (0, 1).
@@ -106,9 +110,12 @@ class ChainBox(Belief):
         True
         """
         error = read_confidence(confidence)
-        counted = tally(sequences, states)
+        pieces = split_sequences(sequences)
+        known = grid_of(pieces, grid)
+        counted = tally(pieces, states, known)
         lower, upper = box_bounds(counted.transitions, counted.transitions, error)
-        return cls(lower, upper, counted.states, fingerprints=counted.fingerprints)
+        sources = Sources.of(pieces, lower)
+        return cls(lower, upper, counted.states, grid=known, sources=sources)
 
     @classmethod
     def from_counts(
@@ -117,6 +124,7 @@ class ChainBox(Belief):
         highest: ArrayLike,
         confidence: Number = 0.95,
         states: Iterable[Any] | None = None,
+        grid: Grid | None = None,
     ) -> ChainBox:
         """Return a confidence box when each transition count is known only within bounds.
 
@@ -134,7 +142,7 @@ class ChainBox(Belief):
         """
         error = read_confidence(confidence)
         fewest, most = read_count_bounds(lowest, highest)
-        return cls(*box_bounds(fewest, most, error), states)
+        return cls(*box_bounds(fewest, most, error), states, grid=grid)
 
     @property
     def size(self) -> int:
@@ -147,7 +155,7 @@ class ChainBox(Belief):
         Zeros are exact: a transition the box excludes must have probability 0.
 
         Raises:
-            InvalidInputError: if the chain has other states.
+            InvalidInputError: if the chain has other states, or is known to be on another grid.
         """
         if not isinstance(chain, MarkovChain):
             raise InvalidInputError(
@@ -157,6 +165,11 @@ class ChainBox(Belief):
             raise InvalidInputError(
                 f"The chain's states are {show_labels(chain.states)}, the box's are "
                 f"{show_labels(self.states)}; only beliefs on the same states can be compared."
+            )
+        if words := differing(self.grid, chain.grid):
+            raise InvalidInputError(
+                f"The box was made for {words[0]}, the chain for {words[1]}; only beliefs on the "
+                "same grid can be compared."
             )
         above = chain.transition >= self.lower * (1 - _ROUNDING)
         below = chain.transition <= self.upper * (1 + _ROUNDING)
@@ -176,9 +189,8 @@ class ChainBox(Belief):
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
             "states": labels_to_json(self.states),
-            "fingerprints": sorted(self.fingerprints),
         }
-        return files.dump(self.schema, 1, body)
+        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ChainBox:
@@ -188,11 +200,11 @@ class ChainBox(Belief):
             field(document, "lower"),
             field(document, "upper"),
             labels_from_json(field(document, "states")),
-            fingerprints=fingerprints_from_json(document),
+            **origin_from_json(document),
         )
 
     def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states and bounds; fingerprints do not count."""
+        """Compare as beliefs: states and bounds, grid; sources do not count."""
         return isinstance(other, ChainBox) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -201,21 +213,22 @@ class ChainBox(Belief):
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        return self.states, self.lower.tobytes(), self.upper.tobytes()
+        return self.states, self.lower.tobytes(), self.upper.tobytes(), self.grid
 
     def __repr__(self) -> str:
-        """Name the states and the widest entry, not the matrices."""
+        """Name the states, the widest entry and the grid, not the matrices."""
         noun = "state" if self.size == 1 else "states"
         width = float((self.upper - self.lower).max())
-        return f"ChainBox({self.size} {noun}: {show_labels(self.states)}; widest={width:.3g})"
+        labels, where = show_labels(self.states), grid_words(self.grid)
+        return f"ChainBox({self.size} {noun}: {labels}; widest={width:.3g}{where})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the four fields only."""
-        return self.lower, self.upper, self.states, self.fingerprints
+        """Pickle the fields only."""
+        return self.lower, self.upper, self.states, self.grid, self.sources
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the four fields, arrays read-only again."""
-        names = ("lower", "upper", "states", "fingerprints")
+        """Restore the fields, arrays read-only again."""
+        names = ("lower", "upper", "states", "grid", "sources")
         for name, value in zip(names, state, strict=True):
             kept = frozen(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, kept)

@@ -19,13 +19,9 @@ from quiltwork import files
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.base import Belief
-from quiltwork.beliefs.documents import (
-    field,
-    fingerprints_from_json,
-    labels_from_json,
-    labels_to_json,
-)
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.fitting import smoothed_rows, smoothed_start, tally
+from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.longrun import LongRun
 from quiltwork.beliefs.matrices import (
     BoolArray,
@@ -35,7 +31,9 @@ from quiltwork.beliefs.matrices import (
     read_distribution,
     read_stochastic,
 )
-from quiltwork.beliefs.sequences import encode, label_array
+from quiltwork.beliefs.origins import grid_of
+from quiltwork.beliefs.sequences import encode, label_array, split_sequences
+from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -52,6 +50,8 @@ class MarkovChain(LongRun, Belief):
             and are divided by their sum unless that is within 2⁻⁵⁰ of 1.
         initial: the distribution of X_1, or "stationary", or "any" for every distribution.
         states: one label per row; 0..k−1 if not given.
+        grid: what a time point and a state are, if that is to be checked.
+        sources: where the data of a fit were; `fit` knows.
 
     Raises:
         InvalidInputError: naming the row or label that is wrong, or for a stationary start where
@@ -67,7 +67,8 @@ class MarkovChain(LongRun, Belief):
     transition: FloatArray
     initial: Initial
     states: tuple[Label, ...]
-    fingerprints: frozenset[str]
+    grid: Grid | None
+    sources: Sources
     length = None
     schema = "belief/markov-chain"
 
@@ -77,7 +78,8 @@ class MarkovChain(LongRun, Belief):
         initial: ArrayLike | Literal["stationary", "any"] = "stationary",
         states: Iterable[Any] | None = None,
         *,
-        fingerprints: Iterable[str] = (),
+        grid: Grid | None = None,
+        sources: Sources = NOWHERE,
     ) -> None:
         matrix = read_stochastic(transition, "transition")
         self.__setstate__(
@@ -85,7 +87,8 @@ class MarkovChain(LongRun, Belief):
                 matrix,
                 _read_initial(initial, len(matrix)),
                 read_states(states, len(matrix)),
-                frozenset(fingerprints),
+                read_grid(grid),
+                sources,
             )
         )
         if isinstance(self.initial, str) and self.initial == "stationary":
@@ -98,11 +101,12 @@ class MarkovChain(LongRun, Belief):
         smoothing: Number = 0.5,
         states: Iterable[Any] | None = None,
         initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+        grid: Grid | None = None,
     ) -> MarkovChain:
         """Fit a chain to one sequence or many by maximum likelihood, smoothed. O(T + k²).
 
         Never fit on the data to be released: the noise scale would then depend on it. The chain
-        remembers fingerprints of its sequences so that such a release warns.
+        remembers where its sequences were, so that such a release warns (`fitted_on`).
 
         Args:
             sequences: one sequence of labels, or a dict or list of sequences (a list whose items
@@ -110,9 +114,10 @@ class MarkovChain(LongRun, Belief):
                 counted within sequences only.
             smoothing: added to every transition count. A state that is never left gets a uniform
                 row; with smoothing 0 it is refused.
-            states: the states; if not given, the labels found, sorted.
+            states: the states; if not given, those of the grid, else the labels found, sorted.
             initial: as in the constructor, or "empirical" for the smoothed frequencies of the
                 sequences' first states.
+            grid: what a time point and a state are; `read_series` notes it with what it reads.
 
         Raises:
             InvalidInputError: naming the sequence and position that cannot be read.
@@ -121,11 +126,14 @@ class MarkovChain(LongRun, Belief):
         array([[0.375, 0.625],
                [0.5  , 0.5  ]])
         """
-        counted = tally(sequences, states)
+        pieces = split_sequences(sequences)
+        known = grid_of(pieces, grid)
+        counted = tally(pieces, states, known)
         rows = smoothed_rows(counted, smoothing)
         if isinstance(initial, str) and initial == "empirical":
             initial = smoothed_start(counted, smoothing)
-        return cls(rows, initial, counted.states, fingerprints=counted.fingerprints)
+        sources = Sources.of(pieces, rows)
+        return cls(rows, initial, counted.states, grid=known, sources=sources)
 
     @property
     def start(self) -> FloatArray:
@@ -155,7 +163,7 @@ class MarkovChain(LongRun, Belief):
                 "reached again. Restrict the chain to one recurrent class."
             )
         backwards = _stationary.time_reversal(self.transition, self.stationary)
-        return MarkovChain(backwards, states=self.states, fingerprints=self.fingerprints)
+        return MarkovChain(backwards, states=self.states, grid=self.grid, sources=self.sources)
 
     def marginal(self, t: int) -> FloatArray:
         """Return the distribution of X_t, t = 1 being the start. O(k²·t), at most O(k³ log t).
@@ -226,9 +234,8 @@ class MarkovChain(LongRun, Belief):
             "transition": self.transition.tolist(),
             "initial": initial,
             "states": labels_to_json(self.states),
-            "fingerprints": sorted(self.fingerprints),
         }
-        return files.dump(self.schema, 1, body)
+        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> MarkovChain:
@@ -238,11 +245,11 @@ class MarkovChain(LongRun, Belief):
             field(document, "transition"),
             field(document, "initial"),
             labels_from_json(field(document, "states")),
-            fingerprints=fingerprints_from_json(document),
+            **origin_from_json(document),
         )
 
     def __eq__(self, other: object) -> bool:
-        """Compare as beliefs: states, matrix and start; fingerprints do not count."""
+        """Compare as beliefs: states, matrix and start, grid; sources do not count."""
         return isinstance(other, MarkovChain) and self._key == other._key
 
     def __hash__(self) -> int:
@@ -252,21 +259,22 @@ class MarkovChain(LongRun, Belief):
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         initial = self.initial if isinstance(self.initial, str) else self.initial.tobytes()
-        return self.states, initial, self.transition.tobytes()
+        return self.states, initial, self.transition.tobytes(), self.grid
 
     def __repr__(self) -> str:
-        """Name the states and the start, not the matrix."""
+        """Name the states, the start and the grid, not the matrix."""
         initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
         noun = "state" if self.size == 1 else "states"
-        return f"MarkovChain({self.size} {noun}: {show_labels(self.states)}; initial={initial})"
+        labels, where = show_labels(self.states), grid_words(self.grid)
+        return f"MarkovChain({self.size} {noun}: {labels}; initial={initial}{where})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the four fields only."""
-        return self.transition, self.initial, self.states, self.fingerprints
+        """Pickle the fields only."""
+        return self.transition, self.initial, self.states, self.grid, self.sources
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        """Restore the four fields, arrays read-only again."""
-        names = ("transition", "initial", "states", "fingerprints")
+        """Restore the fields, arrays read-only again."""
+        names = ("transition", "initial", "states", "grid", "sources")
         for name, value in zip(names, state, strict=True):
             kept = frozen(value) if isinstance(value, np.ndarray) else value
             object.__setattr__(self, name, kept)

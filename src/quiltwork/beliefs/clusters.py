@@ -39,7 +39,6 @@ class Clusters(Belief):
     codes: IntArray
     length: int
     states = None
-    fingerprints = frozenset[str]()
     schema = "belief/clusters"
 
     def __init__(self, labels: Any) -> None:

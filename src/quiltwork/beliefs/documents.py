@@ -67,11 +67,3 @@ def field(document: dict[str, Any], name: str) -> Any:
             "it may have been cut or edited."
         )
     return document[name]
-
-
-def fingerprints_from_json(document: dict[str, Any]) -> list[str]:
-    """Return the fingerprints of a document; none if the field is absent."""
-    found = document.get("fingerprints", [])
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise InvalidInputError(f"fingerprints must be a list of text, not {found!r}.")
-    return found

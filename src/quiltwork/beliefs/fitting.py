@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs.fingerprints import content_hash
+from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.sequences import position_of, read_labels, split_sequences
+from quiltwork.beliefs.sequences import position_of, read_labels
 from quiltwork.beliefs.states import Label, list_states, show_labels, sorted_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction
@@ -20,25 +20,25 @@ _LARGEST_SMOOTHING = 10**9
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What fitting needs of the data: transitions, first states, and the data's fingerprints."""
+    """What fitting needs of the data: transitions and first states."""
 
     transitions: IntArray
     starts: IntArray
     states: tuple[Label, ...]
-    fingerprints: frozenset[str]
 
 
-def tally(sequences: Any, states: Iterable[Any] | None) -> Tally:
+def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None) -> Tally:
     """Count transitions within each sequence; none across sequences. O(total length + k²).
 
-    Without `states` they are the labels found, sorted; None in the data is then refused, since it
-    may be a gap.
+    Without `states` they are those of the grid, then the labels found, sorted; None in the data
+    is refused if it is not declared, since it may be a gap.
 
     Raises:
         InvalidInputError: naming the sequence and position that cannot be read.
     """
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
-    labels = _found(pieces) if states is None else list_states(states)
+    public = () if grid is None or grid.labels is None else grid.labels
+    labels = _found(pieces, public) if states is None else list_states(states)
     index = {label: i for i, label in enumerate(labels)}
     size = len(labels)
     transitions = np.zeros(size * size, dtype=np.int64)
@@ -48,21 +48,19 @@ def tally(sequences: Any, states: Iterable[Any] | None) -> Tally:
         if (translation < 0).any():
             unknown = int(np.argmax(translation < 0))
             raise InvalidInputError(
-                f"{where}Position {position_of(codes, unknown)} holds {distinct[unknown]!r}, which "
-                f"is not among the states {show_labels(labels)}; add it to states or drop it."
+                f"{where}Position {position_of(codes, unknown)} holds none of the states "
+                f"{show_labels(labels)}; add what it holds to states, or drop it."
             )
         path = translation[codes]
         transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
         starts[path[0]] += 1
-    prints = frozenset(content_hash(codes, distinct) for _, codes, distinct in pieces)
-    return Tally(transitions.reshape(size, size), starts, labels, prints)
+    return Tally(transitions.reshape(size, size), starts, labels)
 
 
-def _numbered(sequences: Any) -> list[tuple[str, Any]]:
-    found = split_sequences(sequences)
-    if len(found) == 1:
-        return [("", found[0])]
-    return [(f"Sequence {i}: ", piece) for i, piece in enumerate(found, start=1)]
+def _numbered(sequences: Sequence[Any]) -> list[tuple[str, Any]]:
+    if len(sequences) == 1:
+        return [("", sequences[0])]
+    return [(f"Sequence {i}: ", piece) for i, piece in enumerate(sequences, start=1)]
 
 
 def _read(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
@@ -72,15 +70,18 @@ def _read(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
         raise InvalidInputError(f"{where}{error}") from None
 
 
-def _found(pieces: list[tuple[str, IntArray, tuple[Label, ...]]]) -> tuple[Label, ...]:
+def _found(
+    pieces: list[tuple[str, IntArray, tuple[Label, ...]]], public: tuple[Label, ...]
+) -> tuple[Label, ...]:
     for where, codes, distinct in pieces:
-        if None in distinct:
+        if None in distinct and None not in public:
             position = position_of(codes, distinct.index(None))
             raise InvalidInputError(
                 f"{where}Position {position} holds None; if missing values are a state of their "
                 "own, list None in states, otherwise fill or drop them."
             )
-    return sorted_labels({label for _, _, distinct in pieces for label in distinct})
+    found = {label for _, _, distinct in pieces for label in distinct}
+    return public + sorted_labels(found.difference(public))
 
 
 def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
@@ -94,9 +95,9 @@ def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
     totals = weights.sum(axis=1, keepdims=True)
     for row in np.flatnonzero(totals == 0)[:1]:
         raise InvalidInputError(
-            f"State {counted.states[row]!r} is never left in the data, so without smoothing "
-            "nothing is known about what follows it; use smoothing > 0, or ChainBox.fit, which "
-            "keeps such a row open."
+            f"State {row + 1} of {len(totals)}, in their order, is never left in the data, so "
+            "without smoothing nothing is known about what follows it; use smoothing > 0, or "
+            "ChainBox.fit, which keeps such a row open."
         )
     return np.asarray(weights / totals)
 

@@ -72,7 +72,6 @@ class Network(Belief):
     factors: tuple[tuple[tuple[int, ...], FloatArray], ...]
     length: int
     states: tuple[Label, ...]
-    fingerprints = frozenset[str]()
     schema = "belief/network"
 
     def __init__(
@@ -253,8 +252,8 @@ class Network(Belief):
         for i, code in enumerate(codes.tolist()):
             if self.states[code] not in self.domains[i]:
                 raise InvalidInputError(
-                    f"Position {i + 1} (node {self.names[i]!r}) holds {self.states[code]!r}, which "
-                    f"is not a state of that node; its states are {show_labels(self.domains[i])}."
+                    f"Position {i + 1} (node {self.names[i]!r}) holds a state of other nodes only; "
+                    f"its own states are {show_labels(self.domains[i])}."
                 )
 
     def allows(self, codes: IntArray) -> bool:

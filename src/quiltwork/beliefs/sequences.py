@@ -1,12 +1,14 @@
 """Reading sequences of labels: lists, NumPy arrays, pandas and Polars series, one or many.
 
 Every reader goes through `factorize`, which turns a sequence into integer codes and its distinct
-values, so that labels are looked at once per distinct value and not once per row.
+values, so that labels are looked at once per distinct value and not once per row. Errors name
+places, never what is there: a message is read by more people than the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -43,8 +45,8 @@ def split_sequences(data: Any) -> tuple[Any, ...]:
     if not all(nested):
         position = nested.index(False) + 1
         raise InvalidInputError(
-            f"Item {position} is a single label ({data[position - 1]!r}) in a list that also holds "
-            "whole sequences; give either one sequence of labels or a list of sequences."
+            f"Item {position} is a single label in a list that also holds whole sequences; give "
+            "either one sequence of labels or a list of sequences."
         )
     return _not_empty(tuple(data))
 
@@ -70,15 +72,25 @@ def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
     Raises:
         InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
     """
-    values = _values(sequence)
-    if len(values) == 0:
-        raise InvalidInputError("The sequence is empty; give at least one time point.")
+    values = cells_of(sequence)
     if isinstance(values, list):
         return _factorize_objects(values)
     if values.dtype.kind in "bi" or values.dtype in (np.uint8, np.uint16, np.uint32):
         return _factorize_integers(values.astype(np.int64, copy=False), values.dtype)
     distinct, codes = np.unique(values, return_inverse=True)
     return codes.reshape(-1).astype(np.int64, copy=False), distinct.tolist()
+
+
+def cells_of(sequence: Any) -> list[Any] | NDArray[Any]:
+    """Return the cells of any container, one after the other, without looking at them.
+
+    Raises:
+        InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
+    """
+    values = _values(sequence)
+    if len(values) == 0:
+        raise InvalidInputError("The sequence is empty; give at least one time point.")
+    return values
 
 
 def _values(sequence: Any) -> list[Any] | NDArray[Any]:
@@ -88,8 +100,8 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
         and not hasattr(sequence, "to_numpy")
     ):
         raise InvalidInputError(
-            f"A sequence of states is a list, array or series of labels, not {_short(sequence)}; "
-            "write list('aab') for one label per character."
+            f"A sequence of states is a list, array or series of labels, not of type "
+            f"{type(sequence).__name__}; write list('aab') for one label per character."
         )
     if isinstance(sequence, range):
         return np.arange(sequence.start, sequence.stop, sequence.step)
@@ -133,11 +145,8 @@ def _factorize_objects(values: list[Any]) -> tuple[IntArray, list[Any]]:
         index = {value: code for code, value in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
     except TypeError:
-        position, value = next((i, v) for i, v in enumerate(values, 1) if not _is_hashable(v))
-        raise InvalidInputError(
-            f"Position {position} holds {_short(value)}, which cannot be a label; a label is a "
-            "str, int, float, bool, None or a tuple of them."
-        ) from None
+        position = next(i for i, value in enumerate(values, 1) if not _is_hashable(value))
+        raise _no_label(position) from None
     return codes, list(index)
 
 
@@ -184,11 +193,16 @@ def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
         if value is None or type(value) in (str, int, bool):
             labels.append(value)
             continue
-        position = position_of(codes, code)
-        if _is_missing(value):
-            raise InvalidInputError(_missing(position, value))
-        labels.append(read_label(value, f"Position {position}"))
+        labels.append(_read_cell(value, position_of(codes, code)))
     return codes, tuple(labels)
+
+
+def _read_cell(value: Any, position: int) -> Label:
+    if _is_missing(value):
+        raise _missing(position)
+    with suppress(InvalidInputError):
+        return read_label(value, "A cell")
+    raise _no_label(position)
 
 
 def position_of(codes: IntArray, code: int) -> int:
@@ -207,15 +221,29 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
     translation = np.array([index.get(value, -1) for value in distinct], dtype=np.int64)
     if (translation < 0).any():
         position = int(np.argmax(translation[codes] < 0))
-        value = distinct[codes[position]]
-        if _is_missing(value):
-            raise InvalidInputError(_missing(position + 1, value))
+        if _is_missing(distinct[codes[position]]):
+            raise _missing(position + 1)
         raise InvalidInputError(
-            f"Position {position + 1} holds {value!r}, which is not a state of the belief; its "
-            f"states are {show_labels(states)}."
+            f"Position {position + 1} holds none of the belief's states, which are "
+            f"{show_labels(states)}."
         )
     if np.array_equal(translation, np.arange(len(translation))):
         return codes.copy()
+    return translation[codes]
+
+
+def encode_known(sequence: Any, states: tuple[Label, ...]) -> IntArray:
+    """Return the sequence as indices into `states`, and len(states) for any other label.
+
+    Raises:
+        InvalidInputError: naming the first position with a missing value.
+    """
+    codes, distinct = factorize(sequence)
+    index = {label: i for i, label in enumerate(states)}
+    translation = np.array([index.get(v, len(states)) for v in distinct], dtype=np.int64)
+    for code in np.flatnonzero(translation == len(states)).tolist():
+        if _is_missing(distinct[code]):
+            raise _missing(position_of(codes, code))
     return translation[codes]
 
 
@@ -237,13 +265,15 @@ def _is_missing(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
-def _missing(position: int, value: Any) -> str:
-    return (
-        f"Position {position} holds a missing value ({value!r}); fill it, drop it, or make missing "
-        "values a state of their own before going on."
+def _missing(position: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"Position {position} holds a missing value; fill it, drop it, or make missing values a "
+        "state of their own before going on."
     )
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+def _no_label(position: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"Position {position} holds what cannot be a label; a label is a str of valid Unicode, an "
+        "int, float, bool, None or a tuple of them."
+    )

@@ -12,6 +12,7 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.grids import Grid, differing
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
@@ -25,7 +26,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
 
     Raises:
         InvalidInputError: for an empty list, something that is no belief, and beliefs on
-            different states or of different lengths.
+            different states or grids, or of different lengths.
 
     >>> as_beliefs(Clusters(["a", "a"]))
     (Clusters(2 rows in 1 cluster; largest=2),)
@@ -39,6 +40,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
             )
     _check_same_states(members)
     _check_same_length(members)
+    _check_same_grid(members)
     return members
 
 
@@ -76,6 +78,17 @@ def _check_same_length(members: tuple[Belief, ...]) -> None:
                 f"Belief {position} is about {length} rows, belief {first} about {expected}; "
                 "give beliefs about the same rows."
             )
+
+
+def _check_same_grid(members: tuple[Belief, ...]) -> None:
+    known: Grid | None = None
+    for position, belief in enumerate(members, start=1):
+        if words := differing(known, belief.grid):
+            raise InvalidInputError(
+                f"Belief {position} was made for {words[1]}, another before it for {words[0]}; "
+                "give beliefs about the same time points and states."
+            )
+        known = belief.grid.completed(known) if belief.grid is not None else known
 
 
 def beliefs_to_json(beliefs: Belief | Sequence[Belief]) -> str:
@@ -117,9 +130,6 @@ def belief_from_json(text: str | bytes) -> Belief:
 
 
 def _schema(text: str | bytes) -> str:
-    try:
-        document = json.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"Not a JSON document: {error}.") from None
+    document = files.parse(text)
     found = document.get("schema") if isinstance(document, dict) else None
     return str(found).removeprefix("quiltwork/")

@@ -19,7 +19,12 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.app import app
-from quiltwork.errors import QuiltworkError, QuiltworkWarning, StorageError
+from quiltwork.errors import (
+    QuiltworkError,
+    QuiltworkWarning,
+    StorageError,
+    without_passwords,
+)
 
 COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
 INTERRUPTED = 130
@@ -54,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
         if "--debug" in options:
             import traceback
 
-            traceback.print_exc()
+            click.echo(without_passwords(traceback.format_exc()), err=True)
         kind, message, code = _describe(error)
         _complain(kind, message, as_json)
         return code
@@ -80,8 +85,8 @@ def _describe(error: Exception) -> tuple[str, str, int]:
         return "storage", f"{error.strerror or error}{where}.", StorageError.exit_code
     return (
         "internal",
-        f"Unexpected {type(error).__name__}: {error}. This is a fault in quiltwork; "
-        "run again with --debug for the traceback.",
+        f"Unexpected {type(error).__name__}. This is a fault in quiltwork; run again with --debug "
+        "for the traceback, which may show values of the data.",
         3,
     )
 
@@ -106,7 +111,7 @@ def _usage_message(error: click.ClickException) -> str:
 
 
 def _complain(kind: str, message: str, as_json: bool) -> None:
-    line = " ".join(message.split())
+    line = without_passwords(" ".join(message.split()))
     document = files.dump("error", 1, {"error": {"kind": kind, "message": line}})
     click.echo(document if as_json else f"Error: {line}", err=True)
 

@@ -13,7 +13,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, text_table
-from quiltwork.cli.series import read_beliefs, read_query, read_window
+from quiltwork.cli.series import read_beliefs, read_query, read_window, step_lines
 from quiltwork.errors import QuiltworkError, QuiltworkWarning
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def calibrate(
 
     if not compare:
         calibration = run(method)
-        emit(calibration.to_json(), calibration.explain().splitlines())
+        lines = [*calibration.explain().splitlines(), *step_lines(beliefs)]
+        emit(calibration.to_json(), lines)
         return
     rows = [(name, *_tried(run, name)) for name in METHODS]
     body = {"methods": [{"method": n, "scale": s, "note": note} for n, s, note in rows]}
@@ -94,8 +95,8 @@ def _tried(run: Any, name: str) -> tuple[float | None, str]:
             found = run(name)
         except QuiltworkError as error:
             return None, str(error)
-    if name == "entry":
-        return found.scale, "not private for correlated data"
+    if found.leakage:
+        return found.scale, f"not private: it may leak up to {found.leakage:.6g}"
     return found.scale, f"worst node {found.node}, quilt {found.quilt}"
 
 

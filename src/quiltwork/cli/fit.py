@@ -61,8 +61,9 @@ def fit(
     """Fit a belief on FILE, for use with `calibrate` and `release`.
 
     Fit on public data or on other subjects than those whose data is released: a belief fitted on
-    the released data makes the noise scale itself a leak. The file remembers a fingerprint of
-    what it was fitted on, and a release from the same data warns.
+    the released data makes the noise scale itself a leak. The belief remembers which file it was
+    fitted on, and a release from that file warns; it keeps its steps, edges, labels and states, and
+    data on others are refused.
     """
     if box and (smoothing is not None or initial is not None):
         raise click.UsageError("--smoothing and --initial are for one chain: leave out --box")
@@ -74,7 +75,7 @@ def fit(
     from quiltwork.series.values import as_labels
 
     declared = None if states is None else tuple(as_labels(split_list(states)))
-    series = read(file, reading, declared)
+    series = read(file, reading, states=declared)
     known = series.states if series.declared or declared is None else declared
     belief: ChainBox | MarkovChain
     given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,9 @@ from quiltwork.cli.output import emit, text_table
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.holdout import HoldoutPlan
+
+
+_LARGEST_CLUSTER = 10**6
 
 
 @group()
@@ -103,8 +107,8 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     if cluster_size is not None:
         from quiltwork.beliefs import Clusters
 
-        if cluster_size < 1:
-            raise click.UsageError("--cluster-size must be at least 1")
+        if not 1 <= cluster_size <= _LARGEST_CLUSTER:
+            raise click.UsageError(f"--cluster-size must lie between 1 and {_LARGEST_CLUSTER:,}")
         return (Clusters([0] * cluster_size),)
     if not paths:
         return None
@@ -113,20 +117,24 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     return read_beliefs(paths)
 
 
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
 def _plan_document(found: HoldoutPlan) -> dict[str, Any]:
     return {
         "solved_for": found.solved_for,
         "queries": found.queries,
         "overfits": found.overfits,
-        "tolerance": found.tolerance,
+        "tolerance": _finite(found.tolerance),
         "confidence": found.confidence,
         "overfit_at": found.overfit_at,
         "samples": found.samples,
         "available": found.available,
-        "noise": found.noise,
-        "threshold": found.threshold,
-        "epsilon": found.epsilon,
-        "bayesian_epsilon": found.bayesian_epsilon,
+        "noise": _finite(found.noise),
+        "threshold": _finite(found.threshold),
+        "epsilon": _finite(found.epsilon),
+        "bayesian_epsilon": _finite(found.bayesian_epsilon),
         "feasible": found.feasible,
         "explanation": found.explain(),
     }
@@ -177,25 +185,27 @@ def create(
     The tables stay where they are; the folder gets the transcript and the secret of the current
     threshold, which only its owner may read.
     """
-    from pathlib import Path
+    from os.path import abspath
 
     from quiltwork.cli import holdout_folder as store
     from quiltwork.delimited import column_position
     from quiltwork.holdout import ReusableHoldout
 
+    store.refuse_password(ledger)
+    payer = store.open_ledger(ledger)
     configuration = store.Configuration(
-        str(Path(train).resolve()),
-        str(Path(held).resolve()),
+        abspath(train),
+        abspath(held),
         identity,
         target,
         group_,
-        ledger,
+        None if payer is None else payer.url,
         dataset,
     )
     header = store.columns_of(configuration)
     for column in filter(None, (identity, target, group_)):
         column_position(header, column, train)
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    store.make_folder(folder)
     made = ReusableHoldout(
         store.read_table(configuration.train)[1],
         store.read_table(configuration.holdout)[1],
@@ -205,7 +215,7 @@ def create(
         budget=budget,
         queries=queries,
         path=store.transcript_path(folder),
-        ledger=store.open_ledger(ledger),
+        ledger=payer,
         dataset=dataset,
     )
     store.save(folder, configuration)
@@ -233,6 +243,7 @@ def create(
     "conditions must all hold.",
 )
 @click.option("--label", default="", help="For the transcript.")
+@click.option("--ledger", metavar="URL", help="Where the ledger is now, if it has moved.")
 def ask(
     folder: str,
     predictions: str | None,
@@ -240,11 +251,12 @@ def ask(
     limits: str | None,
     share: tuple[str, ...],
     label: str,
+    ledger: str | None,
 ) -> None:
     """Ask one question of the holdout in FOLDER.
 
-    Predictions must cover every id of the training table; a holdout row without one counts as
-    wrong. Exit code 1 once the budget is spent.
+    Predictions must cover every id of both tables. Only the ledger that the holdout was created
+    with pays. Exit code 1 once the budget is spent.
     """
     from quiltwork.cli import holdout_folder as store
 
@@ -255,7 +267,7 @@ def ask(
         statistic, scale, words = _about_predictions(configuration, predictions, metric, limits)
     else:
         statistic, scale, words = _about_share(configuration, share)
-    opened = store.resume(folder)
+    opened = store.resume(folder, ledger)
     try:
         answer = opened.ask(statistic, label=label or words)
     finally:
@@ -280,7 +292,7 @@ def _about_predictions(
     from quiltwork.cli import holdout_folder as store
     from quiltwork.delimited import column_position
     from quiltwork.holdout.metrics import read_metric
-    from quiltwork.holdout.questions import check_covered, prediction_question
+    from quiltwork.holdout.questions import check_covered, check_readable, prediction_question
 
     if configuration.target is None:
         raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
@@ -289,11 +301,13 @@ def _about_predictions(
         low, _, high = limits.partition(":")
         ends = (exact_number(low), exact_number(high))
     metric = read_metric(name, ends)
-    header, rows = store.read_table(configuration.train)
+    header = store.columns_of(configuration)
     identity = column_position(header, configuration.identity, configuration.train)
     target = column_position(header, configuration.target, configuration.train)
     said = store.read_predictions(path, configuration.identity)
-    check_covered(rows, identity, said, "training")
+    check_readable(said, store.read_table(configuration.train)[1][:, target], metric)
+    for table, kind in ((configuration.train, "training"), (configuration.holdout, "holdout")):
+        check_covered(store.read_table(table)[1], identity, said, kind)
     words = name.removeprefix("neg_").replace("_", " ")
     return prediction_question(identity, target, said, metric), metric.scale, words
 

@@ -1,4 +1,9 @@
-"""The folder of a holdout on the command line: where its tables are, its transcript, its secret."""
+"""The folder of a holdout on the command line: where its tables are, its transcript, its secret.
+
+`holdout.json` holds places and names of columns, for its owner to read and to mend after a move.
+Nothing rests on it: the transcript knows the tables by a keyed digest and the ledger by its
+identity, and no password is ever written.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, with_csv
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout.transcript import Transcript
+    from quiltwork.ledger import Ledger
 
 SCHEMA = "holdout"
 _CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
@@ -54,15 +60,17 @@ def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
 
 
 def read_predictions(path: str, identity: str) -> dict[str, str]:
-    """Read a CSV file with the id column and a column `prediction`.
+    """Read a CSV file with the id column and a column `prediction`; ids as `plain_label` has them.
 
     Raises:
         InvalidInputError: if a column is missing or an id occurs twice.
     """
+    from quiltwork.holdout.questions import plain_label
+
     header, rows = read_table(path)
     ids = rows[:, column_position(header, identity, path)]
     said = rows[:, column_position(header, "prediction", path)]
-    found = dict(zip(ids.tolist(), said.tolist(), strict=True))
+    found = dict(zip(map(plain_label, ids.tolist()), said.tolist(), strict=True))
     if len(found) != len(ids):
         raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")
     return found
@@ -109,11 +117,24 @@ def read_transcript_of(folder: str, checkpoint: str | None = None) -> Transcript
     return found
 
 
+def make_folder(folder: str) -> None:
+    """Make the folder of a new holdout, if it is not there.
+
+    Raises:
+        StorageError: if it cannot be made, or its configuration could not be written.
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"The folder {folder!r} could not be made: {reason}.") from None
+    files.check_writable(Path(folder) / _CONFIGURATION)
+
+
 def save(folder: str, configuration: Configuration) -> None:
-    """Write the configuration of a new folder."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    """Write the configuration of a new folder, which only its owner may read."""
     text = files.dump(SCHEMA, 1, asdict(configuration))
-    (Path(folder) / _CONFIGURATION).write_text(text + "\n", encoding="utf-8")
+    files.write(Path(folder) / _CONFIGURATION, text + "\n", files.OWNER_ONLY)
 
 
 def load(folder: str) -> Configuration:
@@ -121,15 +142,33 @@ def load(folder: str) -> Configuration:
 
     Raises:
         InvalidInputError: if the folder is no holdout's.
+        StorageError: if the configuration is damaged.
     """
+    path = Path(folder) / _CONFIGURATION
     try:
-        text = (Path(folder) / _CONFIGURATION).read_text(encoding="utf-8")
-    except OSError:
+        text = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise InvalidInputError(
-            f"There is no holdout in {folder!r}; make one with quiltwork holdout create."
+            f"There is no holdout in {folder!r} ({reason}); make one with quiltwork holdout create."
         ) from None
-    document = files.load(text, SCHEMA, (1,))
-    return Configuration(**{name: document[name] for name in Configuration.__annotations__})
+    try:
+        document = files.load(text, SCHEMA, (1,))
+        places = {name: document[name] for name in Configuration.__annotations__}
+    except (InvalidInputError, KeyError) as error:
+        raise _damaged(path, str(error)) from None
+    for name, value in places.items():
+        needed = name in ("train", "holdout", "identity")
+        if not isinstance(value, str) and (needed or value is not None):
+            raise _damaged(path, f"{name} must be text, not {type(value).__name__}")
+    return Configuration(**places)
+
+
+def _damaged(path: Path, problem: str) -> StorageError:
+    return StorageError(
+        f"{str(path)!r} is damaged ({problem.rstrip('.')}). It only says where things are: write "
+        "it again as docs/reference/files.md describes, or put back a copy."
+    )
 
 
 def belief_about(configuration: Configuration) -> Belief | None:
@@ -154,24 +193,51 @@ def belief_about(configuration: Configuration) -> Belief | None:
     return Clusters(sides[1])
 
 
-def resume(folder: str) -> ReusableHoldout:
-    """Open the holdout of a folder; close it when done."""
+def resume(folder: str, ledger: str | None = None) -> ReusableHoldout:
+    """Open the holdout of a folder, with its ledger at another URL if need be; close it when done.
+
+    Raises:
+        StorageError: if that is another ledger than the one it was created with.
+    """
     from quiltwork.holdout import ReusableHoldout
 
     configuration = load(folder)
+    if ledger is not None and configuration.dataset is None:
+        raise InvalidInputError(f"The holdout in {folder!r} debits no ledger; leave out --ledger.")
     return ReusableHoldout.resume(
         transcript_path(folder),
         read_table(configuration.train)[1],
         read_table(configuration.holdout)[1],
-        ledger=open_ledger(configuration.ledger),
+        ledger=open_ledger(ledger or configuration.ledger),
         dataset=configuration.dataset,
     )
 
 
-def open_ledger(url: str | None) -> Any:
+def open_ledger(url: str | None) -> Ledger | None:
     """Open the ledger, if there is one."""
     if url is None:
         return None
     from quiltwork.ledger import Ledger
 
     return Ledger.open(url)
+
+
+def refuse_password(url: str | None) -> None:
+    """Refuse a URL that could not be kept in a file as it is.
+
+    Raises:
+        InvalidInputError: if there is a password in it.
+    """
+    from urllib.parse import parse_qsl, urlsplit
+
+    try:
+        parts = urlsplit(url or "")
+        names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        secret = parts.password is not None or any("password" in name.lower() for name in names)
+    except ValueError:
+        return  # Ledger.open says what is wrong with it
+    if secret:
+        raise InvalidInputError(
+            "The ledger's URL has a password in it, and the folder of a holdout keeps none. Leave "
+            "it out and give it as PostgreSQL's own programs get it: PGPASSWORD or ~/.pgpass."
+        )

@@ -169,7 +169,7 @@ def export(url: str, output: str | None, checkpoint: str | None) -> None:
     end = opened.checkpoint() if output is None else opened.backup(output)
     lines = [f"Checkpoint: {end.count} entries, {end.hash}"]
     if checkpoint is not None:
-        files.write(checkpoint, end.to_json() + "\n")
+        files.write(checkpoint, end.to_json() + "\n", files.OWNER_ONLY)
         lines.append(f"Checkpoint in {checkpoint}")
     if output is not None:
         lines.append(f"Backup in {output}")
@@ -229,7 +229,13 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
     queries = read_schedule(ask, year, status)
-    found = planned(status.beliefs, status.length, status.exact_budget, queries, spent)
+    found = planned(
+        status.beliefs,
+        length=status.length,
+        budget=status.exact_budget,
+        queries=queries,
+        spent=spent,
+    )
     document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
     emit(document, [*found.table().splitlines(), "", *found.explain().splitlines()])
 

@@ -104,9 +104,9 @@ def release(
     query = read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
     _check_delivery(query, output, plot)
-    series = read(file, reading, beliefs[0].states)
+    series = read(file, reading, beliefs=beliefs)
     if preview:
-        _preview(query, beliefs, series.lengths, epsilon, confidence)
+        _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected)
         return
 
     from quiltwork.releases import release as answer
@@ -150,14 +150,29 @@ def _draw(released: Release, confidence: Fraction, path: str) -> None:
 
 
 def _preview(
-    query: Any, beliefs: Any, lengths: tuple[int, ...], epsilon: Fraction, confidence: Fraction
+    query: Any,
+    beliefs: Any,
+    lengths: tuple[int, ...],
+    epsilon: Fraction,
+    confidence: Fraction,
+    method: Any,
+    secrets: tuple[int, int] | None,
 ) -> None:
     from quiltwork.releases import preview
 
-    longest, subjects = max(lengths), len(lengths)
-    foreseen = preview(query, beliefs, longest, epsilon, float(confidence), subjects=subjects)
+    foreseen = preview(
+        query,
+        beliefs,
+        length=max(lengths),
+        epsilon=epsilon,
+        confidence=float(confidence),
+        method=method,
+        secrets=secrets,
+        subjects=len(lengths),
+    )
     body = {
         "epsilon": str(epsilon),
+        "guarantee": foreseen.epsilon,
         "scale": foreseen.scale,
         "cells": foreseen.cells,
         "method": foreseen.method,

@@ -6,7 +6,7 @@ On the command line a question is data: a named query with its arguments, never 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,9 +55,8 @@ def reading_options(function: Function) -> Function:
         click.option(
             "--rule",
             type=click.Choice(["mean", "min", "max", "sum", "first", "last"]),
-            default="mean",
-            show_default=True,
-            help="With --every and --edges: how the numbers of one step are gathered.",
+            help="With --every and --edges: how the numbers of one step are gathered.  "
+            "[default: the belief's, or mean]",
         ),
         click.option(
             "--missing",
@@ -73,8 +72,14 @@ def reading_options(function: Function) -> Function:
     return function
 
 
-def read(file: str, options: Mapping[str, Any], states: tuple[Label, ...] | None) -> Series:
-    """Read the file as the options say, matching text to the belief's states if given."""
+def read(
+    file: str,
+    options: Mapping[str, Any],
+    *,
+    states: tuple[Label, ...] | None = None,
+    beliefs: Sequence[Belief] = (),
+) -> Series:
+    """Read the file as the options say, on the beliefs' grid; `states` are those declared."""
     from quiltwork.series import read_series
     from quiltwork.series.columns import only_column
 
@@ -87,10 +92,11 @@ def read(file: str, options: Mapping[str, Any], states: tuple[Label, ...] | None
         subject=options["subject"],
         edges=None if edges is None else [_edge(edge) for edge in split_list(edges)],
         labels=None if options["labels"] is None else split_list(options["labels"]),
-        states=None if edges is not None else states,
+        states=states,
         every=options["every"],
         rule=options["rule"],
         missing=options["missing"],
+        beliefs=beliefs,
     )
 
 
@@ -111,6 +117,14 @@ def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
     return as_beliefs([one for path in paths for one in beliefs_from_json(files.contents(path))])
+
+
+def step_lines(beliefs: Sequence[Belief]) -> list[str]:
+    """Say what a time point is, where a belief knows it."""
+    from quiltwork.beliefs.grids import duration
+
+    steps = {belief.grid.step for belief in beliefs if belief.grid is not None} - {None}
+    return [f"A time point is a step of {duration(step)}." for step in steps if step is not None]
 
 
 def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:

@@ -85,7 +85,7 @@ def release_levels(
     """Release one count at several levels, debiting only the least private one.
 
     Give the levels from the least private to the most private: rising `alphas` or falling
-    `epsilons`.
+    `epsilons`. With a ledger, a count above n counts as n, as for `GeometricMechanism`.
 
     Raises:
         InvalidInputError: if levels are missing, out of order or outside (0, 1).
@@ -102,12 +102,12 @@ def release_levels(
     assert cost is not None  # noqa: S101  (α = 0 was refused)
 
     def draw() -> LevelledCount:
-        noisy = [first.release(count, unbounded=True)]
+        noisy = [first.release(value, unbounded=True)]
         for before, after in pairwise(ratios):
             noisy.append(noisy[-1] + draw_step(before, after))
         return LevelledCount(first.n, ratios, tuple(noisy), cost)
 
-    first.read_count(count)
+    value = first.read_count(count) if ledger is None else first.clipped_count(count)
     for ratio in ratios:
         TwoSidedGeometric.from_alpha(ratio)  # refuses one too near 1 before anything is debited
 

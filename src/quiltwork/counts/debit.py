@@ -31,12 +31,30 @@ def draw_paid(
     """
     if all(part is None for part in (ledger, dataset, key)):
         return draw()
-    from quiltwork.releases.ledgers import check_ledger  # spares counts without a ledger NumPy
-
-    ledger, dataset = check_ledger(ledger, dataset, key)
-    receipt = ledger.debit(dataset, record(), key)
+    opened, name = _checked(ledger, dataset, key)
+    receipt = opened.debit(name, record(), key)
     if receipt.stored is not None:
         return read(receipt.stored)
     answer = draw()
     receipt.complete(write(answer))
     return answer
+
+
+def check_about(
+    ledger: BudgetLedger | None,
+    dataset: str | None,
+    key: str | None,
+    record: Callable[[], Mapping[str, Any]],
+) -> None:
+    """Let the ledger, if there is one, refuse what is not about its dataset."""
+    if any(part is not None for part in (ledger, dataset, key)):
+        opened, name = _checked(ledger, dataset, key)
+        opened.check(name, record())
+
+
+def _checked(
+    ledger: BudgetLedger | None, dataset: str | None, key: str | None
+) -> tuple[BudgetLedger, str]:
+    from quiltwork.releases.ledgers import check_ledger  # spares counts without a ledger NumPy
+
+    return check_ledger(ledger, dataset, key)

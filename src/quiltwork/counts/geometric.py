@@ -18,7 +18,7 @@ from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import belief_digest, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
-from quiltwork.exact import Number, integer
+from quiltwork.exact import Number, integer, unseen_integer
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
 
@@ -148,22 +148,22 @@ class GeometricMechanism:
     ) -> int:
         """Draw one private answer: an integer in 0..n, or with `unbounded` the face value.
 
-        With a ledger, `dp_epsilon` is debited from `dataset` before anything is drawn.
+        With a ledger, `dp_epsilon` is debited from `dataset` before anything is drawn, and a count
+        above n counts as n: an error would tell about it without being paid for.
 
         Raises:
             NotPrivateError: at α = 0, which would publish the count itself.
             InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
         """
-        value = self.read_count(count)
+        value = self.read_count(count) if ledger is None else self.clipped_count(count)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(
                 "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."
             )
         if unbounded:
             self._refuse_unbounded_coin()
-        if self.alpha == 1:  # a fair coin, which costs nothing: there is nothing to debit
-            return self._draw(value, unbounded)
-        _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
+        if self.alpha < 1:
+            _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
 
         def record() -> dict[str, Any]:
             return {
@@ -173,6 +173,7 @@ class GeometricMechanism:
                 "unbounded": unbounded,
                 "dp_epsilon": str(self.dp_epsilon),
                 "belief_digest": self.belief_digest,
+                **({} if self.belief_digest is None else {"length": self.n}),
             }
 
         return draw_paid(
@@ -210,13 +211,15 @@ class GeometricMechanism:
         return optimal_remap(self, consumer)
 
     def read_count(self, count: int) -> int:
-        """Return the count as an integer in 0..n, or refuse it."""
-        value = integer(count, "count", 0)
+        """Return the count as an integer in 0..n, or refuse it without showing it."""
+        value = unseen_integer(count, "count")
         if value > self.n:
-            raise InvalidInputError(
-                f"count must lie in 0..n = 0..{self.n}, not {count!r}; is n right?"
-            )
+            raise InvalidInputError(f"count must lie in 0..n = 0..{self.n}; is n right?")
         return value
+
+    def clipped_count(self, count: int) -> int:
+        """Return the count as an integer in 0..n, with n for all above."""
+        return min(unseen_integer(count, "count"), self.n)
 
     def _refuse_unbounded_coin(self) -> None:
         if self.alpha == 1:

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, positive_fraction, to_fraction
+from quiltwork.exact import Number, positive_fraction, privacy_level, to_fraction
 
 _PRECISION_BITS = 53
 _LEAST_ALPHA = Fraction(1, 1 << 1000)  # more privacy than a huge ε asks for does no harm
@@ -87,6 +87,6 @@ def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, 
             "Give the privacy level once: either alpha=… (in [0, 1]) or epsilon=… (> 0)."
         )
     if epsilon is not None:
-        return alpha_for_epsilon(epsilon), positive_fraction(epsilon, "epsilon")
+        return alpha_for_epsilon(epsilon), privacy_level(epsilon, "epsilon")
     value = read_alpha(alpha)
     return value, None if value == 0 else epsilon_for_alpha(value)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import Number, positive_fraction, to_fraction
+from quiltwork.exact import Number, privacy_level, to_fraction
 from quiltwork.noise import TwoSidedGeometric
 
 Adjacency: TypeAlias = Literal["replace", "add-remove"]
@@ -52,7 +52,7 @@ def table_level(
     moved = min(len(cells), 2 if adjacency == "replace" else 1)
     whole = epsilon is not None and alpha is None and not isinstance(epsilon, Mapping)
     if whole:
-        asked = positive_fraction(epsilon, "epsilon")
+        asked = privacy_level(epsilon, "epsilon")
         level = asked
         if beliefs is not None:
             level = _under_beliefs(beliefs, people, adjacency, asked)

@@ -19,11 +19,11 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.counts.consistency import project
-from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer
+from quiltwork.exact import Number, float_up, integer, unseen_integer
 from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
@@ -206,7 +206,7 @@ def release_table(
         raise InvalidInputError(
             f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
         )
-    exact = {cell: integer(value, f"count of {cell!r}", 0) for cell, value in counts.items()}
+    exact = {cell: unseen_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
     total = None if total is None else integer(total, "total", 0)
     _check(exact, adjacency, total)
     _check_dimensions(exact, dimensions)
@@ -219,11 +219,7 @@ def release_table(
     if total not in (None, known):
         raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
     level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known)
-    if beliefs is not None and sum(exact.values()) > (known or number_of_people(beliefs) or 0):
-        raise InvalidInputError(
-            "The table counts more people than the beliefs are about; their number is public, so "
-            "give it as people=…."
-        )
+    believed = None if beliefs is None else known or number_of_people(beliefs)
     laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
 
     def draw() -> CountTable:
@@ -247,6 +243,7 @@ def release_table(
             "cells": _digest(tuple(exact)),
             "dimensions": list(dimensions),
             "belief_digest": None if beliefs is None else belief_digest(beliefs),
+            **({} if believed is None else {"length": believed}),
             "alphas": sorted({str(ratio) for ratio in level.alphas}),
             "adjacency": adjacency,
             "dp_epsilon": str(level.dp_epsilon),
@@ -255,6 +252,13 @@ def release_table(
             **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
         }
 
+    if believed is not None:
+        check_about(ledger, dataset, key, record)  # before the counts are compared with anything
+        if sum(exact.values()) > believed:
+            raise InvalidInputError(
+                "The table counts more people than the beliefs are about; their number is public, "
+                "so give it as people=…."
+            )
     return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
 
 

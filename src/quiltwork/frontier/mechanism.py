@@ -27,7 +27,7 @@ from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.frontier.certificate import (
     ChainCertificate,
     number_of_inequalities,
@@ -207,7 +207,7 @@ def optimal_for_chain(
 
     Theorem: optimal-mechanism
     """
-    level = positive_fraction(epsilon, "epsilon")
+    level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)

@@ -30,16 +30,7 @@ __all__ = ["Answer", "HoldoutPlan", "Ladder", "ReusableHoldout", "plan_holdout",
 
 def __getattr__(name: str) -> Any:
     if name == "sklearn":
-        try:
-            return importlib.import_module("quiltwork.holdout.sklearn")
-        except ModuleNotFoundError as error:
-            if error.name != "sklearn":
-                raise
-            from quiltwork.errors import UnsupportedError
-
-            raise UnsupportedError(
-                "scikit-learn is not installed; add it with pip install 'quiltwork[holdout]'."
-            ) from None
+        return importlib.import_module("quiltwork.holdout.sklearn")
     if name in _HOME:
         return getattr(importlib.import_module(f"quiltwork.holdout.{_HOME[name]}"), name)
     raise AttributeError(f"module 'quiltwork.holdout' has no attribute {name!r}")

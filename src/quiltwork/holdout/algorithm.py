@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import nearest_float
 from quiltwork.noise import TwoSidedGeometric
 
 _FINEST_BITS = 40
@@ -51,8 +52,8 @@ class Settings:
             bits += 1
         if not _STEPS_PER_SCALE <= noise * rows * (1 << bits) <= _LARGEST_SCALE // 4:
             raise InvalidInputError(
-                f"noise {float(noise):g} is out of range for {rows:,} rows: it must be between "
-                f"about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
+                f"noise {nearest_float(noise):g} is out of range for {rows:,} rows: it must be "
+                f"between about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
             )
         return cls(rows, threshold, noise, budget, bits)
 

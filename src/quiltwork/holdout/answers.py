@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from quiltwork.exact import nearest_float
 from quiltwork.holdout.transcript import Entry
 
 
@@ -29,4 +30,4 @@ class Answer:
 def answer_of(entry: Entry) -> Answer:
     """Return what an entry of the transcript shows to whoever asked."""
     value = entry.value or Fraction()
-    return Answer(float(value), entry.overfit, entry.remaining, value)
+    return Answer(nearest_float(value), entry.overfit, entry.remaining, value)

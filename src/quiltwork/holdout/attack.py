@@ -15,10 +15,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import BudgetExceeded
+from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import Number, integer
 from quiltwork.holdout.ladder import Ladder
 from quiltwork.holdout.reusable import ReusableHoldout
+
+_MOST_CELLS = 10**9
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def simulate_attack(
     (True, 0.5)
     """
     count, most = integer(rows, "rows", 10), integer(questions, "questions", 1)
+    if count * most > _MOST_CELLS:
+        raise InvalidInputError(
+            f"rows times questions can be at most {_MOST_CELLS:,}, which fits the memory; ask for "
+            "fewer of one of them."
+        )
     rng = np.random.default_rng(integer(seed, "seed", 0))
     train, held = (rng.integers(0, 2, (count, most + 1)).astype(bool) for _ in range(2))
     ours = ReusableHoldout(train, held, threshold=threshold, noise=noise, budget=budget)

@@ -8,40 +8,37 @@ Theorem: docs/theory/ladder.md
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.sets import as_beliefs
-from quiltwork.errors import BudgetExceeded, InvalidInputError
-from quiltwork.exact import Number, integer
+from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from quiltwork.exact import Number, shortened
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import VACUOUS, read_count, read_share
 from quiltwork.holdout.ladder_bound import best_steps, width_at
+from quiltwork.holdout.ladder_log import (
+    Played,
+    Rules,
+    Standing,
+    counted_line,
+    read_board,
+    read_steps,
+    scored_line,
+)
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.preparation import check_length, check_text
+from quiltwork.holdout.preparation import check_length, check_text, commitment, without_names
+from quiltwork.holdout.storage import Files, Memory, Secret, Storage, new_secret, open_files
 
 _BITS = 20
 SCHEMA = "ladder"
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A submission that moved the board.
-
-    Attributes:
-        number: which submission it was, from 1.
-        team: whose.
-        score: the board's best from then on, a multiple of the step.
-    """
-
-    number: int
-    team: str
-    score: float
 
 
 class Ladder(OneOwner):
@@ -53,10 +50,12 @@ class Ladder(OneOwner):
         submissions: k, how many are accepted in all, of all teams together.
         confidence: 1 − β, of the bound.
         steps: g, the number of steps of the score; None for the best one.
+        path: keep the board in this file, so that it can be resumed.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
         UnsupportedError: if no concentration inequality is proven for the belief.
+        StorageError: if the file is there already, or cannot be written.
 
     >>> import numpy as np
     >>> board = Ladder(np.arange(2000) % 2, submissions=100, steps=20)
@@ -76,31 +75,99 @@ class Ladder(OneOwner):
         submissions: int,
         confidence: Number = 0.95,
         steps: int | None = None,
+        path: str | Path | None = None,
     ) -> None:
-        super().__init__()
         data = _rows.read_rows(holdout, "holdout")
-        self.rows = _rows.count_rows(data)
-        self.submissions = read_count(submissions, "submissions")
-        self.confidence = read_share(confidence, "confidence")
-        self._beliefs = None if beliefs is None else as_beliefs(beliefs)
-        check_length(self._beliefs, self.rows)
-        beta = 1 - self.confidence
-        found = best_steps(self._beliefs, self.rows, self.submissions, beta)
-        self.steps = found if steps is None else read_count(steps, "steps")
-        self.submitted = 0
-        self._board: list[Standing] = []
-        self._best: Fraction | None = None
+        count, accepted = _rows.count_rows(data), read_count(submissions, "submissions")
+        share = read_share(confidence, "confidence")
+        members = None if beliefs is None else as_beliefs(beliefs)
+        check_length(members, count)
+        concentration(members)
+        secret = new_secret()
+        rules = Rules(
+            count,
+            accepted,
+            share,
+            best_steps(members, count, accepted, 1 - share) if steps is None else read_steps(steps),
+            commitment(secret.key, data),
+            None if members is None else beliefs_to_json(without_names(members)),
+        )
+        storage: Storage = Memory()
+        if path is not None:
+            storage, secret = Files.create(path, rules.header(), secret)
+        self._begin(data, Played(rules, (), ()), secret, storage)
+
+    @classmethod
+    def resume(cls, path: str | Path, holdout: Any) -> Ladder:
+        """Go on with a board that is in a file, with the beliefs and the rows it was begun with.
+
+        A cut or edited file is refused: its secret seals it. Older copies of both files are not
+        recognised.
+
+        Raises:
+            StorageError: if the files are damaged, cut, in use, or were written for other data.
+            InvalidInputError: if there is no such file.
+        """
+        if isinstance(path, str) and path.lstrip().startswith("{"):
+            raise InvalidInputError(
+                "A board is resumed from its file, Ladder(..., path='board.jsonl'); what to_json "
+                "wrote has neither its beliefs nor its rows, so the bound could not be kept. "
+                "Begin a new board, on rows that nobody was scored on."
+            )
+        data = _rows.read_rows(holdout, "holdout")
+        storage, played, secret, _ = open_files(path, read_board)
+        if not hmac.compare_digest(played.rules.commitment, commitment(secret.key, data)):
+            storage.close()
+            raise StorageError(
+                f"{str(path)!r} belongs to other data: give the rows it was begun with, row for "
+                "row."
+            )
+        made = cls.__new__(cls)
+        made._begin(data, played, secret, storage)
+        return made
+
+    def _begin(self, data: _rows.Data, played: Played, secret: Secret, storage: Storage) -> None:
+        super().__init__()
+        rules = self._rules = played.rules
+        self._beliefs = None if rules.beliefs is None else beliefs_from_json(rules.beliefs)
+        self._teams, self._board = list(played.teams), list(played.standings)
+        self._secret, self._storage, self._closed = secret, storage, False
 
         def score(statistic: _rows.Statistic) -> Fraction:
             total = _rows.sums_in_private(statistic, data, _BITS, None)[0]
-            return Fraction(total, self.rows << _BITS)
+            return Fraction(total, rules.rows << _BITS)
 
         self._score = score
 
     @property
+    def rows(self) -> int:
+        """The number of rows of the holdout, which is public."""
+        return self._rules.rows
+
+    @property
+    def submissions(self) -> int:
+        """How many submissions are accepted in all."""
+        return self._rules.submissions
+
+    @property
+    def confidence(self) -> float:
+        """With which probability the bound holds."""
+        return self._rules.confidence
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of the score."""
+        return self._rules.steps
+
+    @property
+    def submitted(self) -> int:
+        """How many submissions were counted."""
+        return len(self._teams)
+
+    @property
     def best(self) -> float | None:
         """The best score so far, on the grid; None before the first submission."""
-        return None if self._best is None else float(self._best)
+        return self._board[-1].score if self._board else None
 
     @property
     def remaining(self) -> int:
@@ -119,31 +186,67 @@ class Ladder(OneOwner):
     def submit(self, team: str, statistic: _rows.Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
 
-        A row without a value in [0, 1] counts as 0, so a submission that fails scores 0.
+        A row without a value in [0, 1] counts as 0, so a submission that fails scores 0. It is
+        counted before it is scored, for ever, and its score recorded before it is shown.
 
         Raises:
             BudgetExceeded: after the last submission.
             InvalidInputError: for a team without a name, or what is no function; it costs nothing.
+            StorageError: if it could not be recorded; its score is then withheld.
         """
         check_text(team, "team")
         if not team.strip():
             raise InvalidInputError("The team has no name; give one.")
         if not callable(statistic):
             raise InvalidInputError(
-                f"A submission is a function from rows to values in [0, 1], not {statistic!r}."
+                "A submission is a function from rows to values in [0, 1], not "
+                f"{shortened(statistic)}."
             )
-        with self._alone():
-            if self.remaining == 0:
-                raise BudgetExceeded(
-                    f"All {self.submissions} submissions are used; the bound covers no more."
-                )
-            self.submitted += 1
+        with self._evaluating():
+            with self._alone():
+                number = self._count(team)
             found = self._score(statistic)
-            if self._best is not None and found <= self._best + Fraction(1, self.steps):
-                return None
-            self._best = Fraction(round(found * self.steps), self.steps)
-            self._board.append(Standing(self.submitted, team, float(self._best)))
-            return self._board[-1]
+            with self._alone():
+                return self._place(number, found)
+
+    def close(self) -> None:
+        """Take no more submissions, and let go of the file, so that it can be resumed."""
+        self._closed = True
+        self._storage.close()
+
+    def _count(self, team: str) -> int:
+        self._check_open()
+        if self.remaining <= 0:
+            raise BudgetExceeded(
+                f"All {self.submissions} submissions are used; the bound covers no more."
+            )
+        self._record(counted_line(self.submitted + 1, team))
+        self._teams.append(team)
+        return self.submitted
+
+    def _place(self, number: int, found: Fraction) -> Standing | None:
+        self._check_open()
+        if self.best is not None and found * self.steps <= round(self.best * self.steps) + 1:
+            self._record(scored_line(number, None))
+            return None
+        score = Fraction(round(found * self.steps), self.steps)
+        self._record(scored_line(number, score))
+        self._board.append(Standing(number, self._teams[number - 1], float(score)))
+        return self._board[-1]
+
+    def _record(self, line: dict[str, Any]) -> None:
+        try:
+            self._secret = self._storage.append([line], self._secret)
+        except BaseException:
+            self.close()  # what is on the disk is not known now
+            raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError(
+                "This board is closed, by close() or because a write failed; go on with "
+                "Ladder.resume if it has a file."
+            )
 
     def standings(self) -> tuple[Standing, ...]:
         """Return the submissions that moved the board, best first."""
@@ -173,33 +276,6 @@ class Ladder(OneOwner):
             "standings": [asdict(one) for one in self.standings()],
         }
         return files.dump(SCHEMA, 1, body)
-
-    @classmethod
-    def resume(
-        cls, text: str, holdout: Any, beliefs: Belief | Sequence[Belief] | None = None
-    ) -> Ladder:
-        """Go on with a board that `to_json` wrote, with the same holdout.
-
-        Raises:
-            InvalidInputError: if it is no board, or one for another number of rows.
-        """
-        document = files.load(text, SCHEMA, (1,))
-        made = cls(
-            holdout,
-            beliefs,
-            submissions=document["submissions"],
-            confidence=document["confidence"],
-            steps=document["steps"],
-        )
-        if made.rows != document["rows"]:
-            raise InvalidInputError(
-                f"The board is for {document['rows']} rows, the holdout has {made.rows}."
-            )
-        made.submitted = integer(document["submitted"], "submitted", 0)
-        made._board = [Standing(**one) for one in reversed(document["standings"])]
-        if made._board:
-            made._best = Fraction(round(made._board[-1].score * made.steps), made.steps)
-        return made
 
     def __repr__(self) -> str:
         """Give the numbers only."""

@@ -6,15 +6,16 @@ row then moves the mean by at most 1/n, which is all the guarantees need.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import to_fraction
+from quiltwork.exact import shortened, to_fraction
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 
@@ -40,6 +41,8 @@ class Metric:
         return self.scale * mean
 
 
+_WIDEST = 10**100
+"""Squares of it are floats."""
 _NOT_A_MEAN = "is no mean over rows: replacing one row can change what every other row counts for"
 _NOT_BOUNDED = "is not bounded: one row can move it as far as one likes"
 _AVERAGES = ("_micro", "_macro", "_weighted", "_samples", "_ovr", "_ovo")
@@ -86,7 +89,7 @@ def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
     if not isinstance(metric, str):
         raise InvalidInputError(
             f"metric must be one of {', '.join(NAMES)}, or a function (true, predicted) → one "
-            f"value in [0, 1] per row; not {metric!r}."
+            f"value in [0, 1] per row; not {shortened(metric)}."
         )
     reason = _REFUSED.get(_family(metric))
     if reason is not None:
@@ -99,7 +102,7 @@ def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
     if metric == "neg_brier_score":
         return Metric("neg_brier_score", _brier, "predict_proba", -1.0)
     if metric not in NAMES:
-        raise InvalidInputError(f"No metric {metric!r}; there are: {', '.join(NAMES)}.")
+        raise InvalidInputError(f"No metric {shortened(metric)}; there are: {', '.join(NAMES)}.")
     low, high = _limits(metric, limits)
     power = 2 if metric == "neg_mean_squared_error" else 1
 
@@ -129,7 +132,10 @@ def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:
             f"{metric} is bounded only if the target is: give its public limits, such as "
             "limits=(0, 100); values outside are clipped."
         )
-    low, high = (float(to_fraction(end, "limits")) for end in limits)
-    if low >= high:
-        raise InvalidInputError(f"limits must be (low, high) with low < high, not {limits!r}.")
-    return low, high
+    pair = isinstance(limits, Sequence) and not isinstance(limits, str) and len(limits) == 2
+    ends = [to_fraction(end, "limits") for end in limits] if pair else [Fraction(0)] * 2
+    if not -_WIDEST < ends[0] < ends[1] < _WIDEST:
+        raise InvalidInputError(
+            f"limits must be (low, high) with low < high, not {shortened(limits)}."
+        )
+    return float(ends[0]), float(ends[1])

@@ -18,23 +18,32 @@ class OneOwner:
         """Belong to this process."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._holder: int | None = None
+        self._asking = threading.local()
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other threads out; refuse a question that is asked while another is evaluated."""
-        if self._holder == threading.get_ident():
+    def _evaluating(self) -> Iterator[None]:
+        """Refuse a question that a statistic asks in the thread that evaluates it.
+
+        No lock is held: a statistic may wait for other threads, and these may ask.
+        """
+        self._check_owner()
+        if getattr(self._asking, "now", False):
             raise InvalidInputError(
                 "A statistic asked the holdout that was evaluating it. Ask first, and use the "
                 "answer in the next statistic."
             )
+        self._asking.now = True
+        try:
+            yield
+        finally:
+            self._asking.now = False
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out while the budget changes; no statistic is called meanwhile."""
+        self._check_owner()  # before the lock, which a fork may have copied while it was held
         with self._lock:
-            self._holder = threading.get_ident()
-            try:
-                self._check_owner()
-                yield
-            finally:
-                self._holder = None
+            yield
 
     def _check_owner(self) -> None:
         if os.getpid() != self._owner:

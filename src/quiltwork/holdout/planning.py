@@ -10,7 +10,7 @@ Theorem: docs/theory/reusable-holdout.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class HoldoutPlan:
         beliefs: how rows depend on each other; None for independent rows.
         queries: m, the number of questions.
         overfits: B, how many of them may overfit the training set.
-        tolerance: τ, how far an answer may be from the truth.
+        tolerance: τ, how far an answer may be from the truth; infinite where nothing is promised.
         confidence: 1 − β.
         overfit_at: c, a question overfits if its training value is off by cτ.
         samples: the rows it takes.
@@ -90,8 +90,15 @@ class HoldoutPlan:
         return explain_plan(self)
 
     def table(self, samples: Sequence[int] = ()) -> list[tuple[int, float]]:
-        """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes."""
-        sizes = samples or [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
+        """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes.
+
+        Raises:
+            InvalidInputError: if `samples` is no list of numbers of rows.
+        """
+        if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
+            raise InvalidInputError(f"samples is a list of rows, not {type(samples).__name__}.")
+        usual = [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
+        sizes = [read_count(n, "samples") for n in samples] or usual
         return [(n, replan(self, samples=n).tolerance) for n in sizes]
 
     def plot(self) -> Figure:
@@ -209,6 +216,10 @@ class _Draft:
         )
         if failing >= self.beta:
             return False
+        # Without what the answers tell first: it takes no translation into Bayesian DP.
+        alone = overfit_width(self.beliefs, self.samples, 0.0, self.queries, self.beta - failing)
+        if alone > part / 4:
+            return False
         level = dp_level(self.samples, self.noise, self.overfits)
         width = overfit_width(self.beliefs, self.samples, level, self.queries, self.beta - failing)
         return width <= part / 4
@@ -227,7 +238,8 @@ def _solve(draft: _Draft, unknown: str) -> _Draft:
         needed, best = _least_rows(one), _least_tolerance(one)
         raise InvalidInputError(
             f"{draft.samples:,} rows do not give tolerance {draft.tolerance:g} even for "
-            f"{start} {unknown}: that takes {needed:,} rows, or tolerance {best:.3g}."
+            f"{start} {unknown}: that takes {needed:,} rows"
+            + (f", or tolerance {best:.3g}." if math.isfinite(best) else ".")
         )
     return _with(draft, unknown, found)
 
@@ -239,18 +251,29 @@ def _with(draft: _Draft, unknown: str, value: int) -> _Draft:
 
 
 def _least_rows(draft: _Draft) -> int:
+    most = _most_rows(draft.beliefs)
+    if not replace(draft, samples=most).holds():
+        shown = "2^60" if most == MOST else f"{most:,}"
+        raise UnsupportedError(
+            f"No number of rows up to {shown} gives tolerance {draft.tolerance:g} under this "
+            "belief; ask for a larger one."
+        )
     low, high = 0, 1
     while not replace(draft, samples=high).holds():
-        low, high = high, 2 * high
-        if high > MOST:
-            raise UnsupportedError(
-                f"No number of rows up to 2^60 gives tolerance {draft.tolerance:g} under this "
-                "belief; ask for a larger one."
-            )
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if replace(draft, samples=middle).holds() else (middle, high)
     return high
+
+
+def _most_rows(beliefs: tuple[Belief, ...] | None) -> int:
+    """Return how many rows can be planned with: 2^60, or the longest series of a chain."""
+    if all(belief.length is not None for belief in beliefs or ()):
+        return MOST
+    from quiltwork.influence.arguments import LONGEST
+
+    return LONGEST
 
 
 def _least_tolerance(draft: _Draft) -> float:

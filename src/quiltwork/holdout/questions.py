@@ -1,11 +1,15 @@
 """Questions as data, for people who may not run code here: predictions by row id, or conditions.
 
-Rows are an array of text, one column per column of a table. A row that has no prediction, or whose
-target cannot be read, counts as wrong; nothing about a single row is ever said.
+Rows are an array of text, one column per column of a table. Ids are public, so a prediction that is
+missing is refused before anything is asked; a row whose target cannot be read counts as wrong, and
+nothing about a single row is ever said. A whole number is the same label with `.0` behind it, as
+programs write it that read a column as floats.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 from quiltwork.holdout.metrics import Metric
 from quiltwork.holdout.rows import Statistic
+
+_WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
+
+
+def plain_label(text: str) -> str:
+    """Return a label or an id as it is compared.
+
+    >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
+    ('1', '02410', '1.5')
+    """
+    whole = _WHOLE.fullmatch(text)
+    return text if whole is None else whole[1]
 
 
 def share_question(tests: Sequence[tuple[int, Callable[[str], bool]]]) -> Statistic:
@@ -32,7 +49,7 @@ def share_question(tests: Sequence[tuple[int, Callable[[str], bool]]]) -> Statis
 def prediction_question(
     identity: int, target: int, predictions: Mapping[str, str], metric: Metric
 ) -> Statistic:
-    """Ask how good predictions are, each given for a row's id.
+    """Ask how good predictions are, each given for a row's id as `plain_label` has it.
 
     A row without a prediction gets the worst value: 0 for scores, 1 for errors.
     """
@@ -40,7 +57,7 @@ def prediction_question(
     numeric = metric.name != "accuracy"
 
     def values(rows: NDArray[Any]) -> NDArray[Any]:
-        said = [predictions.get(str(row)) for row in rows[:, identity]]
+        said = [predictions.get(plain_label(str(row))) for row in rows[:, identity]]
         found = np.array([one is not None for one in said], dtype=bool)
         given = np.array([one or "" for one in said], dtype=object)
         true = rows[:, target]
@@ -51,7 +68,8 @@ def prediction_question(
             shown = np.clip(shown, 0, 1) if metric.predicts == "predict_proba" else shown
             result[found] = metric.values(read[found], shown[found])
         else:
-            result[found] = true[found] == given[found]
+            pairs = zip(true[found], given[found], strict=True)
+            result[found] = [plain_label(str(a)) == plain_label(str(b)) for a, b in pairs]
         return result
 
     return values
@@ -60,24 +78,50 @@ def prediction_question(
 def check_covered(
     rows: NDArray[Any], identity: int, predictions: Mapping[str, str], kind: str
 ) -> None:
-    """Refuse predictions that miss a row whose id is public.
+    """Refuse predictions that miss a row; which ids there are is public.
 
     Raises:
-        InvalidInputError: naming the first id without a prediction.
+        InvalidInputError: naming the first row without a prediction by its place.
     """
-    for row in rows[:, identity]:
-        if str(row) not in predictions:
+    missing = [
+        place
+        for place, name in enumerate(rows[:, identity], start=1)
+        if plain_label(str(name)) not in predictions
+    ]
+    if missing:
+        raise InvalidInputError(
+            f"There is no prediction for row {missing[0]:,} of the {kind} set ({len(missing):,} "
+            "are missing); give one for every id of the training set and the holdout."
+        )
+
+
+def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metric: Metric) -> None:
+    """Refuse predictions or training targets that are no numbers where the metric needs them.
+
+    Raises:
+        InvalidInputError: naming the first such prediction.
+    """
+    if metric.name == "accuracy":
+        return
+    if not np.isfinite(_numbers(training)).any():
+        raise InvalidInputError(
+            f"No target of the training rows is a number, and {metric.name} needs numbers. "
+            "Nothing was asked."
+        )
+    for row, said in predictions.items():
+        if not math.isfinite(_number(said)):
             raise InvalidInputError(
-                f"There is no prediction for {kind} row {str(row)!r}; give one for every id of "
-                "the training set and the holdout."
+                f"The prediction for {row!r} is {shortened(said)}, no number, and {metric.name} "
+                "needs numbers. Nothing was asked."
             )
 
 
 def _numbers(cells: NDArray[Any]) -> NDArray[np.float64]:
-    def read(cell: Any) -> float:
-        try:
-            return float(cell)
-        except ValueError:
-            return float("nan")
+    return np.array([_number(cell) for cell in cells])
 
-    return np.array([read(cell) for cell in cells])
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,33 +21,26 @@ from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.holdout import payments
 from quiltwork.holdout import rows as _rows
 from quiltwork.holdout.algorithm import Outcome, Question, Settings, answer
 from quiltwork.holdout.answers import Answer, answer_of
 from quiltwork.holdout.guarantee import Guarantee, guarantee, read_count, read_share
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.preparation import (
-    check_ledger,
+    Prepared,
     check_length,
     check_text,
     commitment,
-    evaluate_questions,
-    named,
     not_negative,
+    prepare,
+    questions_of,
     several,
     two_sets,
     without_names,
 )
-from quiltwork.holdout.storage import (
-    Files,
-    Memory,
-    Secret,
-    Storage,
-    give_up_round,
-    new_secret,
-    open_files,
-)
-from quiltwork.holdout.transcript import Entry, Transcript
+from quiltwork.holdout.storage import Files, Memory, Secret, Storage, new_secret, open_files
+from quiltwork.holdout.transcript import Entry, Transcript, read_transcript
 
 if TYPE_CHECKING:
     from quiltwork.holdout.planning import HoldoutPlan
@@ -72,7 +65,7 @@ class ReusableHoldout(OneOwner):
         queries: refuse after so many questions; None for no limit. `from_plan` sets it.
         path: keep the transcript in this file, so that the holdout can be resumed.
         ledger: debited one round at a time, before the round's first question.
-        dataset: the ledger's name for the holdout.
+        dataset: the ledger's name for the holdout; it must be there.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -112,6 +105,7 @@ class ReusableHoldout(OneOwner):
             positive_fraction(noise, "noise"),
             read_count(budget, "budget"),
         )
+        payments.check_ledger(ledger, dataset)
         secret = new_secret()
         transcript = Transcript(
             settings,
@@ -121,12 +115,12 @@ class ReusableHoldout(OneOwner):
             None if queries is None else read_count(queries, "queries"),
             _rows.count_rows(public),
             dataset,
+            payments.identity_of(ledger, dataset, count),
         )
-        check_ledger(ledger, dataset)
         storage: Storage = Memory()
         if path is not None:
-            storage, secret = Files.create(path, transcript, secret)
-        self._begin(public, private, transcript, secret, storage, ledger, dataset)
+            storage, secret = Files.create(path, transcript.header(), secret)
+        self._begin(public, private, transcript, secret, storage, ledger)
 
     @classmethod
     def from_plan(cls, plan: HoldoutPlan, train: Any, holdout: Any, **options: Any) -> Any:
@@ -135,6 +129,12 @@ class ReusableHoldout(OneOwner):
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
+        from quiltwork.holdout.planning import HoldoutPlan
+
+        if not isinstance(plan, HoldoutPlan):
+            raise InvalidInputError(
+                f"from_plan takes what plan_holdout returned, not {type(plan).__name__}."
+            )
         count = _rows.count_rows(_rows.read_rows(holdout, "holdout"))
         if count < plan.samples:
             raise InvalidInputError(
@@ -162,30 +162,31 @@ class ReusableHoldout(OneOwner):
 
         Nothing is regained by interrupting, nor by cutting, editing or replacing the transcript:
         its secret seals it. Older copies of both files are not recognised without a ledger, or a
-        checkpoint kept elsewhere.
+        checkpoint kept elsewhere. Another ledger than the one it was created with is refused,
+        whatever its URL.
 
         Raises:
-            StorageError: if the files are damaged, cut, in use, or were written for other data.
+            StorageError: if the files are damaged, cut, in use, or were written for other data or
+                another ledger.
             InvalidInputError: if there is no such file.
         """
         public, private = two_sets(train, holdout)
-        check_ledger(ledger, dataset)
-        storage, transcript, secret = open_files(path)
-        if not hmac.compare_digest(transcript.commitment, commitment(secret.key, public, private)):
+        payments.check_ledger(ledger, dataset)
+        storage, transcript, secret, torn = open_files(path, read_transcript)
+        try:
+            given = commitment(secret.key, public, private)
+            if not hmac.compare_digest(transcript.commitment, given):
+                raise StorageError(
+                    f"{str(path)!r} belongs to other data: give the training set and holdout it "
+                    "was created with, row for row."
+                )
+            payments.check_same_ledger(ledger, dataset, transcript, secret)
+            made = cls.__new__(cls)
+            made._begin(public, private, transcript, secret, storage, ledger)
+            made._settle_interrupted_round(torn)
+        except BaseException:
             storage.close()
-            raise StorageError(
-                f"{str(path)!r} belongs to other data: give the training set and holdout it was "
-                "created with, row for row."
-            )
-        if transcript.dataset != dataset:
-            storage.close()
-            raise InvalidInputError(
-                f"This holdout debits {named(transcript.dataset)}, and {named(dataset)} is "
-                "given; resume it with the ledger it was created with."
-            )
-        made = cls.__new__(cls)
-        made._begin(public, private, transcript, secret, storage, ledger, dataset)
-        made._settle_interrupted_round()
+            raise
         return made
 
     def _begin(
@@ -196,22 +197,24 @@ class ReusableHoldout(OneOwner):
         secret: Secret,
         storage: Storage,
         ledger: Any,
-        dataset: str | None,
     ) -> None:
-        settings = transcript.settings
+        settings, train_rows = transcript.settings, _rows.count_rows(public)
         super().__init__()
         self._closed = False
         self._transcript = transcript
         self._entries = list(transcript.entries)
         self._secret = secret
         self._storage = storage
-        self._ledger, self._dataset = ledger, dataset
+        self._ledger = ledger
+
+        def prepared(statistic: _rows.Statistic, sensitivity: Fraction | None) -> Prepared:
+            return prepare(settings, public, statistic, sensitivity)
 
         # Only this function ever touches the holdout, so that no attribute shows it.
-        def evaluate(statistic: _rows.Statistic, sensitivity: Fraction | None) -> list[Question]:
-            return evaluate_questions(settings, public, private, statistic, sensitivity)
+        def look(asked: Prepared) -> list[Question]:
+            return questions_of(settings, private, asked, train_rows)
 
-        self._evaluate: Callable[[_rows.Statistic, Fraction | None], list[Question]] = evaluate
+        self._prepare, self._look = prepared, look
 
     @property
     def remaining(self) -> int:
@@ -270,39 +273,37 @@ class ReusableHoldout(OneOwner):
         """
         size = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
         check_text(label, "label")
-        with self._alone():
+        with self._evaluating():
             self._check_open()
-            questions = self._evaluate(statistic, size)
-            if len(questions) != 1:
+            asked = self._prepare(statistic, size)
+            if asked.columns is not None and asked.columns != 1:
                 raise InvalidInputError(
-                    f"The statistic has {len(questions)} columns; ask several questions at once "
+                    f"The statistic has {asked.columns} columns; ask several questions at once "
                     "with ask_many."
                 )
-            return self._answer(questions, label)[0]
+            return self._ask([asked], label)[0]
 
     def ask_many(
         self, statistics: _rows.Statistic | Iterable[_rows.Statistic], label: str = ""
     ) -> list[Answer]:
         """Ask many questions, in order: each statistic may return one column per question.
 
-        The list is shorter than the questions if the budget ends among them. About 1 s for 10⁴
-        questions on 10⁴ rows of booleans.
+        All of them are tried on the training rows before the first is answered. The list is
+        shorter than the questions if the budget ends among them. About 1 s for 10⁴ questions on
+        10⁴ rows of booleans.
 
         Raises:
             BudgetExceeded: if nothing is left for the first question.
+            InvalidInputError: if a statistic fails on the training rows; this costs nothing.
+            StorageError: if an answer could not be recorded, or a round not be debited. What was
+                answered before that is in `transcript`.
         """
         check_text(label, "label")
-        asked = [statistics] if callable(statistics) else several(statistics)
-        found: list[Answer] = []
-        with self._alone():
+        with self._evaluating():
             self._check_open()
-            for statistic in asked:
-                questions = self._evaluate(statistic, None)
-                answers = self._answer(questions, label)
-                found += answers
-                if len(answers) < len(questions) or not self._is_open():
-                    break
-        return found
+            given = [statistics] if callable(statistics) else several(statistics)
+            asked = [self._prepare(statistic, None) for statistic in given]
+            return self._ask(asked, label) if asked else []
 
     def guarantee(
         self, queries: int | None = None, confidence: Number = 0.95, means_only: bool = True
@@ -312,14 +313,14 @@ class ReusableHoldout(OneOwner):
         Theorem: docs/theory/reusable-holdout.md
         """
         settings = self._transcript.settings
-        questions = queries or self._transcript.queries or max(settings.budget, self.asked)
+        usual = self._transcript.queries or max(settings.budget, self.asked)
         return guarantee(
             self.beliefs,
             settings.rows,
             float(settings.threshold),
             float(settings.noise),
             settings.budget,
-            read_count(questions, "queries"),
+            read_count(usual if queries is None else queries, "queries"),
             read_share(confidence, "confidence"),
             means_only,
         )
@@ -327,8 +328,7 @@ class ReusableHoldout(OneOwner):
     def close(self) -> None:
         """Answer no more, and let go of the file, so that another process may resume it."""
         self._closed = True
-        if isinstance(self._storage, Files):
-            self._storage.close()
+        self._storage.close()
 
     def _is_open(self) -> bool:
         limit = self._transcript.queries
@@ -347,20 +347,36 @@ class ReusableHoldout(OneOwner):
                 f"All {self.asked} questions of the plan are asked; its promise covers no more."
             )
 
+    def _ask(self, asked: Sequence[Prepared], label: str) -> list[Answer]:
+        """Pay for the round, look at the holdout, answer."""
+        with self._alone():
+            self._check_open()
+            self._start_round()
+        questions = [question for one in asked for question in self._look(one)]
+        with self._alone():
+            self._check_open()
+            return self._answer(questions, label)
+
     def _answer(self, questions: Sequence[Question], label: str) -> list[Answer]:
         """Run Algorithm 1 over the questions; record everything, then show it."""
         self._start_round()
         before = len(self._entries)
         try:
             self._run(questions, label)
-            fresh = self._entries[before:]
-            self._secret = self._storage.append(fresh, self._secret)
+        finally:  # if the ledger failed on the way, what was answered before that stays
+            self._record(before)
+        return [answer_of(entry) for entry in self._entries[before:]]
+
+    def _record(self, before: int) -> None:
+        try:
+            bodies = [entry.body() for entry in self._entries[before:]]
+            if bodies:
+                self._secret = self._storage.append(bodies, self._secret)
         except BaseException:
             # What is on the disk is not known now: withhold the answers, and give no others.
             del self._entries[before:]
             self.close()
             raise
-        return [answer_of(entry) for entry in fresh]
 
     def _run(self, questions: Sequence[Question], label: str) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""
@@ -376,7 +392,8 @@ class ReusableHoldout(OneOwner):
             outcome = answer(settings, question, noise, self._secret.threshold)
             self._entries.append(self._entry(outcome, label))
             if outcome.overfit:
-                self._close_round()
+                over = self.budget - self.remaining
+                payments.close_round(self._ledger, self._transcript, self._secret, over)
 
     def _entry(self, outcome: Outcome, label: str) -> Entry:
         left = self.remaining - outcome.overfit
@@ -387,15 +404,7 @@ class ReusableHoldout(OneOwner):
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        key = entry = None
-        if self._ledger is not None:
-            key = f"{self._transcript.identity} round {number + 1} {secrets.token_hex(8)}"
-            record = {
-                "mechanism": "reusable-holdout",
-                "dp_epsilon": str(self._transcript.settings.round_epsilon),
-                "label": f"holdout {self._transcript.identity[:8]}, round {number + 1}",
-            }
-            entry = self._ledger.debit(self._dataset, record, key).number
+        key, entry = payments.debit_round(self._ledger, self._transcript, number)
         noise = self._transcript.settings.threshold_law.draw_one()
         drawn = replace(self._secret, round=number, threshold=noise, debit=key, entry=entry)
         try:
@@ -405,19 +414,10 @@ class ReusableHoldout(OneOwner):
             raise
         self._secret = drawn
 
-    def _close_round(self) -> None:
-        """Let the ledger know that the round is over, so that older files cannot go on with it."""
-        if self._ledger is None or self._secret.entry is None:
-            return
-        from quiltwork.accounting import Spending
-        from quiltwork.ledger.receipts import Receipt
-
-        spending = Spending.dp(self._transcript.settings.round_epsilon, 1, self.rows)
-        receipt = Receipt(str(self._dataset), self._secret.entry, spending)
-        self._ledger.complete(receipt, f"round {self.budget - self.remaining} is over")
-
-    def _settle_interrupted_round(self) -> None:
+    def _settle_interrupted_round(self, torn: bool) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""
+        if torn and self.remaining:
+            self._give_up_round()  # the line that was cut off may have ended it
         drawn = -1 if self._secret.round is None else self._secret.round
         while self.remaining and self.budget - self.remaining < drawn:
             self._give_up_round()  # rounds of a batch whose answers were never shown
@@ -425,15 +425,17 @@ class ReusableHoldout(OneOwner):
         answers = [e for e in self._entries if not e.overfit and e.value is not None]
         in_round = bool(answers) and self._entries[-1] is answers[-1]
         lost = self._secret.round != number and in_round
-        key = self._secret.debit if self._secret.round == number else None
-        over = bool(key) and self._ledger is not None
-        over = over and self._ledger.answer(self._dataset, key) is not None
+        over = self._secret.round == number and payments.is_over(
+            self._ledger, self._transcript, self._secret
+        )
         if (lost or over) and self.remaining:
             self._give_up_round()
 
     def _give_up_round(self) -> None:
-        found, self._secret = give_up_round(self._storage, self.transcript, self._secret)
-        self._entries.append(found.entries[-1])
+        """Charge a round whose end is not known, so that nothing is regained by interrupting."""
+        entry = Entry(self.asked + 1, "interrupted", None, False, self.remaining - 1)
+        self._secret = self._storage.append([entry.body()], self._secret)
+        self._entries.append(entry)
 
     def __repr__(self) -> str:
         """Give the numbers only."""

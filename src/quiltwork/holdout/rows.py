@@ -5,27 +5,28 @@ one row moves the sum by at most 2^bits, with nothing to charge for rounding
 (`docs/theory/public-grid.md`). A statistic sees the training rows first, so mistakes in it show
 there; on the holdout it cannot fail: a row without a value in [0, 1] counts as 0, clipped. No
 warning, error or exit of a statistic gets out from there either. Time does: a statistic that fails
-on the holdout, or mixes its rows, is evaluated row by row.
+on the holdout, or mixes its rows, is evaluated row by row. No statistic can change a row: it gets
+views of bytes, which nothing makes writable, or copies.
 """
 
 from __future__ import annotations
 
 import secrets
-import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction
+from quiltwork.holdout.silence import silent
 
 Data: TypeAlias = Any
 """An array with one row per sample, or a tuple of such arrays, for example (X, y)."""
 Statistic: TypeAlias = Callable[[Any], Any]
+_KINDS = {"U": "text", "T": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
 _SPOT_CHECKED = 8
 _RANDOM_CHECKS = (1, 1, 2, 8, 64)
 
@@ -37,7 +38,7 @@ NEEDS_SENSITIVITY = (
 
 
 def read_rows(data: Any, name: str) -> Data:
-    """Return the data as read-only arrays with one row per sample.
+    """Return the data as arrays with one row per sample that share no memory with what was given.
 
     Raises:
         InvalidInputError: for no rows, or arrays of different lengths.
@@ -55,15 +56,24 @@ def read_rows(data: Any, name: str) -> Data:
 
 def _frozen(data: Any, name: str) -> NDArray[Any]:
     try:
-        array = np.array(data)
+        array = np.asarray(data)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{name} cannot be read as an array with one row per sample: {error}."
         ) from None
     if array.ndim == 0 or len(array) == 0:
         raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
-    array.flags.writeable = False
-    return array
+    if array.dtype.hasobject:
+        return array.copy()
+    order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
+    return np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
+
+
+def shown(data: Data) -> Data:
+    """Return what a statistic is given: views of the bytes, which stay as they are, or copies."""
+    if isinstance(data, tuple):
+        return tuple(shown(part) for part in data)
+    return data.copy() if data.dtype.hasobject else data.view()
 
 
 def count_rows(data: Data) -> int:
@@ -86,6 +96,43 @@ def same_rows(one: Data, other: Data) -> bool:
     return all(a.shape == b.shape and _same_cells(a, b) for a, b in pairs)
 
 
+def check_alike(one: Data, other: Data) -> None:
+    """Refuse training rows and holdout that no statistic can read alike, before any is asked.
+
+    Raises:
+        InvalidInputError: unless both have as many parts, columns and fields, and text where the
+            other has text.
+    """
+    if isinstance(one, tuple) != isinstance(other, tuple):
+        raise InvalidInputError(
+            "train and holdout must be of the same kind: both arrays, or both tuples such as "
+            "(X, y)."
+        )
+    parts, others = (data if isinstance(data, tuple) else (data,) for data in (one, other))
+    if len(parts) != len(others):
+        raise InvalidInputError(
+            f"train has {len(parts)} arrays and holdout {len(others)}; give both the same ones."
+        )
+    for a, b in zip(parts, others, strict=True):
+        if a.shape[1:] != b.shape[1:]:
+            raise InvalidInputError(
+                f"The rows of train have shape {a.shape[1:]} and those of holdout {b.shape[1:]}; "
+                "give both the same columns, or every question would seem to overfit."
+            )
+        if not {_kind(a), _kind(b)} & {"objects"} and _kind(a) != _kind(b):
+            raise InvalidInputError(
+                f"train has {_kind(a)} where holdout has {_kind(b)}, so nothing in them would "
+                "compare; convert one of the two."
+            )
+
+
+def _kind(part: NDArray[Any]) -> str:
+    """Name what cells hold, as far as comparing with others goes; objects may be anything."""
+    if part.dtype.names is not None:
+        return f"the fields {', '.join(part.dtype.names)}"
+    return _KINDS.get(part.dtype.kind, "numbers")
+
+
 def _same_cells(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return bool(np.all((a == b) | ((a != a) & (b != b))))  # NaN differs from itself
 
@@ -98,7 +145,7 @@ def sums_in_public(statistic: Statistic, data: Data, bits: int) -> tuple[list[in
     Raises:
         InvalidInputError: whatever is wrong with the statistic, naming the offending value.
     """
-    values = _evaluate(statistic, data)
+    values = _evaluate(statistic, shown(data))
     if values.ndim == 0:
         raise InvalidInputError(NEEDS_SENSITIVITY)
     if values.ndim > 2 or len(values) != count_rows(data):
@@ -133,7 +180,7 @@ def _evaluate(statistic: Statistic, data: Data) -> NDArray[Any]:
     if values.dtype != bool:
         try:
             values = values.astype(float, copy=False)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             raise InvalidInputError(
                 f"The statistic returned {values.dtype} instead of numbers in [0, 1]."
             ) from None
@@ -161,21 +208,13 @@ def _spot_checks(count: int) -> Iterator[NDArray[Any]]:
         yield np.array(secrets.SystemRandom().sample(range(count), min(size, count)))
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Let no warning tell what a statistic met on the holdout."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | None) -> list[int]:
     """Evaluate a statistic on the holdout: never fails, and says nothing about any row.
 
     `columns` is how many the training rows had, None for one value per row. Even an exit or an
     interrupt counts as a failure of the statistic: whether one occurs may depend on the rows.
     """
-    with _silent():
+    with silent():
         values = _values_in_private(statistic, data, columns)
         if values.dtype != bool:
             values = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
@@ -190,7 +229,7 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
     rows = count_rows(data)
     shape = (rows,) if columns is None else (rows, columns)
     try:
-        values = evaluate(data)
+        values = evaluate(shown(data))
         if values.shape == shape and not _mixes_rows(evaluate, data, values):
             return values
     except BaseException:  # noqa: S110  (the rows are next, one by one)
@@ -230,7 +269,7 @@ def _count_true(values: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 def number_in_public(statistic: Statistic, data: Data) -> Fraction:
     """Evaluate a statistic with a declared sensitivity on the training rows."""
-    values = _evaluate(statistic, data)
+    values = _evaluate(statistic, shown(data))
     if values.ndim != 0:
         raise InvalidInputError(
             "sensitivity= is for a statistic that returns one number; for one value per row leave "
@@ -241,8 +280,8 @@ def number_in_public(statistic: Statistic, data: Data) -> Fraction:
 
 def number_in_private(statistic: Statistic, data: Data) -> Fraction | None:
     """Evaluate such a statistic on the holdout; None if it fails there."""
-    with _silent():
+    with silent():
         try:
-            return to_fraction(float(np.asarray(statistic(data))), "value")
+            return to_fraction(float(np.asarray(statistic(shown(data)))), "value")
         except BaseException:
             return None

@@ -1,7 +1,8 @@
 """scikit-learn: score and select models with a holdout that can be reused.
 
 `HoldoutScorer` goes where scikit-learn takes `scoring=`, `HoldoutSelector` is a step of a pipeline,
-`split` makes the two sets with whole groups on one side. Needs the `holdout` extra.
+`split` makes the two sets with whole groups on one side. The selector needs scikit-learn, the
+`holdout` extra; without it everything here can still be looked up.
 """
 
 from __future__ import annotations
@@ -10,16 +11,34 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from quiltwork.beliefs import Clusters
-from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, to_fraction
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.exact import integer, shortened, to_fraction
 from quiltwork.holdout.answers import Answer
 from quiltwork.holdout.metrics import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
+from quiltwork.holdout.rows import read_rows
+
+_MOST_ROWS = 10**9
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.feature_selection import SelectorMixin
+except ImportError:
+
+    class SelectorMixin:  # type: ignore[no-redef]
+        """Stands for scikit-learn's."""
+
+    class BaseEstimator:  # type: ignore[no-redef]
+        """Stands for scikit-learn's, and says that it is missing."""
+
+        def __new__(cls, *_: Any, **__: Any) -> NoReturn:
+            """Refuse."""
+            raise UnsupportedError(
+                "scikit-learn is not installed; add it with pip install 'quiltwork[holdout]'."
+            )
+
 
 __all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
 
@@ -58,10 +77,7 @@ class HoldoutScorer:
         metric: Any = "accuracy",
         limits: tuple[Any, Any] | None = None,
     ) -> None:
-        if not isinstance(holdout, ReusableHoldout):
-            raise InvalidInputError(
-                f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
-            )
+        _check_holdout(holdout, "HoldoutScorer")
         self.holdout = holdout
         self.metric = read_metric(metric, limits)
         self.last: Answer | None = None
@@ -96,6 +112,26 @@ class HoldoutScorer:
         )
 
 
+def _array(data: Any, name: str) -> NDArray[Any]:
+    rows: NDArray[Any] = read_rows(list(data) if isinstance(data, tuple) else data, name)
+    return rows
+
+
+def _numbers(data: Any) -> NDArray[np.float64]:
+    try:
+        table = _array(data, "X").astype(float)
+    except (OverflowError, TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim != 2:
+        raise InvalidInputError("X must be a table of numbers, one column per feature.")
+    return table
+
+
+def _check_holdout(holdout: Any, user: str) -> None:
+    if not isinstance(holdout, ReusableHoldout):
+        raise InvalidInputError(f"{user} takes a ReusableHoldout, not {type(holdout).__name__}.")
+
+
 def _question(metric: Metric, estimator: Any) -> Any:
     def values(rows: Any) -> NDArray[Any]:
         features, target = _pair(rows)
@@ -125,6 +161,8 @@ def whole_training_set(rows: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     >>> [(len(fit), len(score)) for fit, score in whole_training_set(5)]
     [(5, 1)]
     """
+    if integer(rows, "rows", 1) > _MOST_ROWS:
+        raise InvalidInputError(f"rows is {shortened(rows)}; it can be at most {_MOST_ROWS:,}.")
     return [(np.arange(integer(rows, "rows", 1)), np.arange(1))]
 
 
@@ -148,15 +186,17 @@ def split(
     >>> len(holdout[1]), beliefs
     (4, Clusters(4 rows in 2 clusters; largest=2))
     """
-    features, target = np.asarray(X), np.asarray(y)
-    names = np.arange(len(features)) if groups is None else np.asarray(groups)
+    features, target = _array(X, "X"), _array(y, "y")
+    names = np.arange(len(features)) if groups is None else _array(groups, "groups")
     if not len(features) == len(target) == len(names):
         raise InvalidInputError(
             f"X has {len(features)} rows, y {len(target)} and groups {len(names)}; they must agree."
         )
     share = to_fraction(holdout_share, "holdout_share")
     if not 0 < share < 1:
-        raise InvalidInputError(f"holdout_share must lie between 0 and 1, not {holdout_share!r}.")
+        raise InvalidInputError(
+            f"holdout_share must lie between 0 and 1, not {shortened(holdout_share)}."
+        )
     _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
     order = np.random.default_rng(integer(seed, "seed", 0)).permutation(len(sizes))
     chosen = order[: int(np.searchsorted(np.cumsum(sizes[order]), float(share) * len(names))) + 1]
@@ -196,29 +236,49 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
         """Ask about every feature; X and y are the training rows, used for medians only.
 
         Raises:
-            BudgetExceeded: if the budget does not last for all features.
+            BudgetExceeded: if the budget does not last for all features; `answers_` has those
+                that were given.
+            InvalidInputError: if X has other columns than the holdout; this costs nothing.
         """
-        features = np.asarray(X, dtype=float)
+        self.__dict__.pop("ties_", None)  # an earlier fit's
+        _check_holdout(self.holdout, "HoldoutSelector")
+        if not 0 <= to_fraction(self.margin, "margin") <= 1:
+            raise InvalidInputError(
+                f"margin must lie between 0 and 1, not {shortened(self.margin)}."
+            )
+        if self.k is not None:
+            integer(self.k, "k", 1)
+        features = _numbers(X)
         centres = np.median(features, axis=0)
-        target = np.asarray(y)
-        upper = target == np.unique(target)[-1]
-        if len(np.unique(target)) != 2 or not upper.any():
+        classes = np.unique(_array(y, "y"))
+        if len(classes) != 2:
             raise InvalidInputError("HoldoutSelector is for targets with two classes.")
-        positive = target[upper][0]
+        positive = classes[-1]
 
         def agree(rows: Any) -> NDArray[Any]:
             inside, said = _pair(rows)
+            if inside.shape[1:] != centres.shape:
+                raise InvalidInputError(
+                    f"X has {centres.size} features and the holdout's rows have shape "
+                    f"{inside.shape[1:]}; fit on the columns that the holdout has."
+                )
             return np.asarray((inside > centres) == (said == positive)[:, None])
 
         answers = self.holdout.ask_many(agree, label="agreement of a feature")
         self.answers_ = answers
+        if len(answers) < features.shape[1]:
+            raise BudgetExceeded(
+                f"The holdout's budget ended after {len(answers)} of {features.shape[1]} features, "
+                "so nothing is known about the others; answers_ has what was answered. Select "
+                "among fewer features, or plan a larger budget."
+            )
         self.n_features_in_ = features.shape[1]
-        ties = np.zeros(features.shape[1])
-        ties[: len(answers)] = [one.value - 0.5 for one in answers]
-        self.ties_ = ties
+        self.ties_ = np.array([one.value - 0.5 for one in answers])
         return self
 
     def _get_support_mask(self) -> NDArray[Any]:
+        from sklearn.utils.validation import check_is_fitted
+
         check_is_fitted(self, "ties_")
         strength = np.abs(self.ties_)
         kept = strength >= self.margin

@@ -1,31 +1,30 @@
-"""Where a holdout's budget lives: in memory, or in two files that survive a crash.
+"""Where a budget of questions lives: in memory, or in two files that survive a crash.
 
-`NAME.jsonl` is the public transcript; a line is on the disk before its answer is shown.
-`NAME.jsonl.secret` (readable by its owner only) holds the key of the commitment, the noise of the
+`NAME.jsonl` is the public transcript: a first line that says what was begun, then lines that each
+hold the hash of the one before; a line is on the disk before anything in it is shown.
+`NAME.jsonl.secret` holds the key of the commitment to the data, for a holdout the noise of the
 current threshold, and how the transcript ended, so that a cut or edited one is refused. It is
-replaced atomically. One process at a time may hold them.
+replaced atomically. Both are their owner's only, and one process at a time may hold them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
+from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import integer
-from quiltwork.holdout.transcript import (
-    Entry,
-    Transcript,
-    chained,
-    line_hash,
-    read_transcript,
-    split_lines,
-)
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -56,24 +55,30 @@ class Secret:
 
 
 class Storage(Protocol):
-    """Keeps entries and the secret; returns only once they are safe."""
+    """Keeps lines and the secret; returns only once they are safe."""
 
-    def append(self, entries: Sequence[Entry], secret: Secret) -> Secret:
-        """Add entries; return the secret that seals them."""
+    def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
+        """Add lines; return the secret that seals them."""
 
     def keep(self, secret: Secret) -> None:
         """Replace the secret."""
+
+    def close(self) -> None:
+        """Let another process take over."""
 
 
 class Memory:
     """Lives as long as the process."""
 
-    def append(self, entries: Sequence[Entry], secret: Secret) -> Secret:
-        """Nothing to do: the holdout has them."""
+    def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
+        """Nothing to do: their owner has them."""
         return secret
 
     def keep(self, secret: Secret) -> None:
-        """Nothing to do: the holdout has it."""
+        """Nothing to do: its owner has it."""
+
+    def close(self) -> None:
+        """Nothing to do."""
 
 
 class Files:
@@ -87,41 +92,58 @@ class Files:
         self._last = last_line
 
     @classmethod
-    def create(
-        cls, path: str | Path, transcript: Transcript, secret: Secret
-    ) -> tuple[Files, Secret]:
+    def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[Files, Secret]:
         """Start the two files; return the secret that seals the first line.
 
         Raises:
-            StorageError: if one is there already, or cannot be written.
+            StorageError: if one is there already, or cannot be written; then nothing is left.
         """
-        target = _read_path(path)
+        target = files.named(path)
+        if os.path.lexists(secret_path(target)):
+            raise StorageError(
+                f"{str(secret_path(target))!r} exists already, the secret of another transcript "
+                "of this name; choose another name."
+            )
         try:
-            handle = open(target, "x+b", buffering=0)  # noqa: SIM115  (kept locked)
+            handle = open(  # noqa: SIM115  (kept locked)
+                target,
+                "x+b",
+                buffering=0,
+                opener=lambda name, flags: os.open(name, flags, files.OWNER_ONLY),
+            )
         except FileExistsError:
             raise StorageError(
                 f"{str(target)!r} exists already; resume it, or choose another name."
             ) from None
-        except OSError as error:
-            raise StorageError(
-                f"{str(target)!r} could not be written: {error.strerror or error}."
-            ) from None
-        _lock(handle, target)
-        header = transcript.header()
+        except (OSError, ValueError) as error:
+            raise _unwritten(target, error) from None
         made = cls(target, handle, 1, header)
-        sealed = replace(secret, lines=1, last=line_hash(header))
-        made.keep(sealed)
-        made._write([header])
-        _sync_folder(target)
+        try:
+            _lock(handle, target)
+            sealed = replace(secret, lines=1, last=line_hash(header))
+            made._replace_secret(sealed)
+            made._write([header])
+            _sync_folder(target)
+        except BaseException as error:
+            made.close()
+            for left in (target, secret_path(target)):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
+            if isinstance(error, OSError):
+                raise _unwritten(target, error) from None
+            raise
         return made, sealed
 
-    def append(self, entries: Sequence[Entry], secret: Secret) -> Secret:
-        """Write the entries' lines, then seal them; both are on the disk before this returns."""
+    def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
+        """Write lines, then seal them; both are on the disk before this returns."""
         lines, last = [], self._last
-        for entry in entries:
-            last = chained(entry, last)
+        for body in bodies:
+            last = chained(body, last)
             lines.append(last)
-        self._write(lines)
+        try:
+            self._write(lines)
+        except OSError as error:
+            raise _withheld(error) from None
         self._lines += len(lines)
         self._last = last
         sealed = replace(secret, lines=self._lines, last=line_hash(last))
@@ -130,16 +152,8 @@ class Files:
 
     def keep(self, secret: Secret) -> None:
         """Replace the secret file atomically."""
-        target = secret_path(self._path)
-        unfinished = target.with_name(target.name + ".new")
         try:
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(asdict(secret), file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, target)
-            _sync_folder(target)
+            self._replace_secret(secret)
         except OSError as error:
             raise _withheld(error) from None
 
@@ -151,14 +165,23 @@ class Files:
         """Let go with the object."""
         self._handle.close()
 
+    def _replace_secret(self, secret: Secret) -> None:
+        target = secret_path(self._path)
+        unfinished = target.with_name(target.name + ".new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        descriptor = os.open(unfinished, flags, files.OWNER_ONLY)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(secret), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, target)
+        _sync_folder(target)
+
     def _write(self, lines: Sequence[str]) -> None:
-        try:
-            rest = memoryview("".join(line + "\n" for line in lines).encode())
-            while rest:
-                rest = rest[self._handle.write(rest) :]
-            os.fsync(self._handle.fileno())
-        except OSError as error:
-            raise _withheld(error) from None
+        rest = memoryview("".join(line + "\n" for line in lines).encode())
+        while rest:
+            rest = rest[self._handle.write(rest) :]
+        os.fsync(self._handle.fileno())
 
 
 def _withheld(error: OSError) -> StorageError:
@@ -167,41 +190,48 @@ def _withheld(error: OSError) -> StorageError:
     )
 
 
-def open_files(path: str | Path) -> tuple[Files, Transcript, Secret]:
-    """Open the two files, verify them, and charge a round for a line that was cut off.
+def _unwritten(path: Path, error: Exception) -> StorageError:
+    reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+    return StorageError(f"{str(path)!r} could not be written: {reason}.")
+
+
+def open_files(path: str | Path, read: Callable[[str], Read]) -> tuple[Files, Read, Secret, bool]:
+    """Open the two files and verify them, the transcript by `read` and by its seal.
+
+    Also returns whether the last line was cut off; it is gone then.
 
     Raises:
-        StorageError: if they are missing, damaged or held by another process.
+        StorageError: if they are damaged or held by another process.
+        InvalidInputError: if there are none.
     """
-    target = _read_path(path)
+    target = files.named(path)
     try:
         handle = open(target, "r+b", buffering=0)  # noqa: SIM115  (kept locked)
     except FileNotFoundError:
-        raise InvalidInputError(f"There is no holdout at {str(target)!r}.") from None
-    except OSError as error:
-        raise InvalidInputError(
-            f"{str(target)!r} cannot be opened: {error.strerror or error}."
-        ) from None
-    _lock(handle, target)
+        raise InvalidInputError(f"There is no transcript at {str(target)!r}.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInputError(f"{str(target)!r} cannot be opened: {reason}.") from None
     try:
+        _lock(handle, target)
         whole, _, torn = handle.read().rpartition(b"\n")
         text = whole.decode()
-        transcript, secret = read_transcript(text), read_secret(target)
+        found, secret = read(text), read_secret(target)
         lines = split_lines(text)
         check_seal(lines, secret)
+        if torn:
+            handle.truncate(len(whole) + 1)
+        handle.seek(0, os.SEEK_END)
     except UnicodeDecodeError:
         handle.close()
         raise StorageError(f"{str(target)!r} is no transcript: it is no text.") from None
+    except OSError as error:
+        handle.close()
+        raise StorageError(f"{str(target)!r} cannot be used: {error.strerror or error}.") from None
     except BaseException:
         handle.close()
         raise
-    if torn:
-        handle.truncate(len(whole) + 1)
-    handle.seek(0, os.SEEK_END)
-    files = Files(target, handle, len(lines), lines[-1])
-    if torn and transcript.remaining:
-        transcript, secret = give_up_round(files, transcript, secret)
-    return files, transcript, secret
+    return Files(target, handle, len(lines), lines[-1]), found, secret, bool(torn)
 
 
 def check_seal(lines: Sequence[str], secret: Secret) -> None:
@@ -221,19 +251,58 @@ def check_seal(lines: Sequence[str], secret: Secret) -> None:
         )
 
 
-def give_up_round(
-    storage: Storage, transcript: Transcript, secret: Secret
-) -> tuple[Transcript, Secret]:
-    """Charge a round whose end is not known, so that nothing is regained by interrupting."""
-    entry = Entry(len(transcript.entries) + 1, "interrupted", None, False, transcript.remaining - 1)
-    sealed = storage.append([entry], secret)
-    return replace(transcript, entries=(*transcript.entries, entry)), sealed
+def chained(body: Mapping[str, Any], previous: str) -> str:
+    """Write a line that comes after the line `previous`."""
+    linked = {**body, "previous": line_hash(previous)}
+    return json.dumps(linked, sort_keys=True, ensure_ascii=False)
 
 
-def _read_path(path: object) -> Path:
-    if not isinstance(path, (str, os.PathLike)) or "\0" in str(path):
-        raise InvalidInputError(f"path must be the name of a file, not {path!r}.")
-    return Path(path)
+def read_chained(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """Read the lines after the first, each of which must hold the hash of the one before.
+
+    Raises:
+        StorageError: naming the first line that does not.
+    """
+    bodies = []
+    for at, (previous, line) in enumerate(pairwise(lines), start=2):
+        with reading(at):
+            body = files.parse(line)
+        if not isinstance(body, dict) or body.pop("previous", None) != line_hash(previous):
+            raise StorageError(
+                f"Line {at} of the transcript does not carry the hash of line {at - 1}: one of "
+                "them was changed."
+            )
+        bodies.append(body)
+    return bodies
+
+
+@contextmanager
+def reading(line: int) -> Iterator[None]:
+    """Say which line of a transcript it is that lacks something or holds what makes no sense."""
+    try:
+        yield
+    except KeyError as error:
+        raise StorageError(f"Line {line} of the transcript lacks {error}.") from None
+    except InvalidInputError as error:
+        raise StorageError(f"Line {line} of the transcript cannot be read: {error}") from None
+
+
+def text_of(body: Mapping[str, Any], name: str) -> str:
+    """Return a field that must be text, of which every letter can be written."""
+    text = body[name]
+    if not isinstance(text, str) or not text.encode(errors="ignore").decode() == text:
+        raise InvalidInputError(f"{name} must be text.")
+    return text
+
+
+def split_lines(text: str) -> list[str]:
+    """Split at line feeds only: labels may hold the other characters that end lines in Unicode."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def line_hash(line: str) -> str:
+    """Return the SHA-256 of a line."""
+    return hashlib.sha256(line.encode()).hexdigest()
 
 
 def new_secret() -> Secret:
@@ -253,9 +322,13 @@ def read_secret(path: Path) -> Secret:
         StorageError: if it is missing or damaged.
     """
     try:
-        secret = Secret(**json.loads(secret_path(path).read_text(encoding="utf-8")))
+        secret = Secret(**files.parse(secret_path(path).read_bytes()))
         bytes.fromhex(secret.key)
         integer(secret.lines, "lines", 1)
+        for number in (secret.round, secret.entry):
+            integer(number or 0, "number", 0)
+        if not isinstance(secret.threshold, int) or not isinstance(secret.debit, str | None):
+            raise TypeError(secret)
         return secret
     except (OSError, TypeError, ValueError):
         raise StorageError(
@@ -273,7 +346,6 @@ def _lock(handle: IO[Any], path: Path) -> None:
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        handle.close()
         raise StorageError(
             f"{str(path)!r} is in use by another process; one owner answers all questions."
         ) from None
@@ -282,7 +354,7 @@ def _lock(handle: IO[Any], path: Path) -> None:
 def _sync_folder(path: Path) -> None:
     if os.name == "nt":
         return
-    descriptor = os.open(path.resolve().parent, os.O_RDONLY)
+    descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

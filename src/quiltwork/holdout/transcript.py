@@ -1,25 +1,36 @@
 """The transcript of a holdout: every question and answer, chained by hashes, without the holdout.
 
-One line of JSON per entry. The first line has the settings and the beliefs; each later line holds
-the hash of the one before. Verifying replays the budget. O(entries).
+One line of JSON per entry. The first line has the settings, the beliefs and the identity of the
+ledger that pays; each later line holds the hash of the one before. Verifying replays the budget.
+O(entries).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import integer, nearest_float, written_fraction
 from quiltwork.holdout.algorithm import Settings
+from quiltwork.holdout.guarantee import read_count
+from quiltwork.holdout.preparation import not_negative
+from quiltwork.holdout.storage import (
+    chained,
+    line_hash,
+    read_chained,
+    reading,
+    split_lines,
+    text_of,
+)
 
 SCHEMA = "holdout-transcript"
-_FIRST = "0" * 64
+_MOST_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,8 @@ class Transcript:
         queries: how many questions may be asked, or None.
         train_rows: of the training set.
         dataset: the name under which a ledger is debited, or None.
+        ledger: the identity of that ledger, which no other has; None without a ledger, and in
+            files of version 1, which did not note it.
         entries: in order.
     """
 
@@ -73,6 +86,7 @@ class Transcript:
     queries: int | None
     train_rows: int
     dataset: str | None = None
+    ledger: str | None = None
     entries: tuple[Entry, ...] = ()
 
     @property
@@ -95,13 +109,15 @@ class Transcript:
             "train_rows": self.train_rows,
             "dataset": self.dataset,
         }
-        return files.dump(SCHEMA, 1, body)
+        if self.ledger is None:
+            return files.dump(SCHEMA, 1, body)
+        return files.dump(SCHEMA, 2, {**body, "ledger": self.ledger})
 
     def lines(self) -> list[str]:
         """Write every line, each with the hash of the one before."""
         written = [self.header()]
         for entry in self.entries:
-            written.append(chained(entry, written[-1]))
+            written.append(chained(entry.body(), written[-1]))
         return written
 
     def to_jsonl(self) -> str:
@@ -112,22 +128,6 @@ class Transcript:
     def checkpoint(self) -> str:
         """The hash of the last line; kept elsewhere, it reveals later edits and cuts."""
         return line_hash(self.lines()[-1])
-
-
-def chained(entry: Entry, previous: str) -> str:
-    """Write an entry's line after the line `previous`."""
-    body = {**entry.body(), "previous": line_hash(previous)}
-    return json.dumps(body, sort_keys=True, ensure_ascii=False)
-
-
-def split_lines(text: str) -> list[str]:
-    """Split at line feeds only: labels may hold the other characters that end lines in Unicode."""
-    return text.removesuffix("\n").split("\n") if text else []
-
-
-def line_hash(line: str) -> str:
-    """Return the SHA-256 of a line."""
-    return hashlib.sha256(line.encode()).hexdigest()
 
 
 def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
@@ -146,8 +146,8 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
         raise InvalidInputError("The transcript is empty.")
     transcript = _read_header(lines[0])
     entries: list[Entry] = []
-    for at, line in enumerate(lines[1:], start=2):
-        entry = _read_entry(line, lines[at - 2], at)
+    for at, body in enumerate(read_chained(lines), start=2):
+        entry = _read_entry(body, at)
         left = entries[-1].remaining if entries else transcript.settings.budget
         spent = entry.overfit or entry.value is None
         if entry.number != len(entries) + 1 or entry.remaining != left - spent or left < 1:
@@ -157,57 +157,62 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
         raise StorageError(
             "No line of the transcript has the hash noted earlier: it was edited or cut since."
         )
-    return Transcript(**{**vars(transcript), "entries": tuple(entries)})
+    return replace(transcript, entries=tuple(entries))
 
 
 def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcript:
-    """Read and verify a transcript file."""
-    return read_transcript(Path(path).read_text(encoding="utf-8"), checkpoint)
+    """Read and verify a transcript file.
+
+    Raises:
+        StorageError: naming the line at which it does not verify.
+        InvalidInputError: if it is no transcript.
+    """
+    try:
+        text = files.contents(path).decode()
+    except UnicodeDecodeError:
+        raise StorageError(f"{str(path)!r} is no transcript: it is no text.") from None
+    return read_transcript(text, checkpoint)
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (1,))
-    try:
+    document = files.load(line, SCHEMA, (1, 2))
+    with reading(1):
         settings = Settings(
-            document["rows"],
-            Fraction(document["threshold"]),
-            Fraction(document["noise"]),
-            document["budget"],
-            document["bits"],
+            read_count(document["rows"], "rows"),
+            written_fraction(document["threshold"], "threshold"),
+            written_fraction(document["noise"], "noise"),
+            read_count(document["budget"], "budget"),
+            integer(document["bits"], "bits", 0),
         )
-        beliefs = document["beliefs"]
+        not_negative(settings.threshold)
+        Settings.choose(settings.rows, settings.threshold, settings.noise, settings.budget)
+        if settings.bits > _MOST_BITS:
+            raise InvalidInputError("bits is out of range.")
+        beliefs, queries = document["beliefs"], document["queries"]
         return Transcript(
             settings,
-            document["identity"],
-            document["commitment"],
+            text_of(document, "identity"),
+            text_of(document, "commitment"),
             None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False),
-            document["queries"],
-            document["train_rows"],
-            document["dataset"],
+            None if queries is None else read_count(queries, "queries"),
+            read_count(document["train_rows"], "train_rows"),
+            None if document["dataset"] is None else text_of(document, "dataset"),
+            text_of(document, "ledger") if document["version"] == 2 else None,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(f"Line 1 of the transcript cannot be read: {error}.") from None
 
 
-def _read_entry(line: str, previous: str, at: int) -> Entry:
-    try:
-        body: Mapping[str, Any] = json.loads(line)
-        entry = Entry(
-            body["number"],
-            body["question"],
-            None if body["value"] is None else Fraction(body["value"]),
+def _read_entry(body: Mapping[str, Any], at: int) -> Entry:
+    with reading(at):
+        if not isinstance(body["overfit"], bool):
+            raise InvalidInputError("overfit must be true or false.")
+        value = body["value"]
+        return Entry(
+            integer(body["number"], "number", 1),
+            text_of(body, "question"),
+            None if value is None else written_fraction(value, "value"),
             body["overfit"],
-            body["remaining"],
+            integer(body["remaining"], "remaining", 0),
         )
-        followed = body["previous"]
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-        raise StorageError(f"Line {at} of the transcript cannot be read: {error}.") from None
-    if followed != line_hash(previous):
-        raise StorageError(
-            f"Line {at} of the transcript does not carry the hash of line {at - 1}: one of them "
-            "was changed."
-        )
-    return entry
 
 
 def as_rows(entries: Iterable[Entry]) -> list[list[object]]:
@@ -216,7 +221,7 @@ def as_rows(entries: Iterable[Entry]) -> list[list[object]]:
         [
             entry.number,
             entry.question or "-",
-            "interrupted" if entry.value is None else f"{float(entry.value):.6g}",
+            "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
             "holdout" if entry.overfit else "training",
             entry.remaining,
         ]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 def explain_plan(plan: HoldoutPlan) -> str:
     """Write the plan for a person."""
+    if not math.isfinite(plan.tolerance):
+        return "\n".join([_nothing(plan), *_alternatives(plan)])
     lines = [_promise(plan), *_cost(plan), _rows(plan)]
     if plan.vacuous:
         lines.append(
@@ -34,6 +36,14 @@ def _promise(plan: HoldoutPlan) -> str:
         f"Promise: with probability {plan.confidence:g}, every answer to {plan.queries:,} "
         f"adaptive questions is within {plan.tolerance:.4g} of the truth, as long as fewer than "
         f"{plan.overfits:,} overfit by {plan.overfit_at * plan.tolerance:.4g} or more."
+    )
+
+
+def _nothing(plan: HoldoutPlan) -> str:
+    return (
+        f"Promise: none. {plan.samples:,} rows are too few for {plan.queries:,} adaptive questions "
+        f"of which {plan.overfits:,} may overfit, however far answers may be off. This is vacuous: "
+        "always answering 1/2 errs by at most 0.5."
     )
 
 

@@ -53,8 +53,14 @@ class Outlook:
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst node, rounded up."""
+        return self.told(question, scale)[0]
+
+    def told(self, question: Question, scale: Fraction) -> tuple[float, Answer]:
+        """The same, and which node that is."""
         price = LeakAt(1 / scale if scale else Fraction(0))
-        return price.rounded_up(self.worst(question.cost, price, question.nodes)[0])
+        found = self.worst(question.cost, price, question.nodes)[0]
+        answer = Answer(scale, found.node, found.cost, found.nearby, found.influence, found.quilt)
+        return price.rounded_up(found), answer
 
     def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[Found, int]:
         """Return the node in `nodes` with the highest price and the reach that settled it."""

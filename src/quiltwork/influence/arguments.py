@@ -106,6 +106,19 @@ def read_method(method: Any) -> InfluenceMethod | None:
     raise InvalidInputError(f"method is {method!r}; choose one of {', '.join(METHODS)}, or None.")
 
 
+def refuse_entry(method: Any) -> None:
+    """Refuse the baseline "entry" where levels are told from noise, not noise from levels.
+
+    Raises:
+        InvalidInputError: for "entry".
+    """
+    if method == "entry":
+        raise InvalidInputError(
+            "method='entry' treats time points as independent, so its levels would be wrong under "
+            "the beliefs given; leave method out."
+        )
+
+
 def check_states(query: Query | None, members: Sequence[Belief]) -> None:
     """Refuse a query that cannot be asked about the states of a belief.
 

@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
@@ -50,7 +50,10 @@ class Calibration:
             units of the answer; rounded up.
         exact_scale: the same as a fraction at or above the least sufficient scale.
         epsilon: as it was given.
-        node: a node that needs the most noise (1-based), the first one of an episode.
+        guarantee: what the noise keeps under every belief given, exactly: epsilon, and with method
+            "entry" on data that depend on each other whatever it may leak there.
+        node: a node that needs the most noise (1-based), the first one of an episode; for "entry"
+            one that leaks the most.
         quilt: its best quilt, where the method works by quilts; () is the empty one.
         influence: what all other nodes add to its leakage: by the sweep what the releases tell
             about them, by quilts the max-influence of the quilt; rounded up.
@@ -61,6 +64,7 @@ class Calibration:
         length: of the series (the longest one).
         unit: what one integer of the query is worth in the answer; 1 without a query.
         before: of `influence`, what earlier nodes add; 0 where the method does not say.
+        leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
     """
 
     scale: float
@@ -78,6 +82,12 @@ class Calibration:
     outlooks: tuple[AnyOutlook, ...] = field(repr=False, compare=False)
     unit: Fraction = Fraction(1)
     before: float = 0.0
+    leakage: float = 0.0
+
+    @property
+    def guarantee(self) -> Fraction:
+        """The level that the noise keeps under every belief given."""
+        return max(positive_fraction(self.epsilon, "epsilon"), Fraction(self.leakage))
 
     @property
     def integer_scale(self) -> Fraction:
@@ -105,6 +115,7 @@ class Calibration:
                 "scale": self.scale,
                 "exact_scale": str(self.exact_scale),
                 "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+                "guarantee": float_up(self.guarantee),
                 "node": self.node,
                 "quilt": list(self.quilt),
                 "influence": self.influence,
@@ -147,8 +158,8 @@ def calibrate(
         epsilon: what may be learnt about a node, > 0.
         method: "sweep", or as in the papers "exact", "approx" (smallest sound bound), "spectral"
             (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"
-            (nothing else is, which does not protect correlated data). None: the sweep for chains,
-            the sharpest quilts for other beliefs.
+            (nothing else is, which does not protect correlated data: `guarantee` says what it
+            keeps). None: the sweep for chains, the sharpest quilts for other beliefs.
             "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
             the chains given alone, and covers the query, or without one the count of each state.
         query: what will be asked; the scale is then that of the answer. Without one, any query
@@ -172,7 +183,7 @@ def calibrate(
         from quiltwork.influence.optimal import optimal_calibration
 
         return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
-    level = positive_fraction(epsilon, "epsilon")
+    level = privacy_level(epsilon, "epsilon")
     if method not in (None, *METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
         raise InvalidInputError(f"method is {method!r}; choose one of {known}, or None.")
@@ -183,10 +194,17 @@ def calibrate(
     question = read_question(query, points, secrets, episode)
     answers = [one.scale(question, level) for one in seen]
     index = max(range(len(answers)), key=lambda i: answers[i].scale)
-    found, unit = answers[index], answer_unit(query, read_lengths(members, length))
-    scale = found.scale * unit
+    unit, leakage, decides = answer_unit(query, read_lengths(members, length)), 0.0, index
+    scale = answers[index].scale * unit
     if method == "entry":
-        _warn_of_entry(seen, question, found.scale, unit)
+        honest = outlooks(members, points, None)
+        told = [one.told(question, answers[index].scale) for one in honest]
+        decides = max(range(len(told)), key=lambda i: told[i][0])
+        answers = [answer for _, answer in told]
+        if told[decides][0] > float_up(level):
+            leakage = told[decides][0]
+            _warn_of_entry(float(scale), leakage)
+    found = answers[decides]
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
@@ -197,12 +215,13 @@ def calibrate(
         nearby=found.nearby,
         change=found.change,
         method=seen[index].method,
-        belief=index + 1,
+        belief=decides + 1,
         length=points,
         question=question,
         outlooks=seen,
         unit=unit,
         before=found.before,
+        leakage=leakage,
     )
 
 
@@ -212,15 +231,11 @@ def _profile(outlook: AnyOutlook, question: Question, epsilon: Fraction) -> Prof
     return outlook.profile(question, epsilon)
 
 
-def _warn_of_entry(
-    seen: tuple[AnyOutlook, ...], question: Question, scale: Fraction, unit: Fraction
-) -> None:
-    honest = outlooks([one.belief for one in seen], seen[0].length, None)
-    leak = max(one.leak(question, scale) for one in honest)
+def _warn_of_entry(scale: float, leakage: float) -> None:
     warnings.warn(
         f"method='entry' protects one time point as if it said nothing about the others. Under "
-        f"the belief given, noise of scale {float(scale * unit):.6g} may leak up to {leak:.6g} "
-        f"about a time point.",
+        f"the belief given, noise of scale {scale:.6g} may leak up to {leakage:.6g} about a time "
+        f"point.",
         QuiltworkWarning,
         stacklevel=3,
     )

@@ -47,6 +47,8 @@ def _(belief: ChainBox, length: int, reach: int, method: InfluenceMethod) -> Ite
             f"A ChainBox holds many chains, and method={method!r} needs a single one; use "
             "method='approx' or 'contraction'."
         )
+    if method in _BOUNDS and belief.size == 1:
+        return iter([KnownNodes(range(1, length + 1))])
     if method in _BOUNDS:
         return iter([_bounded(belief, length, reach, _BOUNDS[method])])
     return baseline(length, method)

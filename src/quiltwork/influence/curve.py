@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief
-from quiltwork.exact import Number, float_down, positive_fraction, to_fraction
-from quiltwork.influence.arguments import AnyOutlook, outlooks
+from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
+from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
 from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class InfluenceCurve:
         Raises:
             InvalidInputError: unless epsilon is a number > 0.
         """
-        target = positive_fraction(epsilon, "epsilon")
+        target = privacy_level(epsilon, "epsilon")
         answers = [one.scale(self._question, target) for one in self.outlooks]
         highest = max(answers, key=lambda answer: answer.scale)
         scale = highest.scale
@@ -100,7 +100,7 @@ def influence_curve(
     Args:
         beliefs: one belief or a list; the curve holds under each of them.
         length: as in `calibrate`.
-        method: as in `calibrate`.
+        method: as in `calibrate`, but for "entry", whose levels hold under no belief.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -111,5 +111,6 @@ def influence_curve(
     >>> round(curve.epsilon(10 / 12.839964), 4)
     2.675
     """
+    refuse_entry(method)
     seen = outlooks(beliefs, length, method)
     return InfluenceCurve(seen[0].length, seen)

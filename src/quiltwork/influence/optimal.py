@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from quiltwork.audit.calibration import least_scale, scales_per_node
-from quiltwork.audit.laws import MOST_NUMBERS
+from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import Additive, Joint, additive_parts
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.arguments import (
     answer_unit,
     check_states,
@@ -96,11 +96,12 @@ def optimal_calibration(
 
     Raises:
         UnsupportedError: for beliefs other than chains with a known start, and for queries whose
-            joint law is too large.
+            joint law is too large to follow; counts on chains of two states with P₀₀ ≥ P₁₀, and
+            all others that `audit.ends` decides, have any length.
 
     Theorem: exact-calibration
     """
-    level = positive_fraction(epsilon, "epsilon")
+    level = privacy_level(epsilon, "epsilon")
     chains = single_chains(beliefs)
     lengths = read_lengths(chains, length)
     points = max(lengths)
@@ -121,7 +122,13 @@ def optimal_calibration(
         )
         for chain in chains
     )
-    found = least_scale(laws, level)
+    try:
+        found = least_scale(laws, level)
+    except TooLargeError as error:
+        raise UnsupportedError(
+            f"method='optimal-scale' needs the joint law of the query's integers. {error} "
+            "method='exact' calibrates at any length."
+        ) from None
     divisor = _divisor(query, lengths)
     scale = found.scale / divisor
     return OptimalCalibration(
@@ -156,15 +163,7 @@ def _statistics(chain: MarkovChain, query: Query | None, points: int) -> list[Jo
     if query is None:
         counts = [additive_parts(Count(state=s), chain.states, points) for s in chain.states]
         return [_noisy(parts) for parts in counts]
-    statistic = _noisy(additive_parts(query, chain.states, points))
-    if statistic.cells * chain.size * points > MOST_NUMBERS:
-        raise UnsupportedError(
-            f"method='optimal-scale' follows the joint law of the query's "
-            f"{len(statistic.parts)} integers, which has {statistic.cells:,} combinations of "
-            f"values over {points:,} time points: too many. Use method='exact', or ask for a "
-            "single count."
-        )
-    return [statistic]
+    return [_noisy(additive_parts(query, chain.states, points))]
 
 
 def _noisy(parts: tuple[Additive, ...]) -> Joint:

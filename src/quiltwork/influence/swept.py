@@ -55,15 +55,21 @@ class SweptOutlook:
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst secret, rounded up."""
+        return self.told(question, scale)[0]
+
+    def told(self, question: Question, scale: Fraction) -> tuple[float, Answer]:
+        """The same, and which node that is."""
         if scale == 0:
-            return 0.0
+            return 0.0, Answer(scale, question.nodes.start, 0, 0, 0.0)
         found = self.worst(question, scale)
+        stop = min(found.node + question.episode - 1, self.length)
+        change, added = question.charge.change(found.node, stop), found.before + found.after
+        answer = Answer(scale, found.node, change, stop - found.node + 1, added, (), found.before)
         if found.leak == 0:
-            return 0.0
-        if found.before + found.after == 0:
-            stop = min(found.node + question.episode - 1, self.length)
-            return float_up(question.charge.change(found.node, stop) / scale)
-        return min(found.leak, float_up(question.charge.change(1, self.length) / scale))
+            return 0.0, answer
+        if added == 0:
+            return float_up(change / scale), answer
+        return min(found.leak, float_up(question.charge.change(1, self.length) / scale)), answer
 
     def worst(self, question: Question, scale: Fraction) -> Leak:
         """The worst secret at this scale."""

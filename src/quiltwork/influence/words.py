@@ -12,6 +12,8 @@ def explain(found: Calibration) -> str:
     """Say which node needs the noise, what is spent on it and what the others add."""
     if found.exact_scale == 0:
         return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
+    if found.method == "entry":
+        return _as_if_independent(found)
     if found.nearby == 1 or found.method != "sweep":
         needs = f"Node {found.node} needs the most."
     else:
@@ -44,6 +46,20 @@ def _quilt_lines(found: Calibration) -> list[str]:
         _quilt(found),
         f"Scale: {_in_units(found)} / ({float(found.epsilon):g} − {found.influence:.6g}).",
     ]
+
+
+def _as_if_independent(found: Calibration) -> str:
+    level = f"{float(found.epsilon):g}"
+    asked = (
+        f"Noise scale {found.scale:.6g} for epsilon {level} if time points were independent "
+        f"(method entry, {found.length} time points)."
+    )
+    if not found.leakage:
+        return f"{asked}\nUnder the beliefs given they are, so it keeps that level."
+    return (
+        f"{asked}\nUnder the beliefs given they are not: about node {found.node} it may leak up to "
+        f"{found.leakage:.6g}, so it does not protect time points with epsilon {level}."
+    )
 
 
 def _quilt(found: Calibration) -> str:

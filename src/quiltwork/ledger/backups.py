@@ -14,8 +14,11 @@ from pathlib import Path
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 from quiltwork.ledger.checkpoints import Checkpoint, check_against
+from quiltwork.ledger.datasets import Dataset
 from quiltwork.ledger.entries import KINDS, Draft, Entry, Head, canonical, follow, origin
+from quiltwork.ledger.records import read_history
 from quiltwork.ledger.tables import Tables, now
 from quiltwork.ledger.verification import check_states
 
@@ -59,9 +62,9 @@ class Backup:
 
 
 def write_backup(tables: Tables, path: Path) -> Checkpoint:
-    """Write all entries to `path`, which appears complete or not at all."""
+    """Write all entries to `path`, for its owner only; it appears complete or not at all."""
     checkpoint = Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
-    with files.replacing(path) as file:
+    with files.replacing(path, files.OWNER_ONLY) as file:
         file.write((files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n").encode())
         for entry in tables.all_entries():
             file.write((json.dumps(asdict(entry), sort_keys=True) + "\n").encode())
@@ -78,16 +81,20 @@ def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"The backup {str(path)!r} cannot be read: {error}.") from None
-    ledger_id = str(files.load(lines[0] if lines else "", SCHEMA, (VERSION,))["ledger"])
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"The backup {str(path)!r} cannot be read: {reason}.") from None
+    first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
     try:
+        ledger_id = _text(first["ledger"])
         end = Checkpoint.from_json(lines[-1])
         start = Head(0, origin(ledger_id))
         entries = tuple(entry for entry, _ in check_states(follow(start, _entries(lines[1:-1]))))
-    except (InvalidInputError, TypeError, ValueError, KeyError):
+        _check_bodies(entries)
+    except (InvalidInputError, TypeError, KeyError) as error:
         raise StorageError(
-            f"The backup {str(path)!r} is damaged: it was cut or edited. Take another one."
+            f"The backup {str(path)!r} is damaged: it was cut or edited ({_reason(error)}). Take "
+            "another one."
         ) from None
     hashes = [start.hash, *(entry.hash for entry in entries)]
     check_against(end, ledger_id, len(entries), hashes[-1] if len(hashes) > end.count else None)
@@ -102,4 +109,32 @@ def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
 
 def _entries(lines: list[str]) -> Iterator[Entry]:
     for line in lines:
-        yield Entry(**json.loads(line))
+        entry = Entry(**files.parse(line))
+        for field in (entry.id, entry.dataset, entry.kind, entry.body, entry.hash):
+            _text(field)
+        yield entry
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{shortened(value)} stands in the place of text")
+    return value
+
+
+def _reason(error: Exception) -> str:
+    lacking = isinstance(error, KeyError)
+    return f"it lacks {error}" if lacking else shortened(str(error)).strip("'\"")
+
+
+def _check_bodies(entries: tuple[Entry, ...]) -> None:
+    """Read every entry as the ledger will, before anything is written.
+
+    Raises:
+        StorageError: if a body lacks something, or holds what is never written.
+    """
+    by_dataset: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_dataset.setdefault(entry.dataset, []).append(entry)
+    for name, own in by_dataset.items():
+        Dataset(name).replay(own)
+        read_history(own)

@@ -48,6 +48,20 @@ class Checkpoint:
         raise InvalidInputError("The checkpoint is damaged: it may have been cut or edited.")
 
 
+def read_checkpoint(given: object) -> Checkpoint | None:
+    """Return a checkpoint that somebody gives, or None.
+
+    Raises:
+        InvalidInputError: if it is something else.
+    """
+    if given is None or isinstance(given, Checkpoint):
+        return given
+    raise InvalidInputError(
+        f"A checkpoint is what checkpoint() returned, not {type(given).__name__}; read a file with "
+        "Checkpoint.from_json."
+    )
+
+
 def check_against(checkpoint: Checkpoint, ledger_id: str, count: int, found: str | None) -> None:
     """Compare a checkpoint with the log: `count` entries now, `found` the hash at its place.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
 
 LOCK_SECONDS = 60
 """How long a request waits for the others before it gives up."""
@@ -75,8 +76,8 @@ def database_at(url: str) -> Database:
     """
     if not isinstance(url, str):
         raise InvalidInputError(
-            f"A ledger's URL must be text, not {url!r}; write 'sqlite:///budget.db' or "
-            "'postgresql://…'."
+            f"A ledger's URL must be text, not {type(url).__name__}; write 'sqlite:///budget.db' "
+            "or 'postgresql://…'."
         )
     if url.startswith("sqlite:///"):
         from quiltwork.ledger.sqlite import SqliteDatabase
@@ -86,9 +87,10 @@ def database_at(url: str) -> Database:
         from quiltwork.ledger.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
+    shown = "This" if set(url) & set("@=?") else repr(url)  # it may hold a password, somewhere
     raise InvalidInputError(
-        f"{without_password(url)!r} is not a ledger's URL; write 'sqlite:///budget.db' (four "
-        "slashes for an absolute path) or 'postgresql://user@host/database'."
+        f"{shown} is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
+        "path) or 'postgresql://user@host/database'."
     )
 
 
@@ -101,22 +103,21 @@ def _sqlite_path(url: str) -> Path:
         )
     if "?" in name or "\0" in name:
         raise InvalidInputError(
-            f"{url!r} has a character that a ledger's path may not have; options after '?' are "
-            "not taken."
+            "A ledger's path may not have the characters '?' and NUL; options after '?' are not "
+            "taken."
         )
     path = Path(name).absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        problem = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise InvalidInputError(f"The ledger's file {str(path)!r} {problem}; name a file.")
+    problem = _problem(path)
+    if problem is not None:
+        raise InvalidInputError(f"The ledger's file {shortened(str(path))} {problem}; name a file.")
     return path
 
 
-def without_password(url: str) -> str:
-    """Return a URL fit for messages.
-
-    >>> without_password("postgresql://ana:secret@db/ledger")
-    'postgresql://ana@db/ledger'
-    """
-    scheme, mark, rest = url.partition("://")
-    user, at, host = rest.rpartition("@")
-    return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}"
+def _problem(path: Path) -> str | None:
+    """Say why no ledger can be there."""
+    try:
+        if path.is_dir():
+            return "is a folder"
+        return None if path.parent.is_dir() else "is in a folder that does not exist"
+    except (OSError, ValueError) as error:  # a folder that may not be searched, a name too long
+        return f"cannot be looked at ({getattr(error, 'strerror', None) or error})"

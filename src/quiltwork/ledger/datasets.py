@@ -14,8 +14,8 @@ from typing import Any
 from quiltwork.accounting import Accountant, Spending
 from quiltwork.accounting.account import Account
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
-from quiltwork.exact import float_down, float_up
-from quiltwork.ledger.entries import Entry
+from quiltwork.exact import float_down, float_up, written_fraction
+from quiltwork.ledger.entries import Entry, reading
 from quiltwork.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.ledger.tables import Tables
@@ -93,25 +93,29 @@ class Dataset:
         """Take in committed entries, in order; never refuses what was granted."""
         granted: list[Spending] = []
         for entry in entries:
-            body = entry.content
-            match entry.kind:
-                case "create":
-                    self._accountant = Accountant(
-                        read_beliefs(body), body["length"], Fraction(body["budget"])
-                    )
-                case "extend":
-                    self._record(granted)
-                    self.accountant.extend(body["length"])
-                    granted, self._granted = [], None
-                    self._alone.clear()
-                case "allot":
-                    self.shares[body["analyst"]] = read_share(body)
-                case "debit":
-                    granted.append(self._charge(body))
-                case "retire":
-                    self.retired = body["reason"]
+            if entry.kind == "extend":
+                self._record(granted)
+                granted, self._granted = [], None
+                self._alone.clear()
+            with reading(entry):
+                self._take_in(entry, granted)
             self.seen = entry.seq
         self._record(granted)
+
+    def _take_in(self, entry: Entry, granted: list[Spending]) -> None:
+        body = entry.content
+        match entry.kind:
+            case "create":
+                budget = written_fraction(body["budget"], "budget")
+                self._accountant = Accountant(read_beliefs(body), body["length"], budget)
+            case "extend":
+                self.accountant.extend(body["length"])
+            case "allot":
+                self.shares[body["analyst"]] = read_share(body)
+            case "debit":
+                granted.append(self._charge(body))
+            case "retire":
+                self.retired = str(body["reason"])
 
     def grant(self, spending: Spending, analyst: str | None) -> Grant:
         """Price a debit and check that it fits; changes nothing.
@@ -201,7 +205,7 @@ class Dataset:
         spending, analyst = Spending.from_body(body["spending"]), body["analyst"]
         self.debits += 1
         if analyst is not None:
-            charge = Fraction(body["charge"])
+            charge = written_fraction(body["charge"], "charge")
             self.charged[analyst] = self.charged.get(analyst, Fraction(0)) + charge
             self._by_analyst.setdefault(analyst, []).append(spending)
             if analyst in self._alone:

@@ -15,7 +15,7 @@ from quiltwork.accounting import Spending
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
 from quiltwork.ledger.datasets import Dataset
-from quiltwork.ledger.entries import Draft, Entry, canonical
+from quiltwork.ledger.entries import Draft, Entry, canonical, reading
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.requests import Request, read_request
 from quiltwork.ledger.tables import Tables, now
@@ -52,7 +52,7 @@ def debited(
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
     body = earlier.content
-    same = {name: body[name] for name in (*request.body, "analyst")}
+    same = {name: body.get(name) for name in (*request.body, "analyst")}
     if canonical(same) != canonical({**request.body, "analyst": analyst}):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
@@ -70,7 +70,8 @@ def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | N
 
 
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
-    spending = Spending.from_body(entry.content["spending"])
+    with reading(entry):
+        spending = Spending.from_body(entry.content["spending"])
     return Receipt(entry.dataset, entry.seq, spending, stored)
 
 
@@ -78,11 +79,9 @@ def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) 
     """Append the answer to a debit, once.
 
     Raises:
-        InvalidInputError: if the answer is no text, or there is one already.
+        InvalidInputError: if there is one already.
         StorageError: if the debit is not in the ledger.
     """
-    if not isinstance(answer, str):
-        raise InvalidInputError(f"An answer is stored as text, not {type(answer).__name__}.")
     if tables.with_id(identity) is not None:
         return
     if tables.answer_to(receipt.number) is not None:

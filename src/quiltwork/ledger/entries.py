@@ -12,10 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.errors import StorageError
+from quiltwork.exact import shortened
 
 KINDS = ("create", "extend", "allot", "debit", "answer", "retire")
 
@@ -43,8 +45,17 @@ class Entry:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body as a dictionary."""
-        found: dict[str, Any] = json.loads(self.body)
+        """The body as a dictionary.
+
+        Raises:
+            StorageError: if it is none.
+        """
+        try:
+            found: dict[str, Any] = json.loads(self.body)
+        except (RecursionError, TypeError, ValueError):
+            found = None  # type: ignore[assignment]
+        if not isinstance(found, dict):
+            raise damaged(self, "its body is no JSON object")
         return found
 
 
@@ -54,6 +65,25 @@ class Head:
 
     count: int
     hash: str
+
+
+def damaged(entry: Entry, problem: str) -> StorageError:
+    """Say which entry is wrong."""
+    return StorageError(
+        f"The ledger is damaged at entry {entry.seq} (dataset {shortened(entry.dataset)}): "
+        f"{problem}. Restore a backup and retire the datasets it may have lost debits of."
+    )
+
+
+@contextmanager
+def reading(entry: Entry) -> Iterator[None]:
+    """Say which entry it is whose body lacks something, or holds what is never written."""
+    try:
+        yield
+    except KeyError as error:
+        raise damaged(entry, f"its body lacks {error}") from error
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise damaged(entry, f"its body cannot be read ({shortened(str(error))})") from error
 
 
 def canonical(body: Mapping[str, Any]) -> str:

@@ -11,17 +11,18 @@ Theorem: ledger
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from quiltwork import files
 from quiltwork.accounting import Accountant
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 from quiltwork.ledger.backups import read_backup, write_backup
-from quiltwork.ledger.checkpoints import Checkpoint
+from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Dataset
 from quiltwork.ledger.debits import debited, find_answer, previewed, stored_answer
@@ -31,6 +32,7 @@ from quiltwork.ledger.numbers import amount, identifier, points
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.records import Debit, Share, Status, create_body, read_history, share_body
 from quiltwork.ledger.rehearsals import Rehearsal, rehearsal
+from quiltwork.ledger.requests import read_request
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
@@ -75,12 +77,17 @@ class Ledger:
         """
         return cls(Store(database_at(url)))
 
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without a password; a file by its whole path."""
+        return self._store.database.url
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the URL without its password, so that another process opens the same ledger.
 
         A password must reach that process as PostgreSQL's own programs get it: PGPASSWORD, .pgpass.
         """
-        return Ledger.open, (self._store.database.url,)
+        return Ledger.open, (self.url,)
 
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
@@ -126,14 +133,14 @@ class Ledger:
             InvalidInputError: if it would shrink.
             UnsupportedError: for beliefs about fixed rows.
         """
-        size = points(length)
+        named, size = identifier(dataset, "dataset"), points(length)
 
         def work(tables: Tables) -> None:
-            accountant = self._replayed(tables, dataset).accountant
+            accountant = self._replayed(tables, named).accountant
             Accountant(accountant.beliefs, accountant.length).extend(size)
 
-        self._append(dataset, "extend", {"length": size}, work)
-        return self.status(dataset)
+        self._append(named, "extend", {"length": size}, work)
+        return self.status(named)
 
     def allot(
         self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
@@ -151,29 +158,43 @@ class Ledger:
 
         Theorem: ledger
         """
-        name = identifier(analyst, "analyst")
+        named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
         share = Share(
             None if cap is None else amount(cap, "cap"),
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
         def work(tables: Tables) -> None:
-            state = self._replayed(tables, dataset)
+            state = self._replayed(tables, named)
             total = state.accountant.exact_epsilon
             check_share(name, share, state.shares, state.charged, state.budget, total)
 
-        self._append(dataset, "allot", share_body(name, share), work)
-        return self.status(dataset)
+        self._append(named, "allot", share_body(name, share), work)
+        return self.status(named)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        text = identifier(reason, "reason")
+        named, text = identifier(dataset, "dataset"), identifier(reason, "reason")
 
         def work(tables: Tables) -> None:
-            self._replayed(tables, dataset)
+            self._replayed(tables, named)
 
-        self._append(dataset, "retire", {"reason": text}, work)
-        return self.status(dataset)
+        self._append(named, "retire", {"reason": text}, work)
+        return self.status(named)
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse what is not about the dataset, as `debit` would; it prices nothing.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, data of another length, and
+                bad arguments.
+            UnsupportedError: for a release without noise.
+        """
+
+        def question(state: Dataset) -> None:
+            read_request(spending, dataset, state.accountant.beliefs, state.accountant.length)
+
+        self._ask(dataset, question)
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
@@ -217,6 +238,11 @@ class Ledger:
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
+        if not isinstance(spendings, Iterable) or isinstance(spendings, (str, bytes, Mapping)):
+            raise InvalidInputError(
+                f"debit_all takes a list of releases, not {type(spendings).__name__}; debit a "
+                "single one with debit."
+            )
         asked = [(secrets.token_hex(16), spending) for spending in spendings]
 
         def work(tables: Tables) -> list[Receipt]:
@@ -234,17 +260,30 @@ class Ledger:
         return tuple(replace(receipt, _answers=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer to a debit, once; `receipt.complete(answer)` is the same."""
+        """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
+
+        Raises:
+            InvalidInputError: for what is no receipt or no text, and if there is an answer already.
+            StorageError: if the debit is not in the ledger, or the answer could not be stored.
+        """
+        if not isinstance(receipt, Receipt):
+            raise InvalidInputError(
+                f"A receipt is what debit returned, not {type(receipt).__name__}."
+            )
+        if not isinstance(answer, str):
+            raise InvalidInputError(f"An answer is stored as text, not {type(answer).__name__}.")
         identity = secrets.token_hex(16)
         self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
 
     def answer(self, dataset: str, key: str) -> str | None:
         """Return the answer stored under a key, byte for byte; None if there is none."""
-        return self._store.read(lambda tables: find_answer(tables, dataset, key))
+        name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
+        return self._store.read(lambda tables: find_answer(tables, name, used_key))
 
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
         """Say what a debit would cost and whether it would be granted, without making it."""
-        return self._ask(dataset, lambda state: previewed(state, spending, analyst))
+        who = None if analyst is None else identifier(analyst, "analyst")
+        return self._ask(dataset, lambda state: previewed(state, spending, who))
 
     def rehearse(
         self,
@@ -265,8 +304,9 @@ class Ledger:
 
     def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
         """Return an accountant whose every `spend` and `add` is a durable debit here."""
+        who = None if analyst is None else identifier(analyst, "analyst")
         self._ask(dataset, lambda state: None)
-        return LedgerAccountant(self, dataset, analyst)
+        return LedgerAccountant(self, dataset, who)
 
     def status(self, dataset: str) -> Status:
         """Return budget, total, shares and state of a dataset."""
@@ -281,10 +321,12 @@ class Ledger:
     def history(self, dataset: str) -> tuple[Debit, ...]:
         """Return the granted debits of a dataset, oldest first."""
 
+        name = identifier(dataset, "dataset")
+
         def work(tables: Tables) -> tuple[Debit, ...]:
-            entries = tables.of_dataset(dataset, 0)
+            entries = tables.of_dataset(name, 0)
             if not entries:
-                raise _unknown(dataset, tables.datasets())
+                raise _unknown(name, tables.datasets())
             return read_history(entries)
 
         return self._store.read(work)
@@ -311,8 +353,10 @@ class Ledger:
         Theorem: ledger
         """
 
+        against = read_checkpoint(checkpoint)
+
         def work(tables: Tables) -> Checkpoint:
-            found = check_log(tables, checkpoint)
+            found = check_log(tables, against)
             for name in tables.datasets():
                 state = Dataset(name)
                 state.catch_up(tables)
@@ -323,7 +367,8 @@ class Ledger:
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
-        return self._store.read(lambda tables: write_backup(tables, Path(path)))
+        target = files.named(path)
+        return self._store.read(lambda tables: write_backup(tables, target))
 
     @classmethod
     def restore(cls, path: str | Path, url: str, checkpoint: Checkpoint | None = None) -> Ledger:
@@ -337,7 +382,7 @@ class Ledger:
             InvalidInputError: if the file is no backup, or there is a ledger at the URL.
             StorageError: if the backup is damaged, or not of the checkpoint's ledger.
         """
-        backup = read_backup(Path(path), checkpoint)
+        backup = read_backup(files.named(path), read_checkpoint(checkpoint))
         ledger = cls.open(url)
         ledger._store.begin(backup.insert, backup.ledger_id)
         return ledger
@@ -347,7 +392,8 @@ class Ledger:
         return self._ask(dataset, lambda state: question(state.accountant))
 
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
-        return self._store.read(lambda tables: question(self._replayed(tables, dataset)))
+        name = identifier(dataset, "dataset")
+        return self._store.read(lambda tables: question(self._replayed(tables, name)))
 
     def _append(
         self, dataset: str, kind: str, body: dict[str, Any], check: Callable[[Tables], None]

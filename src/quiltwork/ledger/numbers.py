@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from fractions import Fraction
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, positive_fraction
+from quiltwork.exact import integer, positive_fraction, shortened, written_fraction
 
 _SMALLEST = Fraction(sys.float_info.min)
 _LARGEST = Fraction(sys.float_info.max)
@@ -28,7 +27,7 @@ def amount(value: object, name: str) -> Fraction:
     """
     fraction = positive_fraction(value, name)
     if not _SMALLEST <= fraction <= _LARGEST:
-        raise _out_of_range(name, str(value)[:40])
+        raise _out_of_range(name, shortened(value))
     if max(fraction.numerator, fraction.denominator) >= 10**_MOST_DIGITS:
         raise InvalidInputError(
             f"{name} has more than {_MOST_DIGITS:,} digits; round it to a few, towards privacy."
@@ -43,24 +42,22 @@ def _out_of_range(name: str, shown: str) -> InvalidInputError:
     )
 
 
-def read_amount(text: str, name: str) -> Fraction:
+def read_amount(text: object, name: str) -> Fraction:
     """Read an amount that was written as text: `1/10` or `2`.
 
     Raises:
         InvalidInputError: for any other text, and for what `amount` refuses.
     """
-    if not re.fullmatch(r"[0-9]{1,1000}(/[0-9]{1,1000})?", text) or text.endswith("/0"):
-        raise InvalidInputError(
-            f"{name} is {text[:40]!r}; exact numbers are written as text such as '1/10'."
-        )
-    return amount(Fraction(text), name)
+    return amount(written_fraction(text, name), name)
 
 
 def points(length: object) -> int:
     """Read the number of time points of a dataset."""
     found = integer(length, "length", 1)
     if found > _LONGEST_SERIES:
-        raise InvalidInputError(f"length is {str(found)[:20]}…; a dataset has at most 10¹⁵ points.")
+        raise InvalidInputError(
+            f"length is {shortened(length)}; a dataset has at most 10¹⁵ points."
+        )
     return found
 
 
@@ -72,8 +69,8 @@ def identifier(value: object, name: str) -> str:
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidInputError(
-            f"{name} must be text of printable characters, not {value!r}; give a name such as "
-            "'power-2024'."
+            f"{name} must be text of printable characters, not {shortened(value)}; give a name "
+            "such as 'power-2024'."
         )
     if len(value) > _LONGEST_NAME:
         raise InvalidInputError(

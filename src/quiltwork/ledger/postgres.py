@@ -11,9 +11,15 @@ from __future__ import annotations
 import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
-from quiltwork.errors import QuiltworkWarning, StorageError, UnsupportedError
-from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection, without_password
+from quiltwork.errors import (
+    InvalidInputError,
+    QuiltworkWarning,
+    StorageError,
+    UnsupportedError,
+)
+from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
 from quiltwork.ledger.schema import POSTGRES_MIGRATIONS
 
 if TYPE_CHECKING:
@@ -32,11 +38,40 @@ class PostgresDatabase:
         """Remember the URL; nothing is opened.
 
         Raises:
+            InvalidInputError: if PostgreSQL's programs would not read it, or not as it was meant.
             UnsupportedError: if psycopg is not installed.
         """
+        self._check(url)
         self._full_url = url
-        self.url = without_password(url)
+        self.url = _without_secrets(url, self._secret_options)
         self.errors: tuple[type[BaseException], ...] = (self._psycopg.Error,)
+
+    def _check(self, url: str) -> None:
+        """Refuse, without quoting it, a URL that a server's message might quote in parts."""
+        try:
+            read = self._psycopg.conninfo.conninfo_to_dict(url)
+        except self._psycopg.Error:
+            raise InvalidInputError(
+                "The ledger's URL cannot be read as PostgreSQL reads it: look for a '%' that is no "
+                "code such as %25, an open bracket, or an option that there is not."
+            ) from None
+        ports = str(read.get("port", "")).replace(",", "")
+        if (
+            url.count("@") > 1
+            or "@" in url.partition("://")[2].partition("/")[2]
+            or (ports and not ports.isdecimal())
+        ):
+            raise InvalidInputError(
+                "The ledger's URL cannot be told apart into user, password, host and database: "
+                "write postgresql://user@host:port/database, and a '@' or '/' within one of them "
+                "as %40 or %2F."
+            )
+
+    @property
+    def _secret_options(self) -> set[str]:
+        """The names of the options that libpq itself would not show: passwords and keys."""
+        known = self._psycopg.pq.Conninfo.get_defaults()
+        return {option.keyword.decode() for option in known if option.dispchar}
 
     @cached_property
     def _psycopg(self) -> Any:
@@ -145,3 +180,21 @@ class PostgresDatabase:
 
     def check_pages(self, connection: Connection) -> None:
         """PostgreSQL checks its pages itself, where its checksums are on."""
+
+
+def _without_secrets(url: str, secret_options: set[str]) -> str:
+    """Return the URL as it may be shown, pickled and written.
+
+    >>> _without_secrets("postgresql://ana:one@db/x?password=two&sslmode=require", {"password"})
+    'postgresql://ana@db/x?sslmode=require'
+    """
+    scheme, _, rest = url.partition("://")
+    login, at, place = rest.rpartition("@")
+    address, _, options = place.partition("?")
+    kept = [
+        option
+        for option in options.split("&")
+        if option and unquote(option.partition("=")[0]) not in secret_options
+    ]
+    end = f"?{'&'.join(kept)}" if kept else ""
+    return f"{scheme}://{login.partition(':')[0]}{at}{address}{end}"

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from quiltwork.accounting import Spending
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
-from quiltwork.exact import float_down, float_up
-from quiltwork.ledger.entries import Entry
+from quiltwork.exact import float_down, float_up, written_fraction
+from quiltwork.ledger.entries import Entry, reading
 
 State: TypeAlias = Literal["debited", "released"]
 
@@ -131,31 +131,37 @@ def share_body(analyst: str, share: Share) -> dict[str, Any]:
 
 def read_share(body: Mapping[str, Any]) -> Share:
     """Read what `share_body` wrote."""
-    cap = None if body["cap"] is None else Fraction(body["cap"])
-    return Share(cap, Fraction(body["reserved"]))
+    cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
+    return Share(cap, written_fraction(body["reserved"], "reserved"))
 
 
 def read_debit(entry: Entry, *, released: bool) -> Debit:
-    """Read a granted debit from its entry."""
+    """Read a granted debit from its entry.
+
+    Raises:
+        StorageError: if the entry is damaged.
+    """
     body = entry.content
-    return Debit(
-        number=entry.seq,
-        dataset=entry.dataset,
-        at=body["at"],
-        spending=Spending.from_body(body["spending"]),
-        state="released" if released else "debited",
-        mechanism=body["mechanism"],
-        analyst=body["analyst"],
-        charge=None if body["charge"] is None else Fraction(body["charge"]),
-        key=body["key"],
-        request=body["request"],
-    )
+    with reading(entry):
+        charge = body["charge"]
+        return Debit(
+            number=entry.seq,
+            dataset=entry.dataset,
+            at=body["at"],
+            spending=Spending.from_body(body["spending"]),
+            state="released" if released else "debited",
+            mechanism=body["mechanism"],
+            analyst=body["analyst"],
+            charge=None if charge is None else written_fraction(charge, "charge"),
+            key=body["key"],
+            request=body["request"],
+        )
 
 
 def read_history(entries: Iterable[Entry]) -> tuple[Debit, ...]:
     """Read the granted debits among a dataset's entries, with the state each has reached."""
     found = list(entries)
-    answered = {entry.content["debit"] for entry in found if entry.kind == "answer"}
+    answered = {entry.content.get("debit") for entry in found if entry.kind == "answer"}
     return tuple(
         read_debit(entry, released=entry.seq in answered)
         for entry in found

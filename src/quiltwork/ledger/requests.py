@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from quiltwork.accounting import Spending
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
-from quiltwork.ledger.numbers import amount, read_amount
+from quiltwork.exact import integer, shortened
+from quiltwork.ledger.numbers import amount, points, read_amount
 
+_LONGEST_LABEL = 1000
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
@@ -48,7 +52,7 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
 
     Raises:
         InvalidInputError: for anything else, for levels out of range, and for a release that was
-            made under other beliefs or for a longer series than the dataset's.
+            made under other beliefs or from a series of another length than the dataset's.
         UnsupportedError: for a release without noise, which no theorem prices.
     """
     if isinstance(asked, Spending):
@@ -59,13 +63,19 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
         description = json.loads(asked.to_json())
     else:
         raise InvalidInputError(
-            f"A debit is for a Spending or a release, not {asked!r}; write Spending.dp(0.1, 1, 10)."
+            f"A debit is for a Spending or a release, not {shortened(asked)}; write "
+            "Spending.dp(0.1, 1, 10)."
         )
     _check_it_is_about(dataset, beliefs, length, description)
-    if "query" in description:
-        spending = _spending_of_query(description)
-    else:
-        spending = _spending_of_level(description, length)
+    try:
+        if "query" in description:
+            spending = _spending_of_query(description)
+        else:
+            spending = _spending_of_level(description, length)
+    except (KeyError, TypeError) as error:
+        raise InvalidInputError(
+            f"The description of the release lacks something, or cannot be read ({error})."
+        ) from None
     return Request(
         _checked(spending), str(description.get("mechanism", "declared")), _plain(description)
     )
@@ -82,11 +92,17 @@ def _check_it_is_about(
             f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
             "create a dataset with the beliefs you mean."
         )
-    if description.get("length", 0) > length:
-        raise InvalidInputError(
-            f"The data have {description['length']} time points, dataset {dataset!r} has {length}; "
-            f"first let it grow: ledger.extend({dataset!r}, {description['length']})."
+    found = integer(description.get("length", length), "length", 1)
+    if found == length:
+        return
+    raise InvalidInputError(
+        f"The data have {found} time points, dataset {dataset!r} has {length}; "
+        + (
+            f"first let it grow: ledger.extend({dataset!r}, {found})."
+            if found > length
+            else "give all of them, and ask about a part with query.on(start, stop)."
         )
+    )
 
 
 @dataclass(frozen=True)
@@ -114,7 +130,7 @@ def _spending_of_query(description: Mapping[str, Any]) -> Spending:
     )
 
 
-def _scale(text: str) -> Fraction:
+def _scale(text: object) -> Fraction:
     """Read a noise scale; 0 stands for no noise."""
     return Fraction(0) if text == "0" else read_amount(text, "noise_scale")
 
@@ -122,10 +138,12 @@ def _scale(text: str) -> Fraction:
 def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
     if "dp_epsilon" not in description:
         raise InvalidInputError(
-            f"A debit needs a level: {description!r} has neither a query with its noise nor "
+            "A debit needs a level: its description has neither a query with its noise nor "
             "dp_epsilon."
         )
     level = description["dp_epsilon"]
+    if level == "0":  # nothing is told, but the answer to a key is kept
+        return Spending(1, length, label=str(description.get("label", "")))
     read = read_amount if isinstance(level, str) else amount
     return Spending.dp(
         read(level, "dp_epsilon"),
@@ -136,6 +154,11 @@ def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
 
 
 def _checked(spending: Spending) -> Spending:
+    points(spending.stop)
+    if len(spending.label) > _LONGEST_LABEL:
+        raise InvalidInputError(
+            f"label has {len(spending.label):,} characters; give at most {_LONGEST_LABEL:,}."
+        )
     for name in _LEVELS:
         if getattr(spending, name):
             amount(getattr(spending, name), name)
@@ -143,9 +166,30 @@ def _checked(spending: Spending) -> Spending:
 
 
 def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out the answer and write exact numbers as text, so that the description is JSON."""
-    return {
-        name: str(value) if isinstance(value, Fraction) else value
+    """Leave out the answer and write exact numbers as text: what JSON makes of the description.
+
+    Raises:
+        InvalidInputError: if it holds what JSON has not.
+    """
+    kept = {
+        name: value
         for name, value in description.items()
         if name not in ("mechanism", "value", "noisy")
     }
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(kept, default=_own, allow_nan=False))
+    except (RecursionError, TypeError, ValueError):
+        raise InvalidInputError(
+            "A release describes itself by text, finite numbers, and lists and dictionaries of "
+            "them; this description holds something else."
+        ) from None
+    return found
+
+
+def _own(value: Any) -> Any:
+    """Write a fraction as text, and NumPy's numbers as Python's own."""
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(value)

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from quiltwork.errors import StorageError
+from quiltwork.files import OWNER_ONLY
 from quiltwork.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
 from quiltwork.ledger.schema import SQLITE_MIGRATIONS
 
@@ -49,10 +50,17 @@ class SqliteDatabase:
             return self.path.stat().st_size > 0
         except FileNotFoundError:
             return False
+        except (OSError, ValueError) as error:  # no right to search a folder, links in a circle
+            raise self._unreachable(error) from None
 
     def connect(self) -> Connection:
-        """Open the file, creating it if need be, with the write-ahead log and full sync."""
+        """Open the file, creating it if need be, with the write-ahead log and full sync.
+
+        A new file is for its owner only; the log and the index beside it get the file's mode.
+        """
         is_new = not self.exists()
+        if is_new:
+            self._create()
         connection = self.open()
         try:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
@@ -61,13 +69,30 @@ class SqliteDatabase:
             connection.close()
             raise
         if is_new:
-            _sync_folder(self.path.parent)
+            try:
+                _sync_folder(self.path.parent)
+            except OSError as error:
+                connection.close()
+                raise self._unreachable(error) from None
         return connection
+
+    def _create(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        except OSError:
+            return  # SQLite, which is asked next, says why
+
+    def _unreachable(self, error: Exception) -> StorageError:
+        reason = getattr(error, "strerror", None) or error
+        return StorageError(
+            f"The ledger {str(self.path)!r} cannot be reached: {reason}. Check the path and the "
+            "permissions of its folders."
+        )
 
     def open(self) -> Connection:
         """Open the file with the standard library's SQLite."""
         return sqlite3.connect(
-            f"file:{quote(str(self.path))}?mode=rwc",
+            f"file:{quote(os.fsencode(self.path))}?mode=rwc",
             uri=True,
             isolation_level=None,
             check_same_thread=False,

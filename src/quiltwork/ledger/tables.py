@@ -50,6 +50,8 @@ class Tables:
         """Return the hash of entry number `seq`, None if there is none."""
         if seq == 0:
             return origin(self.ledger_id)
+        if seq > self.head.count:
+            return None
         rows = self._rows("SELECT hash FROM quiltwork_entries WHERE seq = ?", seq)
         return str(rows[0][0]) if rows else None
 

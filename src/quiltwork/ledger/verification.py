@@ -8,7 +8,7 @@ from typing import Any
 
 from quiltwork.errors import StorageError
 from quiltwork.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.ledger.entries import Entry, Head, follow, origin
+from quiltwork.ledger.entries import Entry, Head, damaged, follow, origin, reading
 from quiltwork.ledger.tables import Tables
 
 
@@ -62,7 +62,8 @@ def check_states(entries: Iterable[Entry]) -> Iterator[tuple[Entry, dict[str, An
         elif known is None:
             raise damaged(entry, "its dataset was never created")
         else:
-            _step(known, entry, body)
+            with reading(entry):
+                _step(known, entry, body)
         yield entry, body
 
 
@@ -71,6 +72,8 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
         case "debit":
             if known.retired:
                 raise damaged(entry, "it debits a retired dataset")
+            if not isinstance(body["key"], str | None):
+                raise damaged(entry, "its key is no text")
             if body["key"] in known.keys:
                 raise damaged(entry, "its key was used before")
             known.debits.add(entry.seq)
@@ -85,11 +88,3 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
             pass
         case _:
             raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")
-
-
-def damaged(entry: Entry, problem: str) -> StorageError:
-    """Say which entry is wrong."""
-    return StorageError(
-        f"The ledger is damaged at entry {entry.seq} (dataset {entry.dataset!r}): {problem}. "
-        "Restore a backup and retire the datasets it may have lost debits of."
-    )

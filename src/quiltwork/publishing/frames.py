@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.files import refuse_device
+from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
 
+_PACKED = ("gz", "bz2", "br", "lz4", "zst")
+"""What Arrow unpacks of itself."""
 _NULLABLE = {
     f"{sign}int{bits}": f"{'U' if sign else ''}Int{bits}"
     for sign in ("", "u")
@@ -82,6 +84,7 @@ def read_file(path: Path) -> Any:
 
     refuse_device(path)
     try:
+        _refuse_bomb(path)
         if path.suffix in (".parquet", ".pq"):
             return parquet.read_table(path)
         convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
@@ -91,6 +94,19 @@ def read_file(path: Path) -> Any:
     except (OSError, EOFError, pa.ArrowException, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a file that unpacks to far more than its size, before Arrow holds all of it."""
+    from pyarrow import input_stream, parquet
+
+    if path.suffix in (".parquet", ".pq"):
+        found = parquet.read_metadata(path)
+        check_unpacked(path, parquet_size(found, found.num_columns))
+    elif path.suffix[1:] in _PACKED:
+        with Unpacked(input_stream(path), path) as stream:
+            while stream.read(1 << 20):
+                pass
 
 
 def _in_utf8(table: Any, path: Path) -> Any:

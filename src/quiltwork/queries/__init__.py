@@ -57,7 +57,8 @@ def histogram(states: Iterable[Any] | None = None) -> Histogram:
     """How many time points are in each state.
 
     Args:
-        states: the cells, where the belief does not name them (`Clusters`); must be public.
+        states: the cells, where the belief does not name them (`Clusters`); must be public. Rows
+            with other values are then counted in no cell.
 
     >>> int(histogram().change(4, 6, 100))
     6
@@ -92,7 +93,8 @@ def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
     Args:
         lo: the smallest value a time point may have.
         hi: the largest.
-        clip: move values outside to the nearer bound; otherwise they are refused.
+        clip: move states outside to the nearer bound; otherwise they are refused. Rows of beliefs
+            without states (`Clusters`) are always moved: a refusal would tell about them.
     """
     return Mean(lo=lo, hi=hi, clip=clip)  # type: ignore[arg-type]  # read exactly by the query
 
@@ -111,8 +113,9 @@ def custom(
     """Any function of the array of labels, with a declared Lipschitz constant.
 
     Args:
-        function: takes the window's labels as a NumPy array and returns a finite number, or as
-            many as there are cells; must answer every sequence.
+        function: takes the window's labels as a NumPy array and returns a number between −1e300
+            and 1e300, or as many as there are cells; must answer every sequence. Where a ledger
+            pays, a failure counts as 0: an error would tell about the data.
         lipschitz: the most, in L1, that the answer moves when one time point changes. The
             guarantee rests on it; try `check_lipschitz`.
         cells: names of the numbers, if there are several.

@@ -98,10 +98,13 @@ class Query(ABC):
         """`change` where it depends only on how many points of the window are in the run."""
         raise NotImplementedError
 
-    def part(self, codes: IntArray) -> IntArray:
-        """Cut an encoded sequence to the window."""
+    def part(self, codes: NDArray[np.integer[Any]]) -> IntArray:
+        """Cut an encoded sequence to the window.
+
+        Always in 64 bits: codes may come in a narrow type, in which arithmetic would wrap.
+        """
         start, stop = self.window(len(codes))
-        return codes[start - 1 : stop]
+        return codes[start - 1 : stop].astype(np.int64, copy=False)
 
     @abstractmethod
     def check(self, states: States) -> None:
@@ -110,6 +113,10 @@ class Query(ABC):
     @abstractmethod
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Answer for one sequence encoded as 0..k−1, as integers in the order of `cells`."""
+
+    def evaluate_quietly(self, codes: IntArray, states: States) -> Integers:
+        """Answer as `evaluate` does, but whatever the data are, without an error or a warning."""
+        return self.evaluate(codes, states)
 
     @abstractmethod
     def cells(self, states: States) -> tuple[Any, ...]:
@@ -141,6 +148,11 @@ class Query(ABC):
     def refined(self, scale: Fraction, points: int) -> Self:
         """Return the query on the grid to use with this noise; most have a grid of their own."""
         return self
+
+    @property
+    def largest(self) -> int:
+        """A bound on the integers of one sequence's answer."""
+        return 1 << 62
 
     @property
     def subdivision(self) -> int:

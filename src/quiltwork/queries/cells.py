@@ -69,7 +69,8 @@ class OverStates(Query):
     """A query with one or more cells per state.
 
     `states` names them where the belief does not (rows in `Clusters` can be anything): the cells
-    of a release must not depend on which states the data happen to contain.
+    of a release must not depend on which states the data happen to contain. Rows with other values,
+    which are encoded as k, are in no cell.
     """
 
     states: States | None = None
@@ -107,7 +108,7 @@ class Histogram(OverStates):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every code."""
-        return np.bincount(self.part(codes), minlength=len(states)).astype(np.int64, copy=False)
+        return counts_of(self.part(codes), len(states))
 
     def present(self, noisy: Integers, states: States, points: int) -> Any:
         """One integer per state."""
@@ -156,8 +157,8 @@ class Transitions(OverStates):
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every pair of neighbours with both ends in the window."""
         part, size = self.part(codes), len(states)
-        pairs = part[:-1] * size + part[1:]
-        return np.bincount(pairs, minlength=size * size).astype(np.int64, copy=False)
+        known = np.maximum(part[:-1], part[1:]) < size
+        return counts_of((part[:-1] * size + part[1:])[known], size * size)
 
     def cells(self, states: States) -> tuple[Any, ...]:
         """All (from, to) pairs, row by row."""
@@ -188,8 +189,13 @@ class MostCommon(OverStates):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """The counts that the mechanism weighs."""
-        return np.bincount(self.part(codes), minlength=len(states)).astype(np.int64, copy=False)
+        return counts_of(self.part(codes), len(states))
 
     def present(self, noisy: Integers, states: States, points: int) -> Label:
         """The state whose index was drawn."""
         return states[int(noisy[0])]
+
+
+def counts_of(codes: IntArray, size: int) -> IntArray:
+    """Count the codes 0..size−1; the code `size` stands for everything else."""
+    return np.bincount(codes, minlength=size)[:size].astype(np.int64, copy=False)

@@ -11,6 +11,7 @@ Theorem: public-grid-queries
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,12 +25,14 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import positive_fraction
+from quiltwork.exact import positive_fraction, shortened
 from quiltwork.noise.grid import Grid
 from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.identity import digest_of
 
 _STEPS_BITS = 16
-_LARGEST = 1 << 62
+_LARGEST_ANSWER = int(1e300)
+"""Sums over subjects, noise and error bars of such answers are still floats."""
 
 Function = Callable[[NDArray[Any]], Any]
 
@@ -38,8 +41,9 @@ Function = Callable[[NDArray[Any]], Any]
 class Custom(Query):
     """`function` of the window's labels: one number, or one per label in `labels`.
 
-    The function must answer every sequence with finite numbers. Answers beyond 2^62 steps are
-    moved to that bound, which can only bring two answers closer.
+    The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger
+    pays, one that does not counts as 0, since an error would tell about the data. A query
+    read from a file has no function, but its digest in `known_digest`.
     """
 
     kind: ClassVar[str] = "custom"
@@ -48,6 +52,7 @@ class Custom(Query):
     lipschitz: Fraction
     labels: tuple[Label, ...] | None = None
     name: str = "custom"
+    known_digest: str | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,15 +61,26 @@ class Custom(Query):
             raise InvalidInputError(
                 f"A custom query needs a function of the sequence, not {self.function!r}."
             )
-        if not isinstance(self.name, str):
-            raise InvalidInputError(f"A query's name is text, not {self.name!r}.")
+        for text in (self.name, self.known_digest or ""):
+            if not isinstance(text, str):
+                raise InvalidInputError(f"A query's name and digest are text, not {text!r}.")
         if self.labels is not None:
             object.__setattr__(self, "labels", list_states(self.labels))
+
+    @property
+    def digest(self) -> str | None:
+        """What tells functions of one name apart; None if nothing does (`identity`)."""
+        return self.known_digest if self.function is None else digest_of(self.function)
 
     @property
     def step(self) -> Fraction:
         """The grid's step: the largest power of two of which 2^16 fit into `lipschitz`."""
         return Grid.for_scale(self.lipschitz, _STEPS_BITS).step
+
+    @property
+    def largest(self) -> int:
+        """The most steps that an answer can have."""
+        return math.ceil(_LARGEST_ANSWER / self.step)
 
     @property
     def coordinates(self) -> int:
@@ -110,10 +126,20 @@ class Custom(Query):
         with suppress(Exception):
             return self._answer(codes, states)
         raise InvalidInputError(
-            f"The custom query {self.name!r} did not answer with finite numbers. What was granted "
-            "stays spent, since the failure itself may depend on the data; make it answer every "
-            "sequence of the belief's states."
+            f"The custom query {self.name!r} did not answer with finite numbers. The failure "
+            "itself may depend on the data; make it answer every sequence of the belief's states."
         )
+
+    def evaluate_quietly(self, codes: IntArray, states: States) -> Integers:
+        """Round the function's answer to the grid; a function that fails answers 0.
+
+        Where a ledger pays, an error would tell more about the data than was paid for.
+        """
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with suppress(Exception, SystemExit):
+                return self._answer(codes, states)
+        return np.zeros(self.coordinates, dtype=object)
 
     def _answer(self, codes: IntArray, states: States) -> Integers:
         numbers = real_numbers(self._callable()(label_array(states)[self.part(codes)]))
@@ -123,8 +149,7 @@ class Custom(Query):
                 "one cell per number with cells=[…]."
             )
         grid = Grid(self.step)
-        steps = [max(-_LARGEST, min(_LARGEST, grid.round(number))) for number in numbers]
-        return np.array(steps, dtype=object)
+        return np.array([grid.round(number) for number in numbers], dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:
         """The declared cells, or the query's name."""
@@ -144,9 +169,11 @@ class Custom(Query):
         return values[0] if self.labels is None else np.array(values)
 
     def parameters(self) -> dict[str, Any]:
-        """Everything but the function, which is code and stays out of files."""
+        """Everything but the function, which is code and stays out of files, but for its digest."""
         cells = {} if self.labels is None else {"cells": labels_to_json(self.labels)}
-        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells}
+        digest = self.digest
+        told = {} if digest is None else {"digest": digest}
+        return {"name": self.name, "lipschitz": str(self.lipschitz), **cells, **told}
 
 
 def real_numbers(answer: Any) -> list[Fraction]:
@@ -156,6 +183,11 @@ def real_numbers(answer: Any) -> list[Fraction]:
 
 
 def _exactly(number: Any) -> Fraction:
-    if not isinstance(number, (int, float, Fraction)) or not math.isfinite(number):
-        raise InvalidInputError(f"it returns {number!r} where a finite number is needed.")
+    finite = isinstance(number, (int, Fraction)) or (
+        isinstance(number, float) and math.isfinite(number)
+    )
+    if not finite or abs(number) > _LARGEST_ANSWER:
+        raise InvalidInputError(
+            f"it returns {shortened(number)} where a number between -1e300 and 1e300 is needed."
+        )
     return Fraction(number)

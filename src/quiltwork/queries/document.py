@@ -1,7 +1,8 @@
 """Queries as JSON values inside other documents, and back.
 
 `{"kind": "count", "state": "walk", "window": [3, 9]}`; exact numbers are strings such as "1/2",
-labels are written as in beliefs. A custom query keeps its name and constant, not its code.
+labels are written as in beliefs. A custom query keeps its name, its constant and a digest of its
+code, not the code itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import written_fraction
 from quiltwork.queries.base import Query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
 from quiltwork.queries.custom import Custom
@@ -78,13 +80,19 @@ def _custom(fields: dict[str, Any]) -> Query:
     name, lipschitz = fields.pop("name"), _exact(fields.pop("lipschitz"))
     cells = fields.pop("cells", None)
     labels = None if cells is None else labels_from_json(cells)
-    return Custom(function=None, lipschitz=lipschitz, labels=labels, name=name, **fields)
+    digest = fields.pop("digest", None)
+    return Custom(
+        function=None,
+        lipschitz=lipschitz,
+        labels=labels,
+        name=name,
+        known_digest=digest,
+        **fields,
+    )
 
 
 def _exact(text: Any) -> Fraction:
-    if not isinstance(text, str):
-        raise InvalidInputError(f"Exact numbers are written as text such as '1/2', not {text!r}.")
-    return Fraction(text)
+    return written_fraction(text, "A number of the query")
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Query]] = {

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
 
@@ -34,7 +34,8 @@ class Sum(Query):
     """The sum of the values of the states, each between lo and hi.
 
     A state's value is its label, which must be a number. One outside lo..hi is refused, or moved
-    to the nearer end with `clip`. `bits` is set by `refined`, to 1 or more; a query as the user
+    to the nearer end with `clip`; rows of beliefs without states are always moved, since a refusal
+    would tell about them. `bits` is set by `refined`, to 1 or more; a query as the user
     writes it has bits 0: no grid yet, and its `change` counts whole ranges hi − lo.
     """
 
@@ -100,14 +101,15 @@ class Sum(Query):
             self._value(label)
 
     def _value(self, label: Label) -> Fraction:
-        if isinstance(label, bool):
-            label = int(label)
-        if not isinstance(label, (int, float)) or not math.isfinite(label):
+        infinite = label in (math.inf, -math.inf)
+        if not has_value(label) or (infinite and not self.clip):
             raise InvalidInputError(
                 f"The state {label!r} has no numeric value; a {self.kind} needs a belief whose "
                 "states are finite numbers."
             )
-        value = to_fraction(label, "A state")
+        if infinite:
+            return self.hi if label > 0 else self.lo
+        value = to_fraction(int(label) if isinstance(label, bool) else label, "A state")
         if self.lo <= value <= self.hi:
             return value
         if self.clip:
@@ -159,6 +161,11 @@ class Sum(Query):
     def parameters(self) -> dict[str, Any]:
         """Bounds, clipping and the grid."""
         return {"lo": str(self.lo), "hi": str(self.hi), "clip": self.clip, "bits": self.bits}
+
+
+def has_value(label: Label) -> TypeGuard[float]:
+    """Tell whether a label is a number between any bounds, infinities included."""
+    return isinstance(label, (int, float)) and label == label  # NaN differs from itself
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -15,14 +15,25 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
-from quiltwork.queries.base import Integers, Query
+from quiltwork.queries.base import IntArray, Integers, Query, States
 from quiltwork.queries.custom import Custom
-from quiltwork.releases.data import Encoded, check_query, read_data
+from quiltwork.releases.data import (
+    Encoded,
+    Source,
+    asked_of,
+    check_query,
+    encode_cells,
+    public_states,
+    read_source,
+    states_are_all,
+)
 from quiltwork.releases.document import digest
 from quiltwork.releases.draw import draw_answer
 from quiltwork.releases.ledgers import BudgetLedger, check_ledger
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.record import Release
+
+Evaluate = Callable[[IntArray, States], Integers]
 
 
 def release(
@@ -45,7 +56,9 @@ def release(
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list.
         epsilon: the guarantee.
-        method: how to calibrate; None takes the exact method where the belief allows.
+        method: how to calibrate; None takes the exact method where the belief allows. With "entry"
+            on data that depend on each other the guarantee is weaker than asked for: the release's
+            `epsilon` is then what it really keeps, and a warning says so.
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
@@ -55,8 +68,8 @@ def release(
 
     Raises:
         InvalidInputError: for empty data, missing values, states the belief does not know, data
-            that no belief allows where no noise is needed, and bad arguments; always before
-            anything is spent.
+            that were read on another grid than the belief's, data that no belief allows where no
+            noise is needed, and bad arguments; always before anything is spent.
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
@@ -73,42 +86,41 @@ def release(
     check_query(query)
     if any(part is not None for part in (ledger, dataset, key)):
         ledger, dataset = check_ledger(ledger, dataset, key)
-    series = read_data(data, members, query)
-    plan = make_plan(query, members, series.lengths, exact_epsilon, method, secrets)
-    if isinstance(query, Custom) and series.states:
-        query.rehearse(plan.length, series.states)
-    if plan.noise_scale == 0:
-        _check_without_noise(members, series, ledger)
-    _warn_if_fitted(members, series)
-    unanswered = _record(plan, members, series, exact_epsilon, secrets, dataset)
+    query, states = asked_of(query, members), public_states(members, query)
+    source = read_source(data, members, states)
+    plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets)
+    if isinstance(query, Custom) and states:
+        query.rehearse(plan.length, states)
+    unanswered = _record(plan, members, states or (), exact_epsilon, secrets, dataset)
     if ledger is None or dataset is None:
-        return _answered(unanswered, plan, series)
-    receipt = ledger.debit(dataset, _request(unanswered), key)
+        series = encode_cells(source, members, query)
+        _check_without_noise(plan, members, series)
+        _warn_if_fitted(members, source)
+        return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
+    request = _request(unanswered, key)
+    ledger.check(dataset, request)  # before any cell is looked at
+    series = encode_cells(source, members, query)
+    _warn_if_fitted(members, source)
+    receipt = ledger.debit(dataset, request, key)
     if receipt.stored is not None:
         return Release.from_json(receipt.stored)
-    answer = _answered(unanswered, plan, series)
+    answer = _answered(unanswered, plan, series, states or (), plan.query.evaluate_quietly)
     receipt.complete(answer.to_json())
     return answer
 
 
-def _check_without_noise(
-    members: tuple[Belief, ...], series: Encoded, ledger: BudgetLedger | None
-) -> None:
-    """Refuse exact answers that a ledger cannot price, or about data that contradict every belief.
+def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encoded) -> None:
+    """Refuse exact answers about data that contradict every belief.
 
-    The first refusal does not depend on the data. As for the second: scale 0 is right because an
-    adversary with one of the beliefs learns no more than ε from the exact answer. For the same
-    adversary this refusal has probability 0, so it tells nothing that the guarantee speaks about;
-    it names no value and no position.
+    Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
+    exact answer. For the same adversary this refusal has probability 0, so it tells nothing that
+    the guarantee speaks about; it names no value and no position.
 
     Theorem: query-sensitivity
     """
-    if ledger is not None:
-        raise UnsupportedError(
-            "This release adds no noise, since its beliefs leave nothing to protect; it has no "
-            "level that a ledger could account for. Release it with beliefs that do."
-        )
-    if any(all(belief.allows(codes) for codes in series.codes) for belief in members):
+    if plan.noise_scale or any(
+        all(belief.allows(codes) for codes in series.codes) for belief in members
+    ):
         return
     raise InvalidInputError(
         "The beliefs leave nothing to protect here, so the exact answer would be published without "
@@ -117,12 +129,12 @@ def _check_without_noise(
     )
 
 
-def _warn_if_fitted(members: tuple[Belief, ...], series: Encoded) -> None:
-    if any(belief.fitted_on(sequence) for belief in members for sequence in series.source):
+def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
+    if any(belief.sources.include(sequence) for belief in members for sequence in source.given):
         warnings.warn(
-            "The belief was fitted on the data being released, so the noise scale itself depends "
-            "on them and the guarantee does not hold. Fit on public data or on other subjects, or "
-            "use a wide ChainBox.",
+            "The belief was fitted on the data being released or on the file they come from, so "
+            "the noise scale itself depends on them and the guarantee does not hold. Fit on public "
+            "data or on other subjects, or use a wide ChainBox.",
             QuiltworkWarning,
             stacklevel=3,
         )
@@ -131,7 +143,7 @@ def _warn_if_fitted(members: tuple[Belief, ...], series: Encoded) -> None:
 def _record(
     plan: Plan,
     members: tuple[Belief, ...],
-    series: Encoded,
+    states: States,
     epsilon: Fraction,
     secrets: tuple[int, int] | None,
     dataset: str | None,
@@ -141,15 +153,15 @@ def _record(
     offset, unit = query.grid(plan.points)
     return Release(
         value=None,
-        cells=query.cells(series.states),
+        cells=query.cells(states),
         query=query,
-        exact_epsilon=epsilon,
+        exact_epsilon=max(epsilon, calibration.guarantee),
         noise_scale=plan.noise_scale,
         noisy=(),
         offset=offset,
         unit=unit,
-        rounding=query.rounding(series.states, plan.points, plan.subjects),
-        total=query.total(plan.points, plan.subjects),
+        rounding=query.rounding(states, plan.points, plan.subjects),
+        total=query.total(plan.points, plan.subjects) if states_are_all(members) else None,
         points=plan.points,
         length=plan.length,
         subjects=plan.subjects,
@@ -164,7 +176,24 @@ def _record(
     )
 
 
-def _request(unanswered: Release) -> dict[str, Any]:
+def _request(unanswered: Release, key: str | None) -> dict[str, Any]:
+    """What a ledger is asked for.
+
+    Raises:
+        UnsupportedError: without noise, which no ledger can price, and for a key of a custom query
+            whose function cannot be told from others.
+    """
+    if unanswered.noise_scale == 0:
+        raise UnsupportedError(
+            "This release adds no noise, since its beliefs leave nothing to protect; it has no "
+            "level that a ledger could account for. Release it with beliefs that do."
+        )
+    if key is not None and isinstance(unanswered.query, Custom) and not unanswered.query.digest:
+        raise UnsupportedError(
+            f"The function of the custom query {unanswered.query.name!r} cannot be told from "
+            "others of its name, so a repeated key might return another one's answer; write it as "
+            "a plain function with numbers, text or arrays, or leave key out."
+        )
     document = json.loads(unanswered.to_json())
     level = unanswered.exact_dp_epsilon
     return {
@@ -173,9 +202,11 @@ def _request(unanswered: Release) -> dict[str, Any]:
     }
 
 
-def _answered(unanswered: Release, plan: Plan, series: Encoded) -> Release:
-    answers = (plan.query.evaluate(codes, series.alphabet) for codes in series.codes)
+def _answered(
+    unanswered: Release, plan: Plan, series: Encoded, states: States, evaluate: Evaluate
+) -> Release:
+    answers = (evaluate(codes, series.alphabet) for codes in series.codes)
     truth: Integers = reduce(np.add, answers)
     noisy = draw_answer(plan.query, truth, plan.law)
-    value = plan.query.present(np.array(noisy, dtype=object), series.states, plan.points)
+    value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
     return replace(unanswered, value=value, noisy=noisy)

@@ -1,67 +1,127 @@
 """Protected data as encoded sequences: one, or one per independent subject.
 
-Everything that can be wrong with the data is found here, before anything is spent. Cost: one pass.
+First what is public about them, how many sequences there are and how long, by which a release is
+planned and a ledger can refuse it; then the cells. Everything that can be wrong with the data is
+found here, before anything is spent, and told by its place. What is refused depends on the beliefs
+and on nothing that a query chooses: rows of beliefs without states are moved between the bounds of
+a sum, or counted in no cell, where an error would tell about them. Cost: one pass.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from quiltwork.beliefs import Belief, split_sequences
-from quiltwork.beliefs.sequences import encode, read_labels
+from quiltwork.beliefs.grids import refuse_other_grid
+from quiltwork.beliefs.origins import origin_of
+from quiltwork.beliefs.sequences import (
+    cells_of,
+    encode,
+    encode_known,
+    position_of,
+    read_labels,
+)
 from quiltwork.errors import InvalidInputError
 from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
+from quiltwork.queries.custom import Custom
+from quiltwork.queries.numbers import Sum, has_value
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Sequences whose cells have not been looked at.
+
+    Attributes:
+        cells: the cells of each sequence, one after the other.
+        given: the sequences as they were given.
+    """
+
+    cells: tuple[Any, ...]
+    given: tuple[Any, ...]
+
+    @property
+    def lengths(self) -> list[int]:
+        """The length of each sequence, which is public."""
+        return [len(cells) for cells in self.cells]
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
     """Encoded sequences; `alphabet[code]` is the label.
 
-    `states` are the public labels, () where neither belief nor query names any; then the alphabet
-    is what the data contain and stays inside.
+    The alphabet is what the beliefs or the query name, or else what the data contain, which stays
+    inside.
     """
 
     codes: tuple[IntArray, ...]
     alphabet: States
-    states: States
-    source: tuple[Any, ...]
-
-    @property
-    def lengths(self) -> list[int]:
-        """The length of each sequence."""
-        return [len(codes) for codes in self.codes]
 
 
-def read_data(data: Any, members: tuple[Belief, ...], query: Query) -> Encoded:
-    """Encode `data` by the beliefs' states and check that the query can be asked about it.
+def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -> Source:
+    """Find the sequences in `data`, reading files if it names some.
 
     Raises:
-        InvalidInputError: for empty data, missing values, unknown states, a wrong number of rows
-            and queries that do not fit the states.
+        InvalidInputError: for empty data, a wrong number of sequences or rows, and data that were
+            read on another grid than a belief's.
+    """
+    given = split_sequences(_read_paths(data, members, states))
+    source = Source(_each(given, cells_of), given)
+    _check_rows(source, members)
+    _check_grid(source, members)
+    return source
+
+
+def encode_cells(source: Source, members: tuple[Belief, ...], query: Query) -> Encoded:
+    """Encode the cells by the states of the beliefs or the query.
+
+    Raises:
+        InvalidInputError: naming the place, for missing values, states that the beliefs do not
+            know, and rows without a numeric value where one is needed.
     """
     states = public_states(members, query)
-    sequences = split_sequences(_read_paths(data, states))
-    _check_rows(sequences, members)
     if states is None:
-        (codes, alphabet) = read_labels(sequences[0])
-        _check_observed(query, alphabet)
-        return Encoded((codes,), alphabet, (), sequences)
-    query.check(states)
-    narrow = np.min_scalar_type(len(states))
-    encoded = tuple(
-        _encode(sequence, states, position if len(sequences) > 1 else None).astype(narrow)
-        for position, sequence in enumerate(sequences, start=1)
-    )
+        ((codes, alphabet),) = _each(source.cells, read_labels)
+        _check_numbers(query, codes, alphabet)
+        return Encoded((codes,), alphabet)
+    if not states_are_all(members):
+        return Encoded(_each(source.cells, lambda cells: encode_known(cells, states)), states)
+    encoded = _each(source.cells, lambda cells: encode(cells, states))
     for belief in members:
-        for codes in encoded:
-            belief.check_codes(codes)
-    return Encoded(encoded, states, states, sequences)
+        _each(encoded, belief.check_codes)
+    return Encoded(encoded, states)
+
+
+def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
+    """Return the query as it is asked under these beliefs, and check that it can be.
+
+    Without states, values outside the bounds of a sum are moved to them.
+
+    Raises:
+        InvalidInputError: for a query that does not fit the beliefs' states.
+    """
+    states = public_states(members, query)
+    if states is None and isinstance(query, Sum):
+        return replace(query, clip=True)
+    if states is not None or isinstance(query, Custom):
+        query.check(states or ())
+    return query
+
+
+def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Read every sequence; an error names its subject if there are several."""
+    done = []
+    for subject, part in enumerate(parts, start=1):
+        try:
+            done.append(read(part))
+        except InvalidInputError as error:
+            if len(parts) == 1:
+                raise
+            raise InvalidInputError(f"Subject {subject}: {error}") from None
+    return tuple(done)
 
 
 def check_query(query: Any) -> None:
@@ -93,34 +153,43 @@ def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
     return query.states
 
 
+def states_are_all(members: tuple[Belief, ...]) -> bool:
+    """Whether the beliefs name every value that a cell may have."""
+    return any(belief.states is not None for belief in members)
+
+
 def fixed_length(members: tuple[Belief, ...]) -> int | None:
     """Return how many rows the beliefs are about, or None if any number."""
     return next((b.length for b in members if b.length is not None), None)
 
 
-def _read_paths(data: Any, states: States | None) -> Any:
-    """Replace paths by what is in the files; text inside a list is a label, not a path."""
+def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -> Any:
+    """Replace paths by what is in the files, read on the beliefs' grid.
+
+    Text inside a list is a label, not a path.
+    """
     if isinstance(data, (str, os.PathLike)):
         from quiltwork.series import read_states
 
-        return read_states(data, states=states)
+        named = states_are_all(members)
+        return read_states(data, states=None if named else states, beliefs=members)
     if isinstance(data, Mapping):
-        return {name: _read_paths(part, states) for name, part in data.items()}
+        return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
-        return [_read_paths(part, states) for part in data]
+        return [_read_paths(part, members, states) for part in data]
     return data
 
 
-def _check_rows(sequences: tuple[Any, ...], members: tuple[Belief, ...]) -> None:
+def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
     rows = fixed_length(members)
     if rows is None:
         return
-    if len(sequences) > 1:
+    if len(source.cells) > 1:
         raise InvalidInputError(
-            f"The data are {len(sequences)} sequences, but the belief is about {rows} rows of one; "
-            "release each with its own belief."
+            f"The data are {len(source.cells)} sequences, but the belief is about {rows} rows of "
+            "one; release each with its own belief."
         )
-    found = len(sequences[0]) if hasattr(sequences[0], "__len__") else 1
+    (found,) = source.lengths
     if found != rows:
         raise InvalidInputError(
             f"The belief is about {rows} rows, the data have {found}; give one row of data for "
@@ -128,16 +197,20 @@ def _check_rows(sequences: tuple[Any, ...], members: tuple[Belief, ...]) -> None
         )
 
 
-def _encode(sequence: Any, states: States, subject: int | None) -> IntArray:
-    try:
-        return encode(sequence, states)
-    except InvalidInputError as error:
-        if subject is None:
-            raise
-        raise InvalidInputError(f"Subject {subject}: {error}") from None
+def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
+    """Refuse data whose reader noted another grid; where they are from, not what they hold."""
+    found = {id(one): one for one in map(origin_of, source.given) if one is not None}
+    for origin in found.values():
+        for belief in members:
+            refuse_other_grid(belief.grid, origin.grid)
 
 
-def _check_observed(query: Query, alphabet: States) -> None:
-    """Values are checked as states would be; a count of something absent is simply 0."""
-    if query.kind != "count":
-        query.check(alphabet)
+def _check_numbers(query: Query, codes: IntArray, alphabet: States) -> None:
+    if not isinstance(query, Sum):
+        return
+    for code, label in enumerate(alphabet):
+        if not has_value(label):
+            raise InvalidInputError(
+                f"Row {position_of(codes, code)} has no numeric value, and a {query.kind} needs "
+                "one in every row."
+            )

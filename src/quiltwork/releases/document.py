@@ -17,6 +17,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief, beliefs_to_json
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import written_fraction
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.releases.record import Release
 
@@ -101,18 +102,18 @@ def _number(value: Any) -> Any:
 
 
 def _fraction(text: Any) -> Fraction:
-    if not isinstance(text, str):
-        raise InvalidInputError(f"Exact numbers are written as text such as '1/2', not {text!r}.")
-    return Fraction(text)
+    return written_fraction(text, "A number of the release")
 
 
 def digest(members: tuple[Belief, ...]) -> str:
-    """Return the SHA-256 of the beliefs' JSON, without the fingerprints of what they came from."""
-    content = _drop_fingerprints(json.loads(beliefs_to_json(members)))
+    """Return the SHA-256 of what the beliefs' JSON claims: not where they came from."""
+    content = _claims(json.loads(beliefs_to_json(members)))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _drop_fingerprints(document: Any) -> Any:
+def _claims(document: Any) -> Any:
+    """Leave out sources, and grids that are unknown, which older releases did not mention."""
     if isinstance(document, dict):
-        return {k: _drop_fingerprints(v) for k, v in document.items() if k != "fingerprints"}
-    return [_drop_fingerprints(v) for v in document] if isinstance(document, list) else document
+        told = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
+        return {k: _claims(v) for k, v in told.items()}
+    return [_claims(v) for v in document] if isinstance(document, list) else document

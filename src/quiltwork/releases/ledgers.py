@@ -1,6 +1,6 @@
 """What a release needs from a ledger: a debit before the data are used, and a place to answer.
 
-The ledger itself lives elsewhere; anything with these two methods will do.
+The ledger itself lives elsewhere; anything with these methods will do.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ class Receipt(Protocol):
 
 class BudgetLedger(Protocol):
     """Grants or refuses a release."""
+
+    def check(self, dataset: str, record: Mapping[str, Any]) -> None:
+        """Refuse a release that is not about the dataset, before any cell is looked at.
+
+        Otherwise a release under other beliefs could learn from an error which states occur.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, or data of another length.
+        """
 
     def debit(self, dataset: str, record: Mapping[str, Any], key: str | None) -> Receipt:
         """Debit a release before it is made.

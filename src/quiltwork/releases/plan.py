@@ -24,8 +24,6 @@ from quiltwork.queries.base import Query
 from quiltwork.releases.grids import on_grid
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
-_INTEGER_BITS = 62
-"""Each subject's integers stay below 2^62 steps, whatever the query."""
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
 
@@ -91,7 +89,7 @@ def make_plan(
 def _refuse_overflow(plan: Plan) -> None:
     """Refuse, from public quantities alone, what could not be shown once it is drawn."""
     offset, unit = plan.query.grid(plan.points)
-    integers = (plan.subjects << _INTEGER_BITS) + _FAR * plan.noise_scale
+    integers = plan.subjects * plan.query.largest + _FAR * plan.noise_scale
     if abs(offset) + unit * integers > _LARGEST_FLOAT:
         raise InvalidInputError(
             f"The answer to this {plan.query.kind} may be too large for a float; give smaller "

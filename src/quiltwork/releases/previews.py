@@ -20,6 +20,8 @@ class Preview:
     """The error of a release that has not been made, in units of its value.
 
     Attributes:
+        query: what would be asked, on its grid.
+        epsilon: what it would keep under every belief; more than asked for only with "entry".
         scale: of the noise that would be added.
         expected_error: expected absolute error of one cell; for the most common state, a bound on
             how far its count lies below the largest on average.
@@ -60,6 +62,7 @@ class Preview:
 def preview(
     query: Query,
     beliefs: Belief | Sequence[Belief],
+    *,
     length: int | None = None,
     epsilon: Number = 1.0,
     confidence: float = 0.95,
@@ -101,7 +104,7 @@ def preview(
     cells = len(plan.query.cells(states))
     return Preview(
         query=plan.query,
-        epsilon=float(exact_epsilon),
+        epsilon=float(max(exact_epsilon, plan.calibration.guarantee)),
         scale=float_up(plan.noise_scale * unit),
         expected_error=errors[0],
         expected_total_error=errors[0] * (1 if query.mechanism == "exponential" else cells),

@@ -38,7 +38,8 @@ class Release:
             common), or an array with one entry per cell (a square matrix for transitions).
         cells: the labels of the entries, row by row.
         query: what was asked, on the grid that was used.
-        exact_epsilon: the guarantee, exactly; `epsilon` is the same as a float.
+        exact_epsilon: the guarantee under every belief, exactly; `epsilon` is the same as a float.
+            More than was asked for only with the method "entry".
         noise_scale: the scale of the noise added to the integers, exactly.
         noisy: the integers after noise (for the most common state: its index).
         offset: an integer m reads as offset + unit·m …
@@ -54,7 +55,7 @@ class Release:
         influence: … max-influence.
         secrets: the protected time points, or None for all.
         beliefs: the beliefs, in words.
-        belief_digest: SHA-256 of their JSON without fingerprints.
+        belief_digest: SHA-256 of their JSON without their sources.
         dataset: the ledger's name for the data, if a ledger was debited.
         processing: free post-processing steps applied to `value`, in order.
     """

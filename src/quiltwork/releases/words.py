@@ -46,6 +46,11 @@ def _noise(release: Release) -> str:
 
 
 def _reason(release: Release) -> str:
+    if release.method == "entry":
+        return (
+            "Calibrated by method 'entry', as if no time point said anything about the others: "
+            "what that protects under the beliefs is told next."
+        )
     if release.node is None or release.quilt is None:
         return f"Calibrated by method {release.method!r}."
     quilt = ", ".join(f"X_{node}" for node in release.quilt) or "empty"

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError
-from quiltwork.exact import to_fraction
+from quiltwork.beliefs.grids import check_labels, read_edges
+from quiltwork.beliefs.states import Label
 
 
 @dataclass(frozen=True)
@@ -29,27 +29,19 @@ class Bins:
     """
 
     edges: tuple[float, ...]
-    labels: tuple[str, ...]
+    labels: tuple[Label, ...]
 
     @classmethod
-    def at(cls, edges: Sequence[object], labels: Sequence[str] | None = None) -> Bins:
+    def at(cls, edges: Sequence[object], labels: Sequence[Label] | None = None) -> Bins:
         """Build bins from increasing finite edges; one label more than edges.
 
         Raises:
             InvalidInputError: if edges are missing, not increasing or not finite, or labels do
                 not fit.
         """
-        numbers = tuple(float(to_fraction(edge, "An edge")) for edge in edges)
-        if not numbers or any(b <= a for a, b in pairwise(numbers)):
-            raise InvalidInputError(
-                f"Edges must be one or more increasing numbers, not {list(edges)!r}."
-            )
+        numbers = read_edges(edges)
         names = tuple(labels) if labels is not None else _interval_names(numbers)
-        if len(names) != len(numbers) + 1 or len(set(names)) < len(names):
-            raise InvalidInputError(
-                f"{len(numbers)} edges make {len(numbers) + 1} states, but the labels are "
-                f"{list(names)!r}; give one distinct label for each."
-            )
+        check_labels(numbers, names)
         return cls(numbers, names)
 
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
@@ -67,9 +68,10 @@ def _read_parquet(path: str, names: Sequence[str]) -> Any:
             "Parquet needs pyarrow: install it with pip install 'quiltwork[data]'."
         ) from None
     try:
-        known = parquet.read_schema(path).names
+        found = parquet.read_metadata(path)
         for name in names:
-            column_position(known, name, path)
+            column_position(found.schema.to_arrow_schema().names, name, path)
+        files.check_unpacked(path, files.parquet_size(found, len(names)))
         return parquet.read_table(path, columns=list(names))
     except (OSError, ArrowException) as error:
         raise InvalidInputError(f"Cannot read {path!r} as Parquet: {error}.") from None

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.beliefs import Belief, Grid, as_beliefs
+from quiltwork.beliefs.grids import Rule
+from quiltwork.beliefs.origins import Origin, note, resolved
 from quiltwork.beliefs.sequences import factorize, label_array
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
+from quiltwork.series.asked import agreed_grid, asked_grid
 from quiltwork.series.binning import Bins
 from quiltwork.series.columns import Column, only_column, read_columns
-from quiltwork.series.regular import IntArray, Rule, on_grid, ordered
-from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels, seconds_of
+from quiltwork.series.regular import IntArray, on_grid, ordered
+from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels
 
 Missing: TypeAlias = Literal["error", "state", "split"]
 
@@ -30,6 +34,8 @@ class Series:
         declared: whether `states` were declared, not observed in the data.
         points: how many time points there are in all.
         missing: how many of them were missing, whatever became of them.
+        grid: what a time point and a state are. The arrays in `data` are noted to be on it, so
+            that a belief fitted on them keeps it, and a release from them compares it.
     """
 
     data: dict[Any, NDArray[Any]]
@@ -37,6 +43,7 @@ class Series:
     declared: bool
     points: int
     missing: int
+    grid: Grid
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -54,9 +61,10 @@ def read_series(
     labels: Sequence[str] | None = None,
     states: Sequence[Label] | None = None,
     every: str | None = None,
-    rule: Rule = "mean",
+    rule: Rule | None = None,
     missing: Missing = "error",
     missing_state: str = "missing",
+    beliefs: Belief | Sequence[Belief] = (),
 ) -> Series:
     """Read sequences of states from a CSV or Parquet file or a table.
 
@@ -68,10 +76,12 @@ def read_series(
         edges: public bin edges that turn numbers into states; `labels` names the bins.
         states: the public states, so that text from CSV is read as them.
         every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
-            `rule` (numbers), or the last one is taken (labels).
+            `rule` (numbers; the mean if not given), or the last one is taken (labels).
         missing: what a missing value or an empty step becomes: "error" refuses, "state" makes it
             a state of its own, "split" cuts the sequence there. Splitting declares that the
             pieces of one subject are independent of each other, which is rarely true.
+        beliefs: the beliefs that the series is for: steps, edges, labels, rule and states are
+            theirs where not given, and refused where they differ.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
@@ -84,36 +94,42 @@ def read_series(
     """
     if missing not in get_args(Missing):
         raise InvalidInputError(f"missing must be 'error', 'state' or 'split', not {missing!r}.")
-    if rule not in get_args(Rule):
-        raise InvalidInputError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}.")
-    if every is not None and time is None:
-        raise InvalidInputError("A regular grid (every) needs the name of the time column (time).")
-    if labels is not None and edges is None:
-        raise InvalidInputError("Labels name the bins between edges; give edges as well.")
+    members = as_beliefs(beliefs) if beliefs != () else ()
+    asked = asked_grid(edges, labels, states, every, rule)
+    named, timed = labels is not None, time is not None
+    grid = agreed_grid(asked, members, named=named, timed=timed)
     names = [name for name in (value, time, subject) if name is not None]
     columns = dict(zip(names, read_columns(source, names), strict=True))
     if len(columns[value]) == 0:
         raise InvalidInputError(f"Column {value!r} has no rows; there is nothing to read.")
-    known, codes, declared = _coded(columns[value], value, edges, labels, states, rule, every)
+    bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
+    if bins is None:
+        public = grid.labels or _states_of(members, missing, missing_state)
+        known, codes = _coded(columns[value], public)
+    else:
+        public = known = bins.labels
+        codes = as_numbers(columns[value], value)
     who, subjects = _subjects(columns[subject] if subject else None, len(columns[value]))
     seconds = as_seconds(columns[time], time) if time else None
-    step = seconds_of(every) if every else None
-    rows = ordered(who, seconds, step)
-    if step is None:
+    rows = ordered(who, seconds, grid.step)
+    if grid.step is None:
         numbers, owner = codes[rows.order], rows.subject
-    elif edges is None:
-        numbers, owner = on_grid(rows, codes[rows.order], "last")
     else:
-        numbers, owner = on_grid(rows, codes[rows.order], rule)
-    if edges is not None:
-        bins = Bins.at(edges, labels)
+        numbers, owner = on_grid(rows, codes[rows.order], grid.rule or "last")
+    if bins is not None:
         gaps = np.isnan(numbers)
         numbers = np.where(gaps, np.nan, bins.codes(np.where(gaps, 0.0, numbers)))
-    return _sequences(numbers, owner, subjects, known, declared, missing, missing_state)
+        grid = replace(grid, labels=bins.labels)
+    data, found, gone = _sequences(numbers, owner, subjects, known, missing, missing_state)
+    note(data.values(), Origin(grid, resolved(source), len(data)))
+    return Series(data, found, public is not None, len(numbers), gone, grid)
 
 
 def read_states(
-    source: Any, column: str | None = None, states: Sequence[Label] | None = None
+    source: Any,
+    column: str | None = None,
+    states: Sequence[Label] | None = None,
+    beliefs: Belief | Sequence[Belief] = (),
 ) -> NDArray[Any]:
     """Read one sequence of states in the order of the file; `column` may be left out if only one.
 
@@ -121,33 +137,33 @@ def read_states(
         InvalidInputError: if the file has several columns and none is named, or holds no rows.
     """
     name = column if column is not None else only_column(str(source))
-    (sequence,) = read_series(source, name, states=states).data.values()
+    read = read_series(source, name, states=states, beliefs=beliefs)
+    (sequence,) = read.data.values()
     return sequence
 
 
+def _states_of(
+    members: Sequence[Belief], missing: Missing, missing_state: str
+) -> tuple[Label, ...] | None:
+    """Return the states to read text as: the belief's, but for what missing values become."""
+    for belief in members:
+        if belief.states is not None:
+            given = missing_state if missing == "state" else None
+            return tuple(state for state in belief.states if given is None or state != given)
+    return None
+
+
 def _coded(
-    column: Column,
-    name: str,
-    edges: Sequence[object] | None,
-    labels: Sequence[str] | None,
-    states: Sequence[Label] | None,
-    rule: Rule,
-    every: str | None,
-) -> tuple[tuple[Label, ...], NDArray[np.float64], bool]:
-    """Return (states, numbers or state codes with NaN for missing, whether declared)."""
-    if edges is not None:
-        return Bins.at(edges, labels).labels, as_numbers(column, name), True
-    if rule != "mean" and rule != "last" and every is not None:
-        raise InvalidInputError(
-            f"The rule {rule!r} needs numbers; without edges, the last label of a step is taken."
-        )
+    column: Column, states: Sequence[Label] | None
+) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
+    """Return (states, state codes with NaN for missing)."""
     cells = match_labels(column, tuple(states)) if states is not None else as_labels(column)
     codes, distinct = factorize(cells)
     known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
     known += [label for label in distinct if label is not None and label not in known]
     index = {label: float(i) for i, label in enumerate(known)}
     table = np.array([np.nan if label is None else index[label] for label in distinct])
-    return tuple(known), table[codes], states is not None
+    return tuple(known), table[codes]
 
 
 def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:
@@ -161,16 +177,16 @@ def _sequences(
     owner: IntArray,
     subjects: list[Any],
     states: tuple[Label, ...],
-    declared: bool,
     missing: Missing,
     missing_state: str,
-) -> Series:
+) -> tuple[dict[Any, NDArray[Any]], tuple[Label, ...], int]:
+    """Return the sequences by subject, their states, and how many points were missing."""
     gaps = np.isnan(numbers)
     total_missing = int(gaps.sum())
     if total_missing and missing == "error":
         at = int(np.argmax(gaps))
         position = at - int(np.searchsorted(owner, owner[at])) + 1
-        whose = f" of subject {subjects[owner[at]]!r}" if subjects != [None] else ""
+        whose = f" of subject {owner[at] + 1} (in their order)" if subjects != [None] else ""
         raise InvalidInputError(
             f"Time point {position}{whose} is missing, and {total_missing - 1} more are; say what "
             "to do: missing='state' makes it a state of its own, missing='split' cuts the "
@@ -196,7 +212,7 @@ def _sequences(
             data[key] = array[numbers[begin:end].astype(np.int64)]
     if not data:
         raise InvalidInputError("Every time point is missing; there is nothing to read.")
-    return Series(data, states, declared, len(numbers), total_missing)
+    return data, states, total_missing
 
 
 def _pieces(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:

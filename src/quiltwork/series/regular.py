@@ -8,16 +8,16 @@ sort, O(n + steps) for the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError
 
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
-Rule: TypeAlias = Literal["mean", "min", "max", "sum", "first", "last"]
 
 MOST_POINTS = 2_000_000_000
 

@@ -1,11 +1,12 @@
 """Columns as read to numbers, labels or seconds.
 
-A cell is missing if it is empty, NaN, None or one of the usual words for it.
+A cell is missing if it is empty, NaN, None or one of the usual words for it. Errors name rows and
+columns, never what a cell holds, nor do the errors behind them.
 """
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,22 +17,6 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-_UNITS = {"s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400}
-_DURATION = re.compile(r"(\d+)\s*([a-z]+)")
-
-
-def seconds_of(duration: str) -> int:
-    """Read a duration such as `10min`, `1h`, `30s` or `1d`.
-
-    >>> seconds_of("10min")
-    600
-    """
-    found = _DURATION.fullmatch(duration.strip().lower())
-    if not found or found[2] not in _UNITS or int(found[1]) == 0:
-        raise InvalidInputError(
-            f"Cannot read the duration {duration!r}; write for example 30s, 10min, 1h or 1d."
-        )
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
@@ -42,12 +27,9 @@ def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _finite(column.astype(np.float64), name)
-    try:
+    with suppress(TypeError, ValueError):
         return _finite(np.array(column, dtype=np.float64), name)
-    except (TypeError, ValueError):
-        return _finite(
-            np.array([_number(cell, row, name) for row, cell in enumerate(column, 1)]), name
-        )
+    return _finite(np.array([_number(cell, row, name) for row, cell in enumerate(column, 1)]), name)
 
 
 def as_labels(column: Column) -> list[Any]:
@@ -134,23 +116,22 @@ def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
 def _number(cell: Any, row: int, name: str) -> float:
     if _is_missing(cell):
         return np.nan
-    try:
+    with suppress(TypeError, ValueError):
         return float(cell)
-    except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"Row {row} of column {name!r} holds {cell!r}, which is no number; without edges the "
-            "column is read as labels."
-        ) from None
+    raise InvalidInputError(
+        f"Row {row} of column {name!r} holds no number; without edges the column is read as labels."
+    )
 
 
 def _moment(cell: str, row: int, name: str, kinds: set[bool]) -> int:
-    try:
+    moment = None
+    with suppress(ValueError):
         moment = datetime.fromisoformat(cell)
-    except ValueError:
+    if moment is None:
         raise InvalidInputError(
-            f"Row {row} of column {name!r} holds {cell!r}, which is no time; use whole seconds or "
-            "ISO 8601 such as 2026-03-01T08:30."
-        ) from None
+            f"Row {row} of column {name!r} holds no time; use whole seconds or ISO 8601 such as "
+            "2026-03-01T08:30."
+        )
     kinds.add(moment.tzinfo is not None)
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() // 1)

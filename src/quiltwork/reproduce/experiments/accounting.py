@@ -130,7 +130,7 @@ def fleet_year(progress: Progress, homes: int) -> Result:
     real = real_home()
     if real is not None:
         found.append(price("the real home", real, year))
-    planned = plan(chains[0], 365 * DAY, 4, year)
+    planned = plan(chains[0], length=365 * DAY, budget=4, queries=year)
     rows = [
         *_rows("simulated homes, median", found[:homes]),
         *(_rows("the real home", found[homes:]) if real is not None else ()),

@@ -1,0 +1,309 @@
+"""Random small cases for the sweep, of every kind of belief and spending, with the truth.
+
+A case is plain arrays, so that nothing of the package enters what it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+from numpy.random import Generator
+
+from evidence import sweep_program as program
+from evidence.random_chains import random_matrix
+from evidence.sweep_program import Charges
+from evidence.sweep_reference import Chain, Levels, directional
+
+Array = np.ndarray
+WHOLE = 300  # beyond this many data sets, the two sides of a chain's node are programs apart
+
+SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible")
+MOST_NODES = {2: 7, 3: 5, 4: 4}
+MOST = 10.0  # spent in all: a program whose values lie e^20 apart is beyond a solver
+AMOUNTS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Box:
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True)
+class Tree:
+    law: Array
+    edges: tuple[tuple[int, int], ...]
+    tables: dict[int, Array]  # P(node | parent), P(node) for roots; edges are (parent, child)
+
+
+@dataclass(frozen=True)
+class Case:
+    kind: str
+    beliefs: tuple[Chain | Box | Tree, ...]
+    length: int
+    levels: Levels
+    charges: Charges
+    episode: int = 1
+    laws: tuple[Array, ...] = ()  # for beliefs that are sets of laws: some of their members
+    everyone: bool = False  # also adversaries who know other rows
+
+    @property
+    def seen_whole(self) -> bool:
+        """Whether what the data show is a chain itself, so that a block has two sides."""
+        chains = [b for b in self.beliefs if isinstance(b, Chain)]
+        return len(chains) == len(self.beliefs) and all(
+            len(set(chain.values)) == len(chain.values) for chain in chains
+        )
+
+    @property
+    def blocks(self) -> list[range]:
+        return [range(i, i + self.episode) for i in range(self.length - self.episode + 1)]
+
+
+def truth(case: Case) -> Array:
+    """What some mechanism of these charges betrays of each block, under the worst law tried."""
+    laws = case.laws or tuple(law_of(belief) for belief in case.beliefs)
+    return np.max([[_worst(case, law, block) for block in case.blocks] for law in laws], axis=0)
+
+
+def law_of(belief: Chain | Tree) -> Array:
+    if isinstance(belief, Tree):
+        return belief.law
+    law = program.chain_law(belief.start, belief.matrices)
+    return program.seen_through(law, [belief.values] * belief.length)
+
+
+def _worst(case: Case, law: Array, block: range) -> float:
+    laws = program.known_rows(law, block[0]) if case.everyone else [law]
+    if case.charges.pairs or case.charges.windows:
+        return max(program.charged_supremum(one, case.charges, block) for one in laws)
+    apart = case.seen_whole and (case.everyone or case.episode > 1 or law.size > WHOLE)
+    supremum = program.chain_supremum if apart else program.supremum
+    return max(supremum(one, case.charges.points, block) for one in laws)
+
+
+def random_levels(rng: Generator, length: int) -> tuple[float, ...]:
+    """Windows of different levels, often with gaps, or the same everywhere."""
+    levels = np.zeros(length)
+    if rng.random() < 0.3:
+        levels += rng.choice(AMOUNTS)
+    else:
+        for _ in range(rng.integers(1, 4)):
+            first, last = sorted(rng.integers(0, length, 2))
+            levels[first : last + 1] += rng.choice(AMOUNTS)
+    return tuple((levels * min(1.0, MOST / levels.sum())).tolist())
+
+
+def matrix(rng: Generator, size: int, shape: str | None = None) -> Array:
+    shape = shape or str(rng.choice(SHAPES))
+    if shape == "reducible":
+        rows = random_matrix(rng, size, "positive")
+        cut = int(rng.integers(1, size))
+        rows[:cut, cut:] = 0
+        rows[cut:, :cut] *= rng.random() < 0.5
+        return rows / rows.sum(axis=1, keepdims=True)
+    rows = random_matrix(rng, size, shape)
+    if shape == "positive" and rng.random() < 0.5:  # sticky, as real series are
+        rows = rows * 0.2 + 0.8 * np.eye(size)
+    return rows
+
+
+def start(rng: Generator, size: int) -> Array:
+    pick = rng.random()
+    if pick < 0.2:
+        return np.eye(size)[rng.integers(size)]
+    if pick < 0.4:
+        return rng.multinomial(4, np.full(size, 1 / size)) / 4
+    return rng.dirichlet(np.full(size, rng.choice([0.3, 1.0])))
+
+
+def stationary(rows: Array) -> Array:
+    """A stationary law; for several, the one reached from the uniform start."""
+    lazy = np.linalg.matrix_power((rows + np.eye(len(rows))) / 2, 1 << 20)
+    law = np.full(len(rows), 1 / len(rows)) @ lazy
+    law[law < 1e-12] = 0
+    return law / law.sum()
+
+
+def size_and_length(rng: Generator, shorter: int = 0) -> tuple[int, int]:
+    size = int(rng.choice([2, 3, 4], p=[0.5, 0.4, 0.1]))
+    return size, int(rng.integers(2, MOST_NODES[size] + 1 - shorter))
+
+
+def _plain(kind: str, beliefs, length: int, points, **more) -> Case:
+    return Case(kind, tuple(beliefs), length, Levels.plain(points), Charges(points), **more)
+
+
+def any_shape(rng: Generator) -> Case:
+    size, length = size_and_length(rng)
+    shape = str(rng.choice(SHAPES))
+    chain = Chain.of(start(rng, size), [matrix(rng, size, shape)] * (length - 1))
+    return _plain(shape, [chain], length, random_levels(rng, length))
+
+
+def stationary_start(rng: Generator) -> Case:
+    size, length = size_and_length(rng)
+    rows = matrix(rng, size)
+    chain = Chain.of(stationary(rows), [rows] * (length - 1))
+    return _plain("stationary", [chain], length, random_levels(rng, length))
+
+
+def changing(rng: Generator) -> Case:
+    size, length = size_and_length(rng)
+    chain = Chain.of(start(rng, size), [matrix(rng, size) for _ in range(length - 1)])
+    return _plain("matrices that change", [chain], length, random_levels(rng, length))
+
+
+def sets(rng: Generator) -> Case:
+    size, length = size_and_length(rng)
+    chains = [Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1)) for _ in range(2)]
+    return _plain("sets", chains, length, random_levels(rng, length))
+
+
+def extreme_start(rng: Generator, size: int) -> Array:
+    law = 10.0 ** -rng.uniform(0, rng.choice([1, 4]), size)
+    return law / law.sum()
+
+
+def any_start(rng: Generator) -> Case:
+    size, length = size_and_length(rng, 1)
+    rows = [matrix(rng, size)] * (length - 1)
+    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(3)]
+    laws.append(program.chain_law(start(rng, size), rows))
+    levels = random_levels(rng, length)
+    return _plain("any start", [Chain.of(None, rows)], length, levels, laws=tuple(laws))
+
+
+def corner(rng: Generator, box: Box) -> Array:
+    """A matrix of the box: every row raised from its lower bounds in a random order."""
+    rows = box.lower.copy()
+    for row, high in zip(rows, box.upper, strict=True):
+        for z in rng.permutation(len(row)):
+            row[z] += min(high[z] - row[z], max(0.0, 1 - row.sum()))
+    return rows
+
+
+def box_of(lower: Array, upper: Array) -> Box:
+    """Bounds that rows of sum 1 can reach."""
+    high = np.minimum(upper, 1 - (lower.sum(axis=1, keepdims=True) - lower))
+    return Box(np.maximum(lower, 1 - (high.sum(axis=1, keepdims=True) - high)), high)
+
+
+def boxes(rng: Generator) -> Case:
+    size, length = size_and_length(rng, 1)
+    rows, width = matrix(rng, size), rng.choice([0.01, 0.1, 0.3])
+    box = box_of(np.maximum(rows - width, 0), np.minimum(rows + width, 1))
+    laws = [
+        program.chain_law(extreme_start(rng, size), [corner(rng, box) for _ in range(length - 1)])
+        for _ in range(4)
+    ]
+    return _plain("boxes", [box], length, random_levels(rng, length), laws=tuple(laws))
+
+
+def trees(rng: Generator) -> Case:
+    """A random tree of nodes with 2 or 3 states, with zeros, from a random root."""
+    length = int(rng.integers(2, 7))
+    sizes = [int(rng.integers(2, 4 if length < 6 else 3)) for _ in range(length)]
+    graph = nx.from_prufer_sequence(rng.integers(0, length, length - 2).tolist())
+    edges = tuple(nx.bfs_edges(graph, int(rng.integers(length))))
+    [root] = set(range(length)) - {child for _, child in edges}
+    tables = {root: start(rng, sizes[root])}
+    for parent, child in edges:
+        rows = rng.integers(1, 9, (sizes[parent], sizes[child])).astype(float)
+        if rng.random() < 0.4:
+            rows *= rng.random(rows.shape) < 0.6
+        rows[rows.sum(axis=1) == 0] = np.eye(sizes[child])[0]
+        tables[child] = rows / rows.sum(axis=1, keepdims=True)
+    law = np.zeros(sizes)
+    for x in np.ndindex(law.shape):
+        steps = [tables[b][x[a], x[b]] for a, b in edges]
+        law[x] = tables[root][x[root]] * np.prod(steps)
+    return _plain("trees", [Tree(law, edges, tables)], length, random_levels(rng, length))
+
+
+def functions(rng: Generator) -> Case:
+    """Data that show only a function of the state."""
+    size = int(rng.integers(3, 5))
+    length = int(rng.integers(2, 6 if size == 3 else 5))
+    values = (0, 1, *rng.integers(0, 2, size - 2).tolist())
+    chain = Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1), values)
+    wide = 1 if rng.random() < 0.7 else 2
+    if rng.random() < 0.7:
+        levels = random_levels(rng, length)
+        return _plain("functions of a state", [chain], length, levels, episode=wide)
+    charges = random_charges(rng, length)
+    levels = directional(charges)
+    return Case("functions of a state", (chain,), length, levels, charges, wide)
+
+
+def episodes(rng: Generator) -> Case:
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(3, 7 if size == 2 else 6))
+    rows = [matrix(rng, size)] * (length - 1)
+    wide = int(rng.integers(2, min(length, 4)))
+    chain = Chain.of(start(rng, size), rows)
+    return _plain("episodes", [chain], length, random_levels(rng, length), episode=wide)
+
+
+def random_charges(rng: Generator, length: int) -> Charges:
+    points = tuple((rng.choice([0, 0, 0.2, 1], length)).tolist())
+    pairs = tuple(rng.choice([0, 0.01, 0.3, 1, 3], length - 1).tolist())
+    windows = tuple(
+        (*sorted(rng.integers(0, length, 2).tolist()), float(rng.choice([0.1, 0.5, 2])))
+        for _ in range(rng.integers(0, 3))
+    )
+    return Charges(points, pairs, windows)
+
+
+def together(rng: Generator) -> Case:
+    """Charges per pair and once per window, which cost less together."""
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(2, 7 if size == 2 else 5))
+    rows = [matrix(rng, size) for _ in range(length - 1)]
+    rows = rows if rng.random() < 0.5 else [rows[0]] * (length - 1)
+    charges = random_charges(rng, length)
+    chain = Chain.of(start(rng, size), rows)
+    wide = 1 if rng.random() < 0.8 else min(2, length)
+    return Case("charged together", (chain,), length, directional(charges), charges, wide)
+
+
+def together_from_any_start(rng: Generator) -> Case:
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(2, 6 if size == 2 else 5))
+    rows = [matrix(rng, size)] * (length - 1)
+    charges = random_charges(rng, length)
+    laws = tuple(program.chain_law(extreme_start(rng, size), rows) for _ in range(2))
+    kind, chain = "charged together, any start", Chain.of(None, rows)
+    return Case(kind, (chain,), length, directional(charges), charges, laws=laws)
+
+
+def rows_known(rng: Generator) -> Case:
+    size = int(rng.integers(2, 4))
+    length = int(rng.integers(2, 6 if size == 2 else 5))
+    chain = Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1))
+    if rng.random() < 0.7:
+        levels = random_levels(rng, length)
+        return _plain("rows known", [chain], length, levels, everyone=True)
+    charges = random_charges(rng, min(length, 4))
+    chain = Chain.of(chain.start, chain.matrices[:3])
+    levels = directional(charges)
+    return Case("rows known", (chain,), min(length, 4), levels, charges, everyone=True)
+
+
+KINDS: dict[str, Callable[[Generator], Case]] = {
+    "any shape": any_shape,
+    "stationary": stationary_start,
+    "matrices that change": changing,
+    "sets": sets,
+    "any start": any_start,
+    "boxes": boxes,
+    "trees": trees,
+    "functions of a state": functions,
+    "episodes": episodes,
+    "charged together": together,
+    "charged together, any start": together_from_any_start,
+    "rows known": rows_known,
+}

@@ -1,0 +1,268 @@
+"""What any mechanism of given levels can betray: a linear program over all of them.
+
+A transcript of releases enters what an adversary learns only through its likelihood h(x), a
+positive function of the data that changes at most by e^d(x, x') between two data sets. The
+supremum of log E[h | a]/E[h | b] over all such h is a linear program with one variable per data
+set: maximise E[h | a] with E[h | b] = 1. Laws are plain arrays P(x_1, …, x_T), so chains, trees
+and hidden states are the same thing here, and nothing is assumed about their structure.
+
+The solver's h is made exactly feasible and its ratio computed again, so what is returned is always
+attained by some mechanism: a claim below it is wrong, whatever the solver did.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import OptimizeResult, linprog
+
+Distance = Callable[[frozenset[int]], float]
+Array = np.ndarray
+TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def chain_law(start: Array, matrices: Sequence[Array]) -> Array:
+    """P(x_1, …, x_T) of a chain, one matrix per step."""
+    law = np.asarray(start, dtype=float)
+    for matrix in matrices:
+        law = law[..., None] * np.asarray(matrix)
+    return law
+
+
+def seen_through(law: Array, functions: Sequence[Sequence[int]]) -> Array:
+    """The law of (f_1(X_1), …, f_T(X_T)), where f_t sends a state to 0, 1, …"""
+    for axis, function in enumerate(functions):
+        values = np.eye(max(function) + 1)[list(function)]
+        law = np.moveaxis(np.tensordot(law, values, axes=(axis, 0)), -1, axis)
+    return law
+
+
+def given(law: Array, known: dict[int, int]) -> Array:
+    """The law of the other nodes given some; known nodes keep an axis of length 1."""
+    cut = law[tuple([known[t]] if t in known else slice(None) for t in range(law.ndim))]
+    return cut / cut.sum()
+
+
+def conditional_laws(law: Array, block: Sequence[int]) -> dict[tuple[int, ...], Array]:
+    """P(other nodes | block = a) for every possible assignment a."""
+    rows = np.moveaxis(law, block, range(len(block)))
+    found = {}
+    for a in itertools.product(*(range(law.shape[t]) for t in block)):
+        if rows[a].sum() > 0:
+            found[a] = rows[a] / rows[a].sum()
+    return found
+
+
+def suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
+    """The supremum for every ordered pair of possible assignments of a block, nodes from 0.
+
+    Only what the block itself costs is taken out of the program: h(a, y) = e^S·h(b, y) is the
+    worst whatever y. Nodes of level 0 are summed out, since h cannot depend on them.
+    """
+    return {
+        (a, b): sum(levels[t] for t, x, y in zip(block, a, b, strict=True) if x != y) + rest
+        for (a, b), rest in _beyond(law, levels, block).items()
+    }
+
+
+def supremum(law: Array, levels: Sequence[float], block: Sequence[int]) -> float:
+    """The most that can be learned about a block; 0 if it has one possible assignment."""
+    return max(suprema(law, levels, block).values(), default=0.0)
+
+
+def chain_suprema(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
+    """The same for a chain, where what lies left and right of the block are programs apart.
+
+    Given the block its two sides are independent, so a product of a function of each side is the
+    worst: every other h is bounded first on one side, then on the other.
+    """
+    first, last = block[0], block[-1]
+    before, after = tuple(range(first)), tuple(range(last + 1, law.ndim))
+    own = suprema(law.sum(axis=(*before, *after)), [levels[t] for t in block], range(len(block)))
+    left = _beyond(law.sum(axis=tuple(range(first + 1, law.ndim))), levels[: first + 1], [first])
+    right = _beyond(law.sum(axis=tuple(range(last))), levels[last:], [0])
+    return {
+        (a, b): cost + left.get((a[:1], b[:1]), 0.0) + right.get((a[-1:], b[-1:]), 0.0)
+        for (a, b), cost in own.items()
+    }
+
+
+def chain_supremum(law: Array, levels: Sequence[float], block: Sequence[int]) -> float:
+    return max(chain_suprema(law, levels, block).values(), default=0.0)
+
+
+def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
+    """What functions of the nodes outside the block tell apart."""
+    rest = [t for t in range(law.ndim) if t not in block]
+    silent = tuple(n for n, t in enumerate(rest) if levels[t] == 0 or law.shape[t] == 1)
+    spent = [levels[t] for n, t in enumerate(rest) if n not in silent]
+    laws = {a: p.sum(axis=silent) for a, p in conditional_laws(law, block).items()}
+    if not spent:
+        return dict.fromkeys(itertools.permutations(laws, 2), 0.0)
+    rows = _single_changes(next(iter(laws.values())).shape, spent) if len(laws) > 1 else None
+    return {
+        (a, b): _solve(laws[a], laws[b], rows, lambda h: _feasible(h, spent))
+        for a, b in itertools.permutations(laws, 2)
+    }
+
+
+def _single_changes(shape: tuple[int, ...], levels: Sequence[float]) -> sparse.csr_array:
+    """e^−s·h(x) − h(x') ≤ 0 for x and x' that differ in one node."""
+    index = np.arange(math.prod(shape)).reshape(shape)
+    upper, lower, weight = [], [], []
+    for axis, level in enumerate(levels):
+        for x, y in itertools.permutations(range(shape[axis]), 2):
+            upper.append(index.take(x, axis).ravel())
+            lower.append(index.take(y, axis).ravel())
+            weight.append(np.full(upper[-1].size, math.exp(-level)))
+    return _rows(np.concatenate(upper), np.concatenate(lower), np.concatenate(weight), index.size)
+
+
+def _rows(upper: Array, lower: Array, weight: Array, size: int) -> sparse.csr_array:
+    row = np.arange(len(upper))
+    entries = np.concatenate([weight, -np.ones(len(lower))])
+    places = np.concatenate([row, row]), np.concatenate([upper, lower])
+    return sparse.csr_array((entries, places), (len(upper), size))
+
+
+def _feasible(h: Array, levels: Sequence[float]) -> Array:
+    """The largest function below h that keeps the levels, axis by axis."""
+    for axis, level in enumerate(levels):
+        h = np.minimum(h, math.exp(level) * h.min(axis=axis, keepdims=True))
+    return h
+
+
+def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array], Array]) -> float:
+    """The best ratio found, by an h that was made feasible.
+
+    Values of h may lie e^20 apart, beyond a solver's tolerance: solved again in the scale of the
+    first solution until the ratio it attains is the one it promises.
+    """
+    if np.array_equal(p, q):
+        return 0.0
+    best, scale, scaled = 0.0, np.ones(p.size), rows
+    for _ in range(4):
+        found = _program(p.ravel() * scale, q.ravel() * scale, scaled)
+        h = np.maximum(found.x, 1e-9 * found.x.max()) * scale
+        h = feasible(h.reshape(p.shape))
+        best = max(best, math.log((p * h).sum() / (q * h).sum()))
+        if abs(best - math.log(-found.fun)) < 1e-9:
+            break
+        scale = h.ravel() / (q * h).sum()
+        scaled = _scaled(rows, scale)
+    return best
+
+
+def _program(p: Array, q: Array, rows: sparse.csr_array) -> OptimizeResult:
+    """Maximise p·h with q·h = 1; with the solver's own tolerances if it fails with ours."""
+    for method, options in (("highs", TOLERANCES), ("highs-ds", {}), ("highs-ipm", {})):
+        found = linprog(
+            -p,
+            A_ub=rows,
+            b_ub=np.zeros(rows.shape[0]),
+            A_eq=q.reshape(1, -1),
+            b_eq=[1.0],
+            method=method,
+            options=options,
+        )
+        if found.status == 0:
+            return found
+    raise AssertionError(found.message)
+
+
+def _scaled(rows: sparse.csr_array, scale: Array) -> sparse.csr_array:
+    """The rows for h/scale, each divided by its largest entry."""
+    wide = rows * scale
+    return sparse.diags_array(1 / abs(wide).max(axis=1).toarray().ravel()) @ wide
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What releases cost when a set of nodes changes, nodes from 0.
+
+    points[t] is paid when t changes, pairs[t] when t or t+1 does (transition counts), and each
+    window (first, last, once) when anything inside it does (a value rounded to a grid).
+    """
+
+    points: tuple[float, ...]
+    pairs: tuple[float, ...] = ()
+    windows: tuple[tuple[int, int, float], ...] = ()
+
+    def cost(self, changed: Sequence[int]) -> float:
+        own = sum(self.points[t] for t in changed)
+        pairs = sum(c for t, c in enumerate(self.pairs) if t in changed or t + 1 in changed)
+        once = sum(c for first, last, c in self.windows if any(first <= t <= last for t in changed))
+        return own + pairs + once
+
+
+def charged_supremum(law: Array, charges: Charges, block: Sequence[int]) -> float:
+    """The supremum when changes may cost less together than one by one.
+
+    Here single changes do not imply the rest, so every pair of data sets is constrained whose
+    change is no union of cheaper ones. Only the two slices X_A = a and X_A = b are variables: a
+    function on them extends to all data sets.
+    """
+    costs = _irreducible(charges, law.ndim, sum(1 << t for t in block))
+    laws = conditional_laws(law, block)
+    worst = 0.0
+    for a, b in itertools.combinations(laws, 2):
+        points = [_with_block(y, block, x) for x in (a, b) for y in np.ndindex(laws[a].shape)]
+        grid = np.array(points)
+        mask = ((grid[:, None] != grid[None]) * (1 << np.arange(law.ndim))).sum(axis=2)
+        price = costs[mask]
+        upper, lower = np.nonzero(np.isfinite(price) & (mask > 0))
+        rows = _rows(upper, lower, np.exp(-price[upper, lower]), len(grid))
+        growth = np.exp(_all_costs(charges, law.ndim)[mask])
+        none = np.zeros(laws[a].size)
+        p, q = np.append(laws[a], none), np.append(none, laws[b])
+        for one, other in ((p, q), (q, p)):
+            worst = max(worst, _solve(one, other, rows, lambda h, g=growth: (g * h).min(axis=1)))
+    return worst
+
+
+def _with_block(rest: tuple[int, ...], block: Sequence[int], values: tuple[int, ...]) -> list[int]:
+    where, others = dict(zip(block, values, strict=True)), iter(rest)
+    return [where[t] if t in where else next(others) for t in range(len(rest) + len(values))]
+
+
+def _all_costs(charges: Charges, length: int) -> Array:
+    """The cost of every set of changed nodes, as a bit mask."""
+    sets = [[t for t in range(length) if code >> t & 1] for code in range(1 << length)]
+    return np.array([charges.cost(changed) for changed in sets])
+
+
+def _irreducible(charges: Charges, length: int, block: int) -> Array:
+    """The same, infinite for sets that cost what two parts of them cost one after the other.
+
+    The block changes in one part, since data sets in between must lie on one of its two slices.
+    """
+    costs = _all_costs(charges, length)
+    kept = costs.copy()
+    for code in range(1, 1 << length):
+        part = (code - 1) & code
+        while part:
+            whole = part & block in (0, code & block)
+            if whole and costs[part] + costs[code ^ part] <= costs[code] + 1e-15:
+                kept[code] = math.inf
+            part = (part - 1) & code
+    return kept
+
+
+def known_rows(law: Array, node: int) -> Iterator[Array]:
+    """The law given every pattern of other rows that an adversary may know on a chain.
+
+    Rows beyond the nearest known one say nothing more, so one row on either side is enough.
+    """
+    sides = (range(node), range(node + 1, law.ndim))
+    choices = [
+        [{}, *({t: x} for t in side for x in range(law.shape[t]) if law.take(x, t).sum() > 0)]
+        for side in sides
+    ]
+    for left, right in itertools.product(*choices):
+        if law[tuple({**left, **right}.get(t, slice(None)) for t in range(law.ndim))].sum() > 0:
+            yield given(law, {**left, **right})

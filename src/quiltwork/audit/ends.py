@@ -1,0 +1,191 @@
+"""The two ends: what the highest and the lowest outputs tell, for series of any length.
+
+Beyond all values of a statistic F the likelihood ratio of F + noise is that of the moments
+E[e^(F/σ) | X_i] or E[e^(−F/σ) | X_i], which are products of tilted matrices forwards and
+backwards. Outputs in between may tell more, but not where the tilted chain keeps an order of the
+states in which the answers rise: then the ends are the exact leakage. Cost: that of `orbits`,
+which does not grow with the length once the chain has forgotten its start.
+
+Theorem: exact-leakage
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.audit.levels import Laws
+from quiltwork.audit.orbits import Orbit, OutOfRangeError, orbit
+from quiltwork.audit.order import Order, find_order
+from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
+
+_UNIT = 2.0**-53
+_LARGEST_EXPONENT = 300.0
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """One end: rates per answer, negative for low ones, and the moments that go with them.
+
+    Attributes:
+        rates: what one unit of each answer adds to the exponent.
+        forwards: E[e^(Σ rate·(F up to i)) ; X_i = x] from the first node on.
+        backwards: E[e^(Σ rate·(F after i)) | X_i = x] from the last node back.
+    """
+
+    rates: tuple[float, ...]
+    forwards: Orbit
+    backwards: Orbit
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """What the two ends tell about every node; runs of nodes share a level.
+
+    Attributes:
+        starts: the first node of each run.
+        leak: its level, rounded up.
+        margin: the level of the ends lies at most twice this below.
+        likelier: the state that the output makes likelier, by its position …
+        rarer: … and the one it makes less likely.
+        upper: whether that output is the upper end.
+        tilts: the upper and the lower end.
+    """
+
+    starts: IntArray
+    leak: FloatArray
+    margin: FloatArray
+    likelier: IntArray
+    rarer: IntArray
+    upper: BoolArray
+    tilts: tuple[Tilt, Tilt] = field(repr=False)
+
+
+class Series:
+    """A belief and a statistic, made ready for any noise; states that cannot occur are left out."""
+
+    def __init__(self, laws: Laws) -> None:
+        """Cost: O(k³)."""
+        self.laws, self.length = laws, laws.length
+        chain, parts = laws.chain, laws.statistic.parts
+        reached = chain.support(1)
+        for _ in range(chain.size):
+            reached = reached | chain.possible[reached].any(axis=0)
+        self.states = np.flatnonzero(reached)
+        kept = np.ix_(self.states, self.states)
+        self.transition, self.start = chain.transition[kept], chain.start[self.states]
+        self.gains = [part.gain[kept] for part in parts]
+        edges = {2, self.length + 1, *(e for part in parts for e in (part.first, part.last + 1))}
+        self.edges = sorted(edge for edge in edges if 2 <= edge <= self.length + 1)
+
+    @cached_property
+    def order(self) -> Order | None:
+        """The order in which the answers rise; None without one, and for pairs of states."""
+        if any((gain != gain[0]).any() for gain in self.gains):
+            return None
+        return find_order(self.transition, [gain[0] for gain in self.gains])
+
+    @cached_property
+    def marginals(self) -> Orbit:
+        """The distribution of every node."""
+        legs = [(self.transition.T, self.length - 1)]
+        return orbit(self.start, legs, self._error(0.0))
+
+    def ends(self, rates: Sequence[float]) -> Ends:
+        """What the ends tell, for answers with noise of scales 1/rate.
+
+        Raises:
+            OutOfRangeError: if floats do not hold the moments, or very many steps would be needed.
+        """
+        if not max(rates) <= _LARGEST_EXPONENT:
+            raise OutOfRangeError
+        signs = self.order.signs if self.order else (1,) * len(self.gains)
+        up = self._tilt([rate * sign for rate, sign in zip(rates, signs, strict=True)])
+        down = self._tilt([-rate for rate in up.rates])
+        nodes = self._nodes([self.marginals, up.forwards, down.forwards], [up, down])
+        nodes = sorted_union([np.clip(nodes, self.laws.nodes.start, self.laws.nodes.stop - 1)])
+        before, slack = self.marginals.at(nodes - 1)
+        possible, told, margins = before > -np.inf, [], []
+        for tilt in (up, down):
+            one, apart = tilt.forwards.at(nodes - 1)
+            other, further = tilt.backwards.at(self.length - nodes)
+            moments = np.subtract(one, before, where=possible, out=np.zeros_like(one)) + other
+            told.append(np.stack([np.where(possible, moments, x) for x in (-np.inf, np.inf)]))
+            sizes = np.where(possible, np.abs(one) + np.abs(before), 0.0) + np.abs(other)
+            margins.append(slack + apart + further + 16 * _UNIT * (1 + sizes.max(axis=1)))
+        spread = [high.max(axis=1) - low.min(axis=1) for high, low in told]
+        upper = spread[0] >= spread[1]
+        high, low = np.where(upper[None, :, None], told[0], told[1])
+        unknown = possible.sum(axis=1) > 1
+        margin = np.where(unknown, np.maximum(*margins), 0.0)
+        return Ends(
+            nodes,
+            np.where(unknown, np.maximum(*spread) + margin, 0.0),
+            margin,
+            self.states[high.argmax(axis=1)],
+            self.states[low.argmin(axis=1)],
+            upper,
+            (up, down),
+        )
+
+    def exact(self, found: Ends) -> bool:
+        """Whether no output tells more than the ends: the tilted chain keeps the order."""
+        return self.order is not None and all(self._rises(tilt, self.order) for tilt in found.tilts)
+
+    def _rises(self, tilt: Tilt, order: Order) -> bool:
+        if self.length == 1 or order.always:
+            return True
+        nodes = sorted_union([self._nodes([], [tilt]), np.array(self.edges[:-1])])
+        nodes = nodes[nodes >= 2]
+        after, slack = tilt.backwards.at(self.length - nodes)
+        added = np.stack([self._exponents(tilt.rates, edge)[0] for edge in self.edges[:-1]])
+        after = after + added[np.searchsorted(self.edges[:-1], nodes, side="right") - 1]
+        before = tilt.forwards.logs[tilt.forwards.starts < self.length - 1]
+        tolerance = 1e-9 + 8 * float(max(slack.max(), tilt.forwards.slack.max()))
+        return order.rises(after, tolerance) and order.rises(before, tolerance, backwards=True)
+
+    def _nodes(self, forwards: Sequence[Orbit], tilts: Sequence[Tilt]) -> IntArray:
+        """Where a run of equal vectors begins."""
+        starts = [np.array([1])]
+        starts += [one.starts + 1 for one in forwards]
+        starts += [self.length - tilt.backwards.starts[1:] + 1 for tilt in tilts]
+        return sorted_union(starts)
+
+    def _tilt(self, rates: Sequence[float]) -> Tilt:
+        first = np.zeros(len(self.states))
+        for rate, part in zip(rates, self.laws.statistic.parts, strict=True):
+            first += rate * part.start[self.states]
+        spans = list(zip(self.edges[:-1], self.edges[1:], strict=True))
+        added = [self._exponents(rates, step) for step, _ in spans]
+        largest = max(float(np.abs(one).max()) for one in (first, *added))
+        if not largest <= _LARGEST_EXPONENT:
+            raise OutOfRangeError
+        steps = [stop - step for step, stop in spans]
+        legs = [(self.transition * np.exp(x), n) for x, n in zip(added, steps, strict=True)]
+        error = self._error(largest)
+        return Tilt(
+            tuple(rates),
+            orbit(self.start * np.exp(first), [(one.T, n) for one, n in legs], error),
+            orbit(np.ones(len(self.states)), legs[::-1], error),
+        )
+
+    def _exponents(self, rates: Sequence[float], step: int) -> FloatArray:
+        """What the step that arrives at a node adds to the exponent, per pair of states."""
+        total = np.zeros_like(self.transition)
+        for rate, part, gain in zip(rates, self.laws.statistic.parts, self.gains, strict=True):
+            if part.first <= step <= part.last:
+                total += rate * gain
+        return total
+
+    def _error(self, largest: float) -> float:
+        """The relative error of one step: row sums within 8 units of 1, exponents, products."""
+        return _UNIT * (len(self.states) + 13 + (len(self.gains) + 2) * largest)
+
+
+def sorted_union(runs: Sequence[IntArray]) -> IntArray:
+    """The different numbers of some sorted runs; linear in their length, as timsort merges."""
+    merged = np.sort(np.concatenate(runs), kind="stable")
+    return np.asarray(merged[np.append(True, merged[1:] != merged[:-1])])

@@ -1,0 +1,164 @@
+"""Products of non-negative matrices applied to a vector step by step, for series of any length.
+
+While one matrix acts, the direction of A^n·x converges (Birkhoff: in Hilbert's metric
+d(x, y) = max log(x/y) − min log(x/y) a positive matrix of projective diameter Δ contracts by
+tanh(Δ/4)). So steps are followed one by one until the start is forgotten, and one limit with a
+proven distance stands for all later ones: the cost follows the mixing time, not the length.
+
+Theorem: exact-leakage
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import FloatArray, IntArray
+
+_FORGOTTEN = 48
+_HALVING_DIAMETER = 2.0
+_MOST_NUMBERS = 1 << 24
+_SMALLEST_ENTRY = 1e-100
+_SMALLEST_SHARE = 1e-200
+
+
+class OutOfRangeError(ArithmeticError):
+    """Floats could lose a number here, or the steps do not fit in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Orbit:
+    """Vectors up to factors, by distance from the start; each stands until the next one.
+
+    Attributes:
+        starts: the distances 0 = d_0 < d_1 < … at which a vector begins to stand.
+        logs: its logarithm, of shape (vectors, states); −∞ for 0.
+        slack: how far the true vector may be from it in Hilbert's metric.
+    """
+
+    starts: IntArray
+    logs: FloatArray
+    slack: FloatArray
+
+    def at(self, distances: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The logarithms and slacks at some distances."""
+        place = np.searchsorted(self.starts, distances, side="right") - 1
+        return self.logs[place], self.slack[place]
+
+
+def orbit(vector: FloatArray, legs: Sequence[tuple[FloatArray, int]], error: float) -> Orbit:
+    """Follow a vector through legs (matrix, number of steps).
+
+    Args:
+        vector: the start, non-negative.
+        legs: matrices with non-negative entries and how often each acts.
+        error: the relative error of every entry of the result of one step, at most.
+
+    Cost: O(k²·min(steps, 48·p)) per leg, p the steps after which distances halve.
+
+    Raises:
+        OutOfRangeError: if a positive number could be lost to underflow, or the chain forgets too
+            slowly for this many steps.
+    """
+    current, distance, slack = _shares(vector[None])[0], 0, 0.0
+    starts, found = [np.zeros(1, dtype=np.int64)], [current[None]]
+    slacks: list[FloatArray] = [np.zeros(1)]
+    for matrix, steps in legs:
+        limit = _settle(matrix, steps // _FORGOTTEN)
+        explicit = steps if limit is None else _FORGOTTEN * limit.halving
+        if explicit * len(matrix) > _MOST_NUMBERS:
+            raise OutOfRangeError
+        if explicit:
+            vectors = _products(matrix, current, explicit)
+            steps_taken = np.arange(1, explicit + 1)
+            starts.append(distance + steps_taken)
+            found.append(vectors)
+            slacks.append(np.asarray(slack + 4 * error * steps_taken, dtype=np.float64))
+            current, slack = vectors[-1], float(slacks[-1][-1])
+        if limit is not None and explicit < steps:
+            slack += _apart(current, limit.vector)
+            slack += 4 * limit.halving * (limit.residual + 4 * error)
+            current = limit.vector
+            starts.append(np.array([distance + explicit + 1]))
+            found.append(current[None])
+            slacks.append(np.array([slack]))
+        distance += steps
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate(found))
+    return Orbit(np.concatenate(starts), logs, np.concatenate(slacks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Limit:
+    """A direction that a matrix almost keeps, and after how many steps distances halve."""
+
+    vector: FloatArray
+    halving: int
+    residual: float
+
+
+def _settle(matrix: FloatArray, most: int) -> _Limit | None:
+    """Square until one power halves all distances; None if that takes more than `most` steps."""
+    power, halving = _scaled(matrix), 1
+    while halving <= most:
+        if power.min() < _SMALLEST_ENTRY:
+            diameter = math.inf
+        else:
+            logs = np.log(power)
+            rows = logs[:, None] - logs[None]
+            diameter = float((rows.max(axis=2) - rows.min(axis=2)).max())
+        if diameter <= _HALVING_DIAMETER:
+            break
+        power, halving = _scaled(power @ power), 2 * halving
+    else:
+        return None
+    for _ in range(6):
+        power = _scaled(power @ power)
+    vector = _shares(power.sum(axis=1)[None])[0]
+    return _Limit(vector, halving, _apart(matrix @ vector, vector))
+
+
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """Hilbert's distance between two positive vectors."""
+    return float(np.ptp(np.log(one / other)))
+
+
+def _products(matrix: FloatArray, vector: FloatArray, steps: int) -> FloatArray:
+    """A·x, A²·x, …, A^steps·x, each divided by its largest entry; √steps powers and as many heads.
+
+    Every positive factor is at least 1e-100 and every share at least 1e-200, so no product
+    underflows.
+    """
+    powers = [_scaled(matrix)]
+    if _smallest(powers[0]) < _SMALLEST_ENTRY:
+        raise OutOfRangeError
+    while len(powers) ** 2 < steps:
+        following = _scaled(powers[-1] @ powers[0])
+        if _smallest(following) < _SMALLEST_ENTRY:
+            break
+        powers.append(following)
+    heads = [vector]
+    while len(heads) * len(powers) < steps:
+        heads.append(_shares((powers[-1] @ heads[-1])[None])[0])
+    k = len(matrix)
+    found = np.stack(heads) @ np.stack(powers).transpose(2, 0, 1).reshape(k, -1)
+    return _shares(found.reshape(-1, k)[:steps])
+
+
+def _shares(vectors: FloatArray) -> FloatArray:
+    """Divide each row by a power of two near its largest entry, and refuse entries too small."""
+    scaled = np.ldexp(vectors, -np.frexp(vectors.max(axis=1))[1][:, None])
+    if not np.isfinite(scaled).all() or _smallest(scaled) < _SMALLEST_SHARE:
+        raise OutOfRangeError
+    return np.asarray(scaled)
+
+
+def _scaled(matrix: FloatArray) -> FloatArray:
+    return np.asarray(np.ldexp(matrix, -np.frexp(matrix.max())[1]))
+
+
+def _smallest(values: FloatArray) -> float:
+    return float(values[values > 0].min(initial=1.0))

@@ -1,0 +1,82 @@
+"""Origins: on which grid, and from which file, a sequence in memory was read.
+
+Readers note where their arrays come from, and whoever is handed such an array, or a slice of it,
+can ask. The note is about the array and not about what it holds; it goes when the array does, and
+copies have none.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs.grids import Grid, common_grid, read_grid
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """Where the sequences of one reading come from.
+
+    Attributes:
+        grid: how records became time points and states.
+        path: the file, links resolved; None if they come from elsewhere.
+        parts: how many sequences were read.
+    """
+
+    grid: Grid
+    path: str | None
+    parts: int
+
+
+_NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
+
+
+def note(arrays: Iterable[NDArray[Any]], origin: Origin) -> None:
+    """Remember the origin of arrays for as long as they live. O(1) for each."""
+    for array in arrays:
+        _NOTED[id(array)] = (weakref.ref(array, partial(_forget, id(array))), origin)
+
+
+def _forget(place: int, _: object) -> None:
+    _NOTED.pop(place, None)
+
+
+def origin_of(sequence: Any) -> Origin | None:
+    """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
+    if not isinstance(sequence, np.ndarray):
+        return None
+    array = owner(sequence)
+    found = _NOTED.get(id(array))
+    return found[1] if found is not None and found[0]() is array else None
+
+
+def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:
+    """Return the grid of sequences: what was noted when they were read, and what is given.
+
+    Raises:
+        InvalidInputError: if they are not of one grid.
+    """
+    noted = [origin.grid for origin in map(origin_of, sequences) if origin is not None]
+    return common_grid([read_grid(given), *noted])
+
+
+def owner(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array whose memory this one shows."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def resolved(source: Any) -> str | None:
+    """Return the place of a file, links resolved; None for standard input and what is no path."""
+    if not isinstance(source, (str, os.PathLike)) or str(source) == "-":
+        return None
+    return os.path.realpath(Path(source))

@@ -1,0 +1,117 @@
+"""Which function a custom query asks: a digest of its code and of what the code uses.
+
+A ledger returns the stored answer to a repeated key, so it must tell functions of one name apart.
+The digest covers bytecode, constants, defaults, closures and whatever of the function's own module
+the code refers to; what other modules define is taken by its name. Equal across processes, not
+across versions of Python. Cost: the size of the code and of the data in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+
+
+class _UnknownError(Exception):
+    """Something of which a digest would say too little."""
+
+
+def digest_of(function: Callable[..., Any]) -> str | None:
+    """Return a SHA-256 of what the function computes; None if something in it has no digest.
+
+    >>> digest_of(lambda x: x.sum()) == digest_of(lambda x: x.sum())
+    True
+    >>> digest_of(lambda x: x.sum()) == digest_of(lambda x: 2 * x.sum())
+    False
+    """
+    try:
+        return hashlib.sha256(_Writer(_home(function)).written(function)).hexdigest()
+    except (_UnknownError, RecursionError):
+        return None
+
+
+def _home(function: Any) -> str | None:
+    """The module of a function written in Python, also where it is bound or partly applied."""
+    while isinstance(function, (functools.partial, types.MethodType)):
+        function = getattr(function, "func", None) or getattr(function, "__func__", None)
+    return function.__module__ if isinstance(function, types.FunctionType) else None
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes values so that different ones become different bytes."""
+
+    own: str | None
+    functions: dict[int, int] = field(default_factory=dict)
+
+    def written(self, value: Any) -> bytes:
+        kind = type(value)
+        if kind in _PLAIN:
+            return f"{kind.__name__}:{value!r};".encode("utf-8", "surrogatepass")
+        if id(value) in self.functions:  # called twice, or calls itself
+            return b"again:%d;" % self.functions[id(value)]
+        parts = b"".join(map(self.written, self.parts(value)))
+        return b"%s:%d:%s;" % (kind.__name__.encode(), len(parts), parts)
+
+    def parts(self, value: Any) -> Iterator[Any]:
+        match value:
+            case types.ModuleType():
+                yield value.__name__
+            case _ if self.is_foreign(value):
+                yield from (value.__module__, value.__qualname__)
+            case tuple() | list():
+                yield from value
+            case dict():
+                yield from value.items()
+            case set() | frozenset():
+                yield from sorted(map(self.written, value))
+            case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU":
+                yield from (str(value.dtype), np.shape(value), np.asarray(value).tobytes())
+            case types.CodeType():
+                yield from (value.co_code, value.co_consts, value.co_names, value.co_varnames)
+                yield from (value.co_freevars, value.co_cellvars, value.co_exceptiontable)
+            case types.FunctionType():
+                self.functions[id(value)] = len(self.functions)
+                yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
+                yield from (cell.cell_contents for cell in value.__closure__ or ())
+                yield from _globals_of(value)
+            case types.MethodType():
+                yield from (value.__func__, value.__self__)
+            case functools.partial():
+                yield from (value.func, value.args, value.keywords)
+            case _:
+                raise _UnknownError
+
+    def is_foreign(self, value: Any) -> bool:
+        """Whether another module defines it under its name."""
+        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if not isinstance(module, str) or not isinstance(name, str):
+            return False
+        if module in (self.own, "__main__"):
+            return False
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found is value
+
+
+def _globals_of(function: types.FunctionType) -> Iterator[Any]:
+    """The names of the function's module that its code mentions, and what they stand for."""
+    for name in sorted(set(_names(function.__code__)) & function.__globals__.keys()):
+        yield from (name, function.__globals__[name])
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
