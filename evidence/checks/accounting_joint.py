@@ -11,10 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.random import Generator
+from quiltwork.accounting.joint import Joint, Quilts
 
 from evidence import accounting_reference as reference
 from quiltwork.accounting import Accountant, Spending, compose
-from quiltwork.accounting.joint import Joint, Quilts
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.arguments import outlooks
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from quiltwork.accounting.joint import Joint, Quilts
 
 from evidence import accounting_reference as reference
 from quiltwork.accounting import Accountant, Spending, cells
-from quiltwork.accounting.joint import Joint, Quilts
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.influence import calibrate
 from quiltwork.influence.arguments import outlooks

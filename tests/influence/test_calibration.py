@@ -34,7 +34,6 @@ STATIONARY = MarkovChain(RESTLESS, initial=[0.8, 0.2])
     ("method", "scale"),
     [
         ("sweep", 3.336409),
-        ("sweep", 3.336409),
         ("exact", 12.839964),
         ("approx", 15.652104),
         ("contraction", 15.903150),

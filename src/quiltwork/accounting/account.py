@@ -6,7 +6,7 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
@@ -30,7 +30,7 @@ class Account:
     """
 
     secrets: Secrets
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     history: History = None
     count: int = 0
     by_theorem_3_6: Fraction = Fraction(0)

@@ -256,6 +256,12 @@ def _levels(given: list[Any]) -> list[Fraction]:
 def _level(one: Any, position: int) -> Fraction:
     if not _is_calibrated(one):
         return positive_fraction(one, f"Level {position}")
+    if one.method == "sweep":
+        raise UnsupportedError(
+            f"Release {position} has method='sweep', and what the sweep charges does not add up: "
+            "two releases can cost more than the sum of both. An Accountant says what they cost "
+            "together; method='exact' has levels that add up (Theorem 3.7)."
+        )
     if one.method == "optimal-scale":
         raise UnsupportedError(
             f"Release {position} has method='optimal-scale', whose level holds for it alone and "

@@ -200,7 +200,8 @@ def _item(
 def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float]:
     """Each release calibrated alone, to an equal share of what is left.
 
-    By quilts, since only their levels add up (Theorem 3.7). Of equal queries on windows of equal length, the one closest to the middle decides for all.
+    By quilts, since only their levels add up (Theorem 3.7). Of equal queries on windows of equal
+    length, the one closest to the middle decides for all.
     """
     share = (account.exact_remaining or Fraction(0)) / len(planned)
     outlooks = quilts_only(account.outlooks)
@@ -211,9 +212,7 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
             central.get(shape, one.query), one.query, key=lambda q: _off_centre(q, account.length)
         )
     scales = {
-        shape: float_up(
-            max(one.scale(_question(account, query), share).scale for one in outlooks)
-        )
+        shape: float_up(max(one.scale(_question(account, query), share).scale for one in outlooks))
         for shape, query in central.items()
     }
     return [scales[_shape(one.query, account.length)] for one in planned]

@@ -76,8 +76,8 @@ def _under(outlook: AnyOutlook, account: Account) -> LeakageProfile:
         nodes = range(secrets.first, secrets.last + 1)
         return _joined(*outlook.sweep(secrets.episode).profile(levels, nodes))
     values = set_profile(nearby_families(outlook), account.usage, secrets.length)
-    nodes = np.arange(secrets.first, secrets.last + 1)
-    return _joined(nodes, nodes, values[nodes - 1])
+    rows = np.arange(secrets.first, secrets.last + 1)
+    return _joined(rows, rows, values[rows - 1])
 
 
 def _joined(first: IntArray, last: IntArray, values: FloatArray) -> LeakageProfile:

@@ -164,7 +164,7 @@ class Steps:
 
     def arrays(self) -> tuple[Integers, list[int]]:
         """All corners, and the levels from them on."""
-        corners = np.array([corner for block in self.blocks for corner in block.corners], dtype=np.int64)
+        corners = np.array(list(self._corners()), dtype=np.int64)
         return corners, [level for block in self.blocks for level in block.levels]
 
     def sum_before(self, time: int) -> int:

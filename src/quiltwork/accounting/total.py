@@ -54,9 +54,7 @@ class Secrets:
     def _under(self, outlook: AnyOutlook, usage: Usage, levels: Levels) -> Worst:
         if isinstance(outlook, SweptOutlook):
             return self._swept(outlook, usage, levels)
-        return worst_of_sets(
-            nearby_families(outlook), usage, self.first, self.last, self.length
-        )
+        return worst_of_sets(nearby_families(outlook), usage, self.first, self.last, self.length)
 
     def _swept(self, outlook: SweptOutlook, usage: Usage, levels: Levels) -> Worst:
         nodes = range(self.first, self.last + 1)

@@ -44,7 +44,9 @@ class SweptOutlook:
         stop = min(leak.node + question.episode - 1, self.length)
         change = charge.change(leak.node, stop)
         added = leak.before + leak.after
-        answer = Answer(Fraction(0), leak.node, change, stop - leak.node + 1, added, (), leak.before)
+        answer = Answer(
+            Fraction(0), leak.node, change, stop - leak.node + 1, added, (), leak.before
+        )
         if math.isinf(factor):
             return answer
         everything = charge.change(1, self.length)

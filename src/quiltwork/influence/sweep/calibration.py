@@ -24,9 +24,7 @@ _ENOUGH = 1e12
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
 
 
-def largest_factor(
-    sweep: Sweep, unit: Levels, nodes: range, epsilon: float
-) -> tuple[float, Leak]:
+def largest_factor(sweep: Sweep, unit: Levels, nodes: range, epsilon: float) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
     Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest.
@@ -67,9 +65,7 @@ def _highest(unit: Levels, nodes: range) -> tuple[float, float]:
     return own, max(float(row.max()) for row in (unit.own, unit.forward, unit.backward))
 
 
-def _endless(
-    sweep: Sweep, unit: Levels, epsilon: float, high: float
-) -> tuple[float, Leak] | None:
+def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[float, Leak] | None:
     """The largest factor in an endless series of the highest levels."""
     levels = tuple(float(row.max()) for row in (unit.own, unit.forward, unit.backward))
 

@@ -142,7 +142,7 @@ class Homogeneous:
 
 def _solve(jacobian: FloatArray, right: FloatArray) -> FloatArray:
     try:
-        return np.linalg.solve(np.eye(len(right)) - jacobian, right)
+        return np.asarray(np.linalg.solve(np.eye(len(right)) - jacobian, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.full(len(right), np.nan)
 

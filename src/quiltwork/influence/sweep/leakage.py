@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
+from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.levels import Levels
-from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 from quiltwork.influence.sweep.walks import Walk
@@ -115,9 +115,7 @@ class Sweep:
     def _secret(self, nodes: IntArray) -> BoolArray:
         """(nodes, k, k) the pairs of possible states that the data tell apart."""
         possible = self.walk.possible_at(nodes)
-        return np.asarray(
-            possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & self.walk.tells
-        )
+        return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & self.walk.tells)
 
     def known(self, nodes: IntArray) -> BoolArray:
         """Whether a node has nothing to hide: its possible states are not told apart."""
@@ -126,7 +124,9 @@ class Sweep:
     def known_all(self, nodes: range) -> bool:
         """Whether no node has anything to hide."""
         early = len(self.walk.possible)
-        shown = np.arange(nodes.start, min(nodes.stop, max(early, nodes.start) + self.walk.period + 1))
+        shown = np.arange(
+            nodes.start, min(nodes.stop, max(early, nodes.start) + self.walk.period + 1)
+        )
         return bool(self.known(shown).all())
 
 
@@ -144,7 +144,7 @@ class Pieces:
 
     def take(self, which: IntArray) -> Pieces:
         """Some of them."""
-        return Pieces(*(row[which] for row in (self.start, self.stop, self.last, self.deep)))
+        return Pieces(self.start[which], self.stop[which], self.last[which], self.deep[which])
 
 
 class Swept:
@@ -212,8 +212,8 @@ class Swept:
     def pieces(self) -> Pieces:
         """The stretches around every change of level, in pieces, and one node for each rest."""
         if self.short:
-            ends = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
-            return Pieces(*ends, ends[1], np.array([False]))
+            node, last = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
+            return Pieces(node, last, last, np.array([False]))
         length, reach = self.levels.length, self.warm_up
         edges = np.concatenate([self.levels.first, [length + 1]])
         begins, ends = edges - reach - (self.sweep.episode - 1), edges + reach
@@ -323,9 +323,7 @@ class Swept:
             nodes = np.arange(pieces.start[number], pieces.stop[number] + 1)
             own = self.levels.block(nodes, nodes + more)
             inside = len(nodes)
-            before, after = self.sweep.parts(
-                nodes, left[number, :inside], right[number, :inside]
-            )
+            before, after = self.sweep.parts(nodes, left[number, :inside], right[number, :inside])
             leak = (own + before + after) * (1 + 2.0**-50)
             leak = np.minimum(leak, total)
             if not more:
@@ -343,8 +341,8 @@ class Swept:
         if started:
             early = near <= len(walk.possible) + reach
             reach = max(reach, int((near[early] - 1).max(initial=0)))
-        begin = np.maximum(near - reach, 1) if to_left else np.minimum(near + reach, self.levels.length)
         toward = 1 if to_left else -1
+        begin = np.clip(near - toward * reach, 1, self.levels.length)
         at_end = (begin == (1 if to_left else self.levels.length)) & ~pieces.deep
         steps = np.abs(pieces.stop - begin) if to_left else np.abs(begin - pieces.start)
         longest = int(steps.max(initial=0))

@@ -61,12 +61,14 @@ class Levels:
         """The same with equal neighbouring runs as one."""
         rows = np.stack([self.own, self.forward, self.backward])
         kept = np.append(True, (np.diff(rows) != 0).any(axis=0))
-        return Levels(self.first[kept], *rows[:, kept], self.length, self.total)
+        own, forward, backward = rows[:, kept]
+        return Levels(self.first[kept], own, forward, backward, self.length, self.total)
 
     def times(self, factor: float) -> Levels:
         """All levels times a factor."""
-        scaled = (row * (factor * UP) for row in (self.own, self.forward, self.backward))
-        return Levels(self.first, *scaled, self.length, self.total * (factor * UP))
+        up = factor * UP
+        own, forward, backward = self.own * up, self.forward * up, self.backward * up
+        return Levels(self.first, own, forward, backward, self.length, self.total * up)
 
     def run_of(self, nodes: IntArray) -> IntArray:
         """Which run each node lies in."""
@@ -84,7 +86,9 @@ class Levels:
         cost = self.at(self.own, start)
         if (stop == start).all():
             return cost
-        return np.asarray((cost + self._before(stop + 1) - self._before(start + 1)) * (1 + 2.0**-40))
+        return np.asarray(
+            (cost + self._before(stop + 1) - self._before(start + 1)) * (1 + 2.0**-40)
+        )
 
     def _before(self, nodes: IntArray) -> FloatArray:
         """The forward levels of all nodes before these, added up."""
@@ -139,7 +143,11 @@ class Charge:
         if query.kind == "transitions":
             return cls(start, stop, 0, 2)
         one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
-        return cls(start, stop, one) if start == stop else cls(start, stop, two - one, 0, 2 * one - two)
+        return (
+            cls(start, stop, one)
+            if start == stop
+            else cls(start, stop, two - one, 0, 2 * one - two)
+        )
 
     def change(self, first: int, last: int) -> int:
         """How far the query moves when all of first..last change."""

@@ -159,7 +159,8 @@ def _tree(
                 holds = False
             if place > 0:
                 left[parent[z]] += left[z]
-    return np.log(top / bottom) + MARGIN if holds else np.inf
+    value: float = np.log(top / bottom) + MARGIN if holds else np.inf
+    return value
 
 
 @_njit

@@ -34,6 +34,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
+
 @dataclass(eq=False)
 class Trees:
     """One spanning tree per program, kept between calls.
@@ -100,7 +101,7 @@ class Rows:
 
     def without_trees(self, most: FloatArray) -> FloatArray:
         """A bound by the largest limit and by single entries alone."""
-        return np.minimum(most + self.masses, self.unlimited)
+        return np.asarray(np.minimum(most + self.masses, self.unlimited))
 
 
 class Program:
@@ -268,7 +269,9 @@ def _closed(limits: FloatArray) -> FloatArray:
     closed[:, np.arange(size), np.arange(size)] = 0.0
     if size > 2:
         for z in range(size):
-            np.minimum(closed, closed[:, :, z, np.newaxis] + closed[:, np.newaxis, z, :], out=closed)
+            np.minimum(
+                closed, closed[:, :, z, np.newaxis] + closed[:, np.newaxis, z, :], out=closed
+            )
     return closed
 
 
@@ -348,8 +351,7 @@ def _hung_up(
 ) -> tuple[IntArray, BoolArray, FloatArray]:
     """Hang the nodes `inside` below `outside`, by their node `joint`, which becomes their top."""
     parent, upper, below = trees.parent, trees.upper, trees.below
-    count, size = parent.shape
-    rows = np.arange(count)
+    rows = np.arange(len(parent))
     path = inside & (np.take_along_axis(below, joint[:, np.newaxis, np.newaxis], 2)[..., 0] > 0)
     new_parent, new_upper = parent.copy(), upper.copy()
     moved = np.where(

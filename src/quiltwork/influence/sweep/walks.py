@@ -44,7 +44,7 @@ class Walk:
     @property
     def size(self) -> int:
         """The number of states."""
-        return self.steps.shape[1]
+        return int(self.steps.shape[1])
 
     @property
     def period(self) -> int:

@@ -215,7 +215,7 @@ def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     account.add_all(spendings)
     joint = account.epsilon()
     seconds = time.perf_counter() - started
-    linear = float_up(sum(singles(spendings, account.outlooks), Fraction(0)))
+    linear = float_up(sum(singles(spendings, account.secrets), Fraction(0)))
     return Home(name, joint, linear, 3 * 2 / SCALE, seconds)
 
 
