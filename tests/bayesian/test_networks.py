@@ -98,7 +98,10 @@ def test_a_chain_as_a_network_has_the_level_of_the_chain():
                 bayesian_dp(net, level, bound=bound),
                 bayesian_dp(chain, level, length=9, bound=bound),
             )
-            assert here == pytest.approx(there, rel=1e-9)
+            if bound == "paper":
+                assert here == pytest.approx(there, rel=1e-9)
+            else:
+                assert level <= there <= here * (1 + 1e-9)
 
 
 def test_lemma_3_is_the_blanket():

@@ -9,6 +9,7 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import UnsupportedError
+from quiltwork.influence.bounds import lived_in
 from quiltwork.influence.diameters import diameters
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
@@ -45,6 +46,20 @@ def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
     walk = Walk(np.array([belief.upper]), None, nothing, None, 0.0, tells)
     side = Contracted(tuple(diameters(belief)), size)
     return Sweep(walk, side, side, length, episode)
+
+
+def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweep:
+    """Return a sweep that holds whatever other rows an adversary knows.
+
+    Knowing a row multiplies kernels by vectors, which no cross-ratio feels.
+    """
+    if isinstance(belief, ChainBox):
+        return sweep_of(belief, length)
+    walk = walk_of(belief, length)
+    apart = bool((walk.steps == walk.steps[:, :1]).all())
+    found = ((1, 0.0),) if apart else tuple(diameters(lived_in(belief)))
+    side = Contracted(found, walk.size)
+    return Sweep(walk, side, side, length)
 
 
 def can_be_swept(belief: Any) -> bool:

@@ -159,8 +159,7 @@ def _tree(
                 holds = False
             if place > 0:
                 left[parent[z]] += left[z]
-    value: float = np.log(top / bottom) + MARGIN if holds else np.inf
-    return value
+    return float(np.log(top / bottom) + MARGIN) if holds else np.inf
 
 
 @_njit
@@ -195,9 +194,9 @@ def _without_trees(above: Any, below: Any, closed: Any) -> float:
                     most = max(most, closed[z, y])
     limited = most + np.log(p_sum / q_sum) + 2.0**-48 if q_sum > 0 and p_sum > 0 else np.inf
     if ratio <= 0:
-        return limited
+        return float(limited)
     unlimited = np.log(ratio)
-    return min(limited, unlimited + abs(unlimited) * 2.0**-50 + 2.0**-50)
+    return float(min(limited, unlimited + abs(unlimited) * 2.0**-50 + 2.0**-50))
 
 
 @_njit
