@@ -1,0 +1,94 @@
+"""Numbers of the sweep that were derived by hand or by other programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from quiltwork.influence.sweep import Levels, sweep_of
+
+RESTLESS = [[0.9, 0.1], [0.4, 0.6]]
+CHAIN = qw.MarkovChain(RESTLESS)
+
+
+@pytest.mark.parametrize("length", [100, 10**6, 10**12])
+def test_the_example_needs_the_same_noise_at_any_length(length):
+    assert qw.calibrate(CHAIN, length, 1).scale == pytest.approx(3.336408922, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("episode", "scale"),
+    [(1, 3.336409), (2, 4.271622), (6, 8.146754), (18, 20.059912), (60, 62.019366), (200, 200)],
+)
+def test_an_episode_needs_hardly_more_than_its_own_points(episode, scale):
+    found = qw.calibrate(CHAIN, 200, 1, episode=episode)
+    assert found.scale == pytest.approx(scale, rel=1e-6)
+    assert found.nearby == episode
+
+
+@pytest.mark.parametrize(("releases", "total"), [(10, 2.675014026), (50, 7.420370075)])
+def test_releases_at_the_noise_of_quilts(releases, total):
+    curve = qw.influence_curve(CHAIN, 100)
+    assert curve.epsilon(releases / 12.839964231247) == pytest.approx(total, rel=1e-8)
+
+
+def test_any_start_and_changing_matrices_cost_little_more():
+    assert qw.calibrate(qw.ChainBox(RESTLESS, RESTLESS), 1000, 1).scale == pytest.approx(
+        3.639099440, rel=1e-8
+    )
+    free = qw.calibrate(qw.MarkovChain(RESTLESS, initial="any"), 1000, 1).scale
+    assert 3.3364 < free < 3.6391
+
+
+@pytest.mark.parametrize(("epsilon", "level"), [(1, 0.274793), (0.2, 0.054454)])
+def test_adversaries_who_know_rows(epsilon, level):
+    assert qw.dp_for_bayesian_dp(CHAIN, epsilon, length=1000) == pytest.approx(level, abs=1e-6)
+
+
+def test_a_stationary_bound_is_no_bound_for_another_start():
+    """From (.2, .8) the past tells more about the eighth node than it ever does later."""
+    levels, nodes = Levels.constant(1 / 3.33641, 100), range(1, 101)
+    other = sweep_of(qw.MarkovChain(RESTLESS, initial=[0.2, 0.8]), 100).worst(levels, nodes)
+    settled = sweep_of(CHAIN, 100).worst(levels, nodes)
+    assert settled.leak == pytest.approx(1, abs=1e-6)
+    assert (other.node, other.leak) == (8, pytest.approx(1.008052522, rel=1e-8))
+
+
+def test_two_releases_can_cost_more_than_the_sum_of_what_each_costs():
+    curve = qw.influence_curve(CHAIN, 100)
+    level = 1 / 12.839964231247
+    assert curve.epsilon(10 * level) > 10 * curve.epsilon(level)
+    with pytest.raises(qw.UnsupportedError, match="does not add up"):
+        qw.compose.sequential([qw.calibrate(CHAIN, 100, 1)] * 2)
+
+
+def test_levels_of_many_windows_leak_what_each_node_leaks():
+    """Swept in pieces with a warm-up: the same as from end to end."""
+    rng = np.random.default_rng(3)
+    levels = np.zeros(2000)
+    for _ in range(40):
+        start = rng.integers(0, 1900)
+        levels[start : start + rng.integers(1, 300)] += rng.uniform(0.01, 0.2)
+    sweep = sweep_of(CHAIN, 2000)
+    runs = Levels.of_points(levels)
+    first, last, leaks = sweep.profile(runs, range(1, 2001))
+    pieces = np.repeat(leaks, last - first + 1)
+    right = _plain(np.array(RESTLESS), levels)
+    left = _plain(np.array(RESTLESS), levels[::-1])[::-1]
+    plain = levels + np.maximum(left[:, 0] + right[:, 0], left[:, 1] + right[:, 1])
+    assert pieces == pytest.approx(plain, abs=1e-7)
+    assert (pieces >= plain - 1e-12).all()
+    assert sweep.worst(runs, range(1, 2001)).leak == pytest.approx(plain.max(), abs=1e-7)
+
+
+def _plain(matrix, levels):
+    """R[0,1] and R[1,0] of a reversible two-state chain, node by node from the end."""
+    bounds = np.zeros((len(levels), 2))
+    for t in range(len(levels) - 2, -1, -1):
+        up, down = levels[t + 1] + bounds[t + 1]
+        for pair, (x, y) in enumerate([(0, 1), (1, 0)]):
+            weights = np.array([[np.exp(up), 1], [1, np.exp(down)]])
+            ratios = (weights @ matrix[x]) / (weights @ matrix[y])
+            bounds[t, pair] = np.log(ratios.max())
+    return bounds
