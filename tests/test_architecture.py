@@ -163,3 +163,23 @@ def test_pseudorandom_numbers_need_a_seed_and_stay_out_of_the_noise():
 )
 def test_a_careless_generator_would_be_seen(code):
     assert list(pseudorandom_uses(ast.parse(code)))
+
+
+def clocks_read(text: str) -> list[str]:
+    """Every clock that a test could compare with: the machine may be busy."""
+    return re.findall(
+        r"perf_counter|process_time|time\.monotonic|getrusage|timeit|time\.time\b", text
+    )
+
+
+def test_no_test_reads_a_clock():
+    own = Path(__file__).resolve()
+    for path in (ROOT / "tests").rglob("*.py"):
+        found = [] if path == own else clocks_read(path.read_text(encoding="utf-8"))
+        assert not found, (
+            f"{path.relative_to(ROOT)} measures time, which `make bench` does: {found}"
+        )
+
+
+def test_a_timed_assertion_would_be_seen():
+    assert clocks_read("assert time.monotonic() - start < 10")

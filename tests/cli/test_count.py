@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import resource
 import subprocess
 import sys
 from decimal import Context, Decimal
@@ -144,34 +142,16 @@ def test_requests_that_make_no_sense_say_what_to_do(cli, people, arguments, word
     assert words in ran.err
 
 
-def test_the_first_histogram_loads_no_scipy_and_comes_within_half_a_second(tmp_path):
-    path = tmp_path / "people.csv"
-    lines = "".join(f"{'fm'[i % 2]},{i % 90},town {i % 7}\n" for i in range(100_000))
-    path.write_text("sex,age,town\n" + lines, encoding="utf-8")
-    arguments = ["count", str(path), "--by", "sex", "--categories", "f,m", "--epsilon", "1"]
+def test_the_first_histogram_loads_nothing_heavy(people):
+    """How long it takes is measured by `make bench ONLY=cold_start`."""
+    arguments = ["count", people, "--by", "sex", "--categories", "f,m", "--epsilon", "1"]
     code = (
         "import sys\n"
         "from quiltwork.cli.boundary import run\n"
         f"assert run({arguments!r}) == 0\n"
         "assert not {'scipy', 'pandas', 'polars', 'networkx'} & set(sys.modules)\n"
     )
-
-    # As after a usual installation: byte code is there, whatever this environment says.
-    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path / "bytecode")}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-
-    def fastest(code: str) -> float:
-        """Processor time, which a busy machine does not stretch as it does the clock's."""
-        seconds = []
-        for _ in range(6):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-c", code]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-        return min(seconds)
-
-    assert fastest(code) - fastest("pass") < 0.5
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
