@@ -65,30 +65,36 @@ def test_sums_that_repeat_a_cell_are_refused():
 @pytest.mark.parametrize(
     ("counts", "arguments", "words"),
     [
-        ({"a": 5}, {}, "epsilon = 1 for replacing one person's row (the count moves by 1)."),
         (
             {"a": 5},
-            {"adjacency": "add-remove"},
-            "epsilon = 1 for adding or removing one person's row (the count moves by 1).",
+            {},
+            "epsilon = 1 for replacing one person's row (the count moves by 1). Each row is taken "
+            "as another person: not checked.",
+        ),
+        (
+            {"a": 5},
+            {"adjacency": "add-remove", "at_most": 1},
+            "epsilon = 1 for adding or removing one person's row (the count moves by 1). Each "
+            "person has at most one row: declared, not checked.",
         ),
         (
             {"a": 5, "b": 3},
             {"adjacency": "add-remove"},
-            "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each "
-            "person counts in at most one of 2 cells.",
+            "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each row "
+            "is taken as another person: not checked.",
         ),
         (
             {"a": 5, "b": 3},
             {"epsilon": None, "alpha": Fraction(1, 2)},
-            "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each person "
-            "counts in at most one of 2 cells.",
+            "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each row is "
+            "taken as another person: not checked.",
         ),
         (
             {"a": 2, "b": 1},
             {"beliefs": qw.Clusters([1, 1, 2]), "total": 3},
             "epsilon = 1 for each person under the beliefs given; for replacing one person's row "
-            "alone it is 0.5 (two cells move by 1). Each person counts in at most one of 2 cells. "
-            "The total 3 is public.",
+            "alone it is 0.5 (two cells move by 1). Each row is taken as another person: not "
+            "checked. The total 3 is public.",
         ),
     ],
 )
