@@ -127,7 +127,7 @@ def test_households_share_one_level():
         ({"epsilon": {"a": 1}}, "'b' has no level"),
         ({"adjacency": "swap"}, "adjacency"),
         ({"total": -1}, "at least 0"),
-        ({"where": "x=1"}, "where is a list"),
+        ({"where": "x=1"}, "where must be a list"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
         ({"beliefs": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])}, "total"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "against replace"),
@@ -195,11 +195,11 @@ def test_a_url_is_no_ledger_and_says_what_is():
     [
         (COUNTS, ("sex",), "has 2 labels and there are 1 dimensions"),
         ({"f": 1, "m": 2}, ("sex", "age"), "has 1 labels and there are 2 dimensions"),
-        (COUNTS, "sex", "write dimensions="),
-        (COUNTS, ("sex", "sex"), "each once"),
+        (COUNTS, "sex", "dimensions must be a list"),
+        (COUNTS, ("sex", "sex"), "each column once"),
         ({date(2026, 5, 1): 3}, (), "cannot be written"),
         ({("f", math.nan): 3}, (), "cannot be written"),
-        ({"f": 1}, [object()], "names of the columns"),
+        ({"f": 1}, [object()], "Each of dimensions must be text"),
         ({"f": 10**400}, (), "300 digits"),
     ],
 )

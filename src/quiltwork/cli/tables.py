@@ -7,6 +7,7 @@ the files.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -283,12 +284,12 @@ def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
     Raises:
         InvalidInputError, StorageError: if a file cannot be written there.
     """
-    inputs = {Path(file).resolve() for file in read}
+    inputs = {Path(os.path.realpath(file)) for file in read}
     outputs: set[Path] = set()
     for file in written:
         if file is None:
             continue
-        place = Path(file).resolve()
+        place = Path(os.path.realpath(file))
         if place in inputs:
             raise click.UsageError(f"{file} is one of the inputs; write to another file")
         if inputs & set(place.parents):

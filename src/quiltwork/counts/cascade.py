@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from quiltwork import files
+from quiltwork.arguments import listed
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.geometric import GeometricMechanism
@@ -158,9 +159,9 @@ def _read_levels(
     if (alphas is None) == (epsilons is None):
         raise InvalidInputError("Give the levels once: alphas=[…] or epsilons=[…].")
     if alphas is not None:
-        levels = [read_level(alpha, None) for alpha in alphas]
+        levels = [read_level(alpha, None) for alpha in listed(alphas, "alphas")]
     else:
-        levels = [read_level(None, epsilon) for epsilon in epsilons or ()]
+        levels = [read_level(None, epsilon) for epsilon in listed(epsilons, "epsilons")]
     if not levels or any(not 0 < ratio < 1 for ratio, _ in levels):
         raise InvalidInputError("Give at least one level, each with 0 < alpha < 1.")
     if any(before > after for (before, _), (after, _) in pairwise(levels)):

@@ -16,16 +16,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from quiltwork import files
+from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
 from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, unseen_integer
+from quiltwork.exact import Number, float_up, integer, shortened, unseen_integer
 from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
@@ -82,7 +84,7 @@ class CountTable:
         self, confidence: Number = 0.95, simultaneous: bool = False
     ) -> dict[Cell, tuple[int, int]]:
         """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
-        together = len(self.cells) if simultaneous else 1
+        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
         reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
         return {
             cell: self._around(index, reach[self.alphas[index]])
@@ -91,9 +93,11 @@ class CountTable:
 
     def margin(self, dimension: str) -> dict[Any, int]:
         """Add the values up over every other column: the totals by one column."""
-        if dimension not in self.dimensions:
+        if not isinstance(dimension, str) or dimension not in self.dimensions:
             named = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
-            raise InvalidInputError(f"The table has no column {dimension!r}; it has {named}.")
+            raise InvalidInputError(
+                f"The table has no column {shortened(dimension)}; it has {named}."
+            )
         place = self.dimensions.index(dimension)
         sums: dict[Any, int] = {}
         for cell, value in zip(self.cells, self.values, strict=True):
@@ -105,7 +109,8 @@ class CountTable:
         self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
     ) -> tuple[int, int]:
         """Return lo..hi that contains the sum of some cells with at least this confidence."""
-        indices = [self._index(cell) for cell in (self.cells if cells is None else cells)]
+        some = self.cells if cells is None else listed(cells, "cells")
+        indices = [self._index(cell) for cell in some]
         if not indices or len(set(indices)) < len(indices):
             raise InvalidInputError("A sum is of one cell at least, and of each once.")
         centre = sum(self.noisy[index] for index in indices)
@@ -188,9 +193,13 @@ class CountTable:
 
     def _index(self, cell: Cell) -> int:
         try:
-            return self.cells.index(cell)
-        except ValueError:
-            raise InvalidInputError(f"The table has no cell {cell!r}.") from None
+            return self._places[cell]
+        except (KeyError, TypeError):  # TypeError: no cell is a list or an array
+            raise InvalidInputError(f"The table has no cell {shortened(cell)}.") from None
+
+    @cached_property
+    def _places(self) -> dict[Cell, int]:
+        return {cell: place for place, cell in enumerate(self.cells)}
 
     def _around(self, index: int, reach: int) -> tuple[int, int]:
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
@@ -249,12 +258,12 @@ def release_table(
     total = None if total is None else integer(total, "total", 0)
     most, limit, subject = _limit(counts, at_most)
     _check(exact, adjacency, total, most)
+    dimensions = _names(dimensions, "dimensions")
+    where = _names(where, "where")
     _check_dimensions(exact, dimensions)
     if ledger is not None:  # which keeps the table as JSON, after the debit
         for cell in exact:
             _written(cell)
-    if isinstance(where, str) or not all(isinstance(one, str) for one in where):
-        raise InvalidInputError(f"where is a list of texts, not {where!r}; write where=[…].")
     known = total if people is None else integer(people, "people", 1)
     if total not in (None, known):
         raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
@@ -335,8 +344,7 @@ def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
 def _check(exact: Mapping[Any, int], adjacency: str, total: int | None, at_most: int) -> None:
     if not exact:
         raise InvalidInputError("The table has no cells; give at least one count.")
-    if adjacency not in _MEANING:
-        raise InvalidInputError(f"adjacency must be 'replace' or 'add-remove', not {adjacency!r}.")
+    choice(adjacency, tuple(_MEANING), "adjacency")
     if max(*exact.values(), total or 0, 0) > _MOST_PEOPLE:
         raise InvalidInputError("A count or total has more than 300 digits; no table does.")
     if total is None:
@@ -353,14 +361,14 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None, at_most:
         )
 
 
+def _names(texts: Any, name: str) -> tuple[str, ...]:
+    return tuple(instance(text, str, f"Each of {name}") for text in listed(texts, name))
+
+
 def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
     """Refuse names that do not fit the cells' labels, before anything is spent."""
-    names = isinstance(dimensions, str) or not all(isinstance(one, str) for one in dimensions)
-    if names or len(set(dimensions)) < len(dimensions):
-        raise InvalidInputError(
-            f"dimensions are the names of the columns, each once, not {dimensions!r}; write "
-            "dimensions=['sex', 'age']."
-        )
+    if len(set(dimensions)) < len(dimensions):
+        raise InvalidInputError(f"dimensions name each column once, not {', '.join(dimensions)}.")
     for cell in cells if dimensions else ():
         labels = len(cell) if isinstance(cell, tuple) else 1
         if labels != len(dimensions):

@@ -17,6 +17,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_LARGEST = 2**1023  # of integers that are floats
 
 
 def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
@@ -59,7 +60,7 @@ def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:
         return as_labels(column)
     known = {str(state): state for state in states}
     numeric = {
-        float(s): s for s in states if isinstance(s, (int, float)) and not isinstance(s, bool)
+        float(s): s for s in states if type(s) is float or (type(s) is int and abs(s) < _LARGEST)
     }
     translate: dict[str, Any] = {}
     for cell in dict.fromkeys(column):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_alpha
@@ -134,7 +135,7 @@ def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fracti
     """
     x = read_matrix(matrix)
     size = len(x)
-    prior = consumer.fractions(size - 1)
+    prior = instance(consumer, Consumer, "consumer").fractions(size - 1)
     weights, share = _whole([[p * entry for entry in row] for p, row in zip(prior, x, strict=True)])
     losses, unit = _whole([[consumer.loss.exact(i, r) for r in range(size)] for i in range(size)])
     costs = (weights.T @ losses).tolist()

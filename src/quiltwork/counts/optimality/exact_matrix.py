@@ -47,9 +47,11 @@ def _read_entry(entry: Any, name: str) -> Fraction:
 
 
 def _is_nested(matrix: Any) -> bool:
-    return isinstance(matrix, (Sequence, np.ndarray)) and all(
-        isinstance(row, (Sequence, np.ndarray)) for row in matrix
-    )
+    return _is_list(matrix) and all(_is_list(row) for row in matrix)
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, Sequence) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
 def compose(matrix: FractionMatrix, remap: FractionMatrix) -> FractionMatrix:

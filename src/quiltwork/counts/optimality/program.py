@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from quiltwork.arguments import instance
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
@@ -131,7 +132,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     """
     level = read_alpha(alpha)
     size = integer(n, "n", 1)
-    universality = consumer.universality(size)
+    universality = instance(consumer, Consumer, "consumer").universality(size)
     if size > LARGEST_PROGRAM:
         raise UnsupportedError(
             f"The program for n = {size} has {(size + 1) ** 2} variables; it is solved up to "
