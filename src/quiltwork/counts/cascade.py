@@ -27,7 +27,7 @@ from quiltwork.counts.levels import read_level
 from quiltwork.counts.optimality.derivation import derive
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
 
 
@@ -68,9 +68,9 @@ class LevelledCount:
         body = files.load(text, "levelled-count", (1,))
         return cls(
             body["n"],
-            tuple(Fraction(alpha) for alpha in body["alphas"]),
+            tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
             tuple(body["noisy"]),
-            Fraction(body["dp_epsilon"]),
+            written_fraction(body["dp_epsilon"], "dp_epsilon"),
         )
 
 

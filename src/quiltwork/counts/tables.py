@@ -27,7 +27,14 @@ from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, shortened, unseen_integer
+from quiltwork.exact import (
+    Number,
+    float_up,
+    integer,
+    shortened,
+    unseen_integer,
+    written_fraction,
+)
 from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
@@ -180,9 +187,9 @@ class CountTable:
             cells=tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
             values=tuple(body["values"]),
             noisy=tuple(body["noisy"]),
-            alphas=tuple(Fraction(alpha) for alpha in body["alphas"]),
+            alphas=tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
             epsilon=body["epsilon"],
-            dp_epsilon=Fraction(body["dp_epsilon"]),
+            dp_epsilon=written_fraction(body["dp_epsilon"], "dp_epsilon"),
             adjacency=body["adjacency"],
             total=body["total"],
             dimensions=tuple(body["dimensions"]),
