@@ -75,6 +75,20 @@ def test_columns_may_be_called_provider_and_orders_name_numbers(cli, tmp_path):
     assert pandas.read_csv(out)["provider"].unique().tolist() == ["3..2"]
 
 
+def test_codes_keep_their_zeros_and_columns_may_be_declared_text(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("zip,age,ill\n02410,31,x\n02411,31,y\n")
+    (tmp_path / "b.csv").write_text("zip,age,ill\n12345,42,x\n12346,43,y\n")
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    asked = ("anonymize", *files, "--quasi", "zip,age", "--sensitive", "ill", "--k", "2")
+    out = tmp_path / "out.csv"
+    assert cli(*asked, "--m", "0", "--text", "age", "--output", str(out)).code == 0
+    found = pandas.read_csv(out, dtype=str)
+    assert set(found["zip"]) == {"{02410, 02411}", "{12345, 12346}"}
+    assert set(found["age"]) == {"31", "{42, 43}"}
+    again = ("verify", str(out), "--own", files[0], "--quasi", "zip,age", "--sensitive", "ill")
+    assert cli(*again, "--k", "2", "--text", "age", "--json").document["unmatched"] == 0
+
+
 def test_names_and_values_may_hold_commas(cli, tmp_path):
     (tmp_path / "t.csv").write_text('"size, worn",ill\n"S, slim",x\nM,y\n"S, slim",x\nL,y\n')
     out = tmp_path / "out.csv"

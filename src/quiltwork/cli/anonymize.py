@@ -88,6 +88,7 @@ def anonymize(
     sensitive: str,
     subject: str | None,
     missing: str,
+    text: str,
     m: int,
     method: Any,
     cut: Any,
@@ -118,7 +119,9 @@ def anonymize(
     check_outputs((output, report), (*files, *declared["hierarchies"].values()))
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
-    table = read_table(files, provider, quasi, sensitive, subject, missing, backend, **declared)
+    table = read_table(
+        files, provider, quasi, sensitive, subject, missing, text, backend, **declared
+    )
     with _at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
             publication = run(

@@ -68,6 +68,7 @@ def verify(
     sensitive: str,
     subject: str | None,
     missing: str,
+    text: str,
     m: int,
     largest: bool,
     method: str,
@@ -113,15 +114,15 @@ def verify(
                 "--others and --at-most go together: how many providers whose rows are not here, "
                 "and how many records of one group each of them has at most"
             )
-        published = read_table(files, None, quasi, sensitive, missing=missing)
         declared: dict[str, Any] = declarations(ordinal, hierarchy)
-        rows = read_table(own, None, quasi, sensitive, missing=missing, **declared)
+        published = read_table(files, None, quasi, sensitive, missing=missing, text=text)
+        rows = read_table(own, None, quasi, sensitive, missing=missing, text=text, **declared)
         private = _own(published, rows, constraint, others, at_most)
     else:
         if others or at_most is not None or ordinal or hierarchy:
             raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
         require_provider(files, provider, 1 if largest else m)
-        table = read_table(files, provider, quasi, sensitive, subject, missing, backend)
+        table = read_table(files, provider, quasi, sensitive, subject, missing, text, backend)
         if backend == "spark":
             private = _on_spark(table, constraint, m)
         elif largest:

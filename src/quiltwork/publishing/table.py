@@ -12,7 +12,14 @@ from typing import Any, get_args
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
-from quiltwork.publishing.frames import Kind, column_names, frame_kind, opened, stacked
+from quiltwork.publishing.frames import (
+    Kind,
+    column_names,
+    frame_kind,
+    opened,
+    opened_alike,
+    stacked,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -31,6 +38,8 @@ class Table:
         ordinal: column → its values in order.
         hierarchies: column → a path or rows of a generalization hierarchy.
         missing: "refuse" (the default) or "value": a missing value is a value of its own.
+        text: columns of a file that are text whatever they look like. Without it, columns of CSV
+            files are numbers, dates or times if every cell is written as one; `02410` is not.
 
     Raises:
         InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
@@ -60,10 +69,11 @@ class Table:
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         hierarchies: Mapping[str, Any] | None = None,
         missing: Missing = "refuse",
+        text: str | Sequence[str] = (),
     ) -> None:
         """Read the file, if it is a path, and check every declaration."""
         put = object.__setattr__
-        put(self, "frame", opened(frame))
+        put(self, "frame", opened(frame, _listed(text, "text")))
         put(self, "provider", provider)
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
@@ -80,6 +90,7 @@ class Table:
         quasi_identifiers: Sequence[str],
         sensitive: str | Sequence[str],
         provider: str = "provider",
+        text: str | Sequence[str] = (),
         **declarations: Any,
     ) -> Table:
         """Make one table of several frames or paths, one per provider; see `Table` for the rest.
@@ -93,7 +104,7 @@ class Table:
         >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
         Table(2 rows, 1 group, 2 providers)
         """
-        parts = _parts(frames)
+        parts = _parts(frames, _listed(text, "text"))
         needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
         if declarations.get("subject") is not None:
             needed.append(declarations["subject"])
@@ -164,7 +175,7 @@ class Table:
         return f"Table({', '.join(words)})"
 
 
-def _parts(frames: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(
@@ -179,15 +190,19 @@ def _parts(frames: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             f"Two providers are called {twice!r} once their names are text; rename one of them."
         )
-    return {name: opened(frame) for name, frame in zip(names, frames.values(), strict=True)}
+    return dict(zip(names, opened_alike([*frames.values()], text), strict=True))
 
 
-def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, Iterable):
         raise InvalidInputError(f"{what} must be names of columns, not {names!r}.")
-    listed = tuple(names)
+    return tuple(names)
+
+
+def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    listed = _listed(names, what)
     if not listed:
         raise InvalidInputError(f"{what} is empty; name at least one column.")
     return listed
