@@ -88,12 +88,16 @@ def typed_fraction(text: str) -> Fraction | None:
 def shortened(value: object) -> str:
     """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
 
+    Of data only the type is told: an array or a frame by mistake must not show its values.
+
     >>> import numpy as np
-    >>> shortened(np.float64("nan")), shortened(Fraction(1, 3))
-    ('nan', '1/3')
+    >>> shortened(np.float64("nan")), shortened(Fraction(1, 3)), shortened(np.arange(3))
+    ('nan', '1/3', 'a ndarray')
     """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         value = value.item()  # type: ignore[attr-defined]
+    if getattr(value, "shape", None):
+        return f"a {type(value).__name__}"
     try:
         text = str(value) if type(value) is Fraction else repr(value)
     except ValueError:  # Python refuses to write out very long integers

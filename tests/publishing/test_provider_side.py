@@ -15,9 +15,15 @@ from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity
 from quiltwork.publishing.encoding import Column, encode_column
 from quiltwork.publishing.examples import PATIENTS, table_a, table_b
-from quiltwork.publishing.generalization.reading import covers
+from quiltwork.publishing.generalization.reading import Reader
 from quiltwork.publishing.provider_side import own_view
 from quiltwork.publishing.table import Table
+
+
+def covers(text, column, order=()):
+    """Tell for each value of a column whether a published text covers it."""
+    return np.isin(np.arange(len(column.values)), Reader(column, order).codes(text))
+
 
 ROLES = {"provider": None, "quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import to_fraction
+from quiltwork.publishing.arguments import one_of, shown, yes_or_no
 from quiltwork.publishing.asked import check_progress, no_group, read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded, some_rows
@@ -90,14 +91,16 @@ def anonymize(
     asked = as_constraint(constraint)
     coalition = read_m(m)
     check_progress(progress)
-    _check_choice("method", method, Method)
-    _check_choice("backend", backend, Backend)
-    _check_choice("split", split, Split)
+    one_of(Method, method, "method")
+    one_of(Backend, backend, "backend")
+    one_of(Split, split, "split")
+    yes_or_no(relaxed, "relaxed")
+    yes_or_no(quality, "quality")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
         raise InvalidInputError(
             f"suppression is the share of rows that may be left out: from 0 to below 1, not "
-            f"{suppression!r}."
+            f"{shown(suppression)}."
         )
     if read_table(table).kind == "spark" or backend == "spark":
         return _on_spark(
@@ -141,7 +144,8 @@ def anonymize(
     publication, verdict = made(rules)
     if not verdict.private and rules.provider_splits and not parts_freely(asked):
         publication, verdict = made(replace(rules, provider_splits=False))
-    _check_verdict(verdict)
+    if not verdict.private:
+        raise verdict.withheld
     return replace(publication, asked=asked)
 
 
@@ -152,14 +156,6 @@ def _on_spark(
 
     found = anonymize_spark(table, asked, m, method, **choices)
     return cast("Publication", found)  # the same attributes, on Spark frames
-
-
-def _check_choice(name: str, value: str, allowed: Any) -> None:
-    choices = get_args(allowed)
-    if value not in choices:
-        raise InvalidInputError(
-            f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}."
-        )
 
 
 def _partition(
@@ -278,17 +274,6 @@ def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
     counts = count_groups(left, publication.labels, boxes.count)
     published, bound = _Published(left, boxes), constraint.bind(left)
     return verify_counts(published, counts, bound, publication.m)
-
-
-def _check_verdict(verdict: Verdict) -> None:
-    """Withhold a table unless it is proven m-private."""
-    if not verdict.private:
-        raise NotPrivateError(
-            f"The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
-            "use method='baseline', ask for less, or use a constraint that is generalization "
-            "monotonic."
-        )
 
 
 @dataclass(frozen=True, eq=False)

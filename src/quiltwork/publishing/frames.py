@@ -6,12 +6,14 @@ columns without a copy where the types allow it. Spark frames are recognised, ne
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.files import refuse_device
+from quiltwork.publishing.arguments import shown
 from quiltwork.publishing.csv_files import read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
@@ -107,8 +109,8 @@ def _read(path: Path) -> Any:
     from pyarrow import parquet
 
     refuse_device(path)
-    if not path.exists():
-        raise InvalidInputError(f"There is no file {str(path)!r}.")
+    if not os.path.exists(path):  # False also for names that no file can have
+        raise InvalidInputError(f"There is no file {shown(str(path))}.")
     if not _is_parquet(path):
         return read_texts(path)
     try:
@@ -165,6 +167,10 @@ def arrow_column(frame: Any, name: str) -> Any:
         raise InvalidInputError(
             f"Column {name!r} holds values of several types or of a type without an order; make "
             "it all numbers or all text."
+        ) from None
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
         ) from None
     except OverflowError:
         raise InvalidInputError(

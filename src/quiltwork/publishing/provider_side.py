@@ -27,6 +27,7 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.generalization.matching import fitting_groups
+from quiltwork.publishing.generalization.reading import written
 from quiltwork.publishing.table import Table
 
 Counts = NDArray[np.int64]
@@ -227,8 +228,9 @@ def _own_counts(
     sizes = [*(len(column.values) for column in mine.quasi), len(mine.sensitive_values)]
     alike = group_rows(columns, sizes)
     weight = np.bincount(alike.labels, minlength=alike.count)
-    code_of = {value: code for code, value in enumerate(here.sensitive_values)}
-    value = np.array([code_of.get(label, -1) for label in mine.sensitive_values], dtype=np.int64)
+    code_of = {written(value): code for code, value in enumerate(here.sensitive_values)}
+    codes = [code_of.get(written(label), -1) for label in mine.sensitive_values]
+    value = np.array(codes, dtype=np.int64)
     value = value[mine.sensitive[alike.first]]
     fitting, surely = np.zeros_like(shown), np.zeros_like(shown)
     matches = np.zeros(alike.count, dtype=np.int64)

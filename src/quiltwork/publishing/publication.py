@@ -245,4 +245,6 @@ def _plain(column: Any) -> Any:
         return pc.add(column, arrow().scalar(0.0, column.type))
     if not types.is_dictionary(column.type):
         return column
+    if types.is_null(column.type.value_type):  # categories that were never named
+        return arrow().nulls(len(column))
     return column.cast(column.type.value_type).dictionary_encode()

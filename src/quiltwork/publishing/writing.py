@@ -7,6 +7,7 @@ from typing import Any
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import replacing
+from quiltwork.publishing.arguments import shown
 from quiltwork.publishing.frames import arrow
 
 ENDINGS = (".csv", ".parquet")
@@ -19,7 +20,7 @@ def check_ending(path: Any) -> Path:
         InvalidInputError: if it is no path, or its name says no format that is written.
     """
     if not isinstance(path, (str, Path)):
-        raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
+        raise InvalidInputError(f"The path must be a text or a Path, not {shown(path)}.")
     target = Path(path)
     if target.suffix not in ENDINGS:
         raise InvalidInputError(

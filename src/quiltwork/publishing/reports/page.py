@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import write
+from quiltwork.publishing.arguments import shown
 from quiltwork.publishing.metrics.loss import Loss, publication_loss
 from quiltwork.publishing.metrics.query_error import query_error
 from quiltwork.publishing.reports.parts import (
@@ -100,7 +101,7 @@ def write_page(path: str | Path, text: str) -> Path:
         StorageError: if the file cannot be written.
     """
     if not isinstance(path, (str, Path)):
-        raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
+        raise InvalidInputError(f"The path must be a text or a Path, not {shown(path)}.")
     write(path, text)
     return Path(path)
 

@@ -85,11 +85,11 @@ def assess(
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
     """
     disclosed = disclosures(read_table(table))
-    if against is not None and not isinstance(against, Intersection):
-        raise InvalidInputError(
-            f"against is what intersection(earlier, later) returned, not a "
-            f"{type(against).__name__}."
-        )
+    _check("against", against, Intersection, "intersection(earlier, later)")
+    _check("refused", refused, Refused, "refused_cuts(publication, constraint)")
+    _check("downcoded", downcoded, Downcoded, "downcoding(publication)")
+    for one in learned if isinstance(learned, tuple) else (learned,):
+        _check("learned", one, Learned, "definetti(publication)")
     undone = downcoding_of(table) if downcoded is None else downcoded
     return Assessment(
         rows=table.encoded.rows,
@@ -102,3 +102,8 @@ def assess(
         against=against,
         warnings=warnings_for(disclosed, learned, refused, undone, against),
     )
+
+
+def _check(name: str, value: Any, kind: type, made_by: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise InvalidInputError(f"{name} is what {made_by} returned, not a {type(value).__name__}.")

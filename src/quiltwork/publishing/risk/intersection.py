@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.arguments import by_column
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.encoding import encode_column
 from quiltwork.publishing.frames import arrow_column
 from quiltwork.publishing.metrics.counts import value_counts
 from quiltwork.publishing.risk.extents import Reading, overlaps
-from quiltwork.publishing.table import Table
+from quiltwork.publishing.table import Table, read_orders
 
 MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
@@ -95,7 +96,8 @@ def intersection(
     2
     """
     roles = {*read_table(earlier).quasi_identifiers, *read_table(later).sensitive}
-    for name in (*(ordinal or ()), *(hierarchies or ())):
+    orders, trees = read_orders(ordinal), by_column(hierarchies, "hierarchies")
+    for name in (*orders, *trees):
         if name not in roles:
             raise InvalidInputError(
                 f"Column {name!r} is declared, but is neither a quasi-identifier nor sensitive."
@@ -111,7 +113,7 @@ def intersection(
     if earlier.subject is not None and later.subject is not None:
         return _by_subject(earlier, later, releases)
     readings = {
-        name: Reading.of(name, (ordinal or {}).get(name), (hierarchies or {}).get(name))
+        name: Reading.of(name, orders.get(name), trees.get(name))
         for name in earlier.quasi_identifiers
     }
     return _by_groups(earlier, later, releases, readings)

@@ -265,9 +265,4 @@ def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> No
             "published, so the table is withheld; give a frame that does not change."
         )
     if not verdict.private:
-        raise NotPrivateError(
-            "The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
-            "use method='baseline', ask for less, or use a constraint that is generalization "
-            "monotonic."
-        )
+        raise verdict.withheld
