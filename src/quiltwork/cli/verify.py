@@ -86,7 +86,7 @@ def verify(
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
     are the rows with equal quasi-identifiers. With --own the file is a published table without
     providers, and the answer is what you could learn from it; --ordinal and --hierarchy say how its
-    labels are read. Exit code 1: not private, or not shown to be.
+    labels are read. Exit code 1: not private, or not shown to be, as for rows that are not found.
     """
     from quiltwork.publishing.verification import LIMIT
 
@@ -183,9 +183,10 @@ def _own(
         "disclosed": [_group(group) for group in view.disclosed],
         "broken": [_group(group) for group in view.broken],
         "unsure": [_group(group) for group in view.unsure],
+        "withstood": view.withstood,
     }
     emit(dump("own-view", 1, body), [view.explain()])
-    return not (view.broken or view.unsure)
+    return view.withstood is True and not view.unmatched
 
 
 def _group(view: GroupView) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.generalization.hierarchies import leaf_text
-from quiltwork.publishing.generalization.labels import Label, parse_label, value_text
+from quiltwork.publishing.generalization.labels import MISSING, Label, parse_label, value_text
 
 Codes = NDArray[np.int64]
 _DURATION = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d+):(\d+(?:\.\d+)?)")
@@ -61,8 +61,9 @@ class Reader:
         """Return the codes of the values that a text covers; stars cover what they stand for."""
         if text is None:
             return np.array(self._missing, dtype=np.int64)
-        if isinstance(text, str) and text.strip() in self._under:
-            return np.array(self._under[text.strip()], dtype=np.int64)
+        plain = text.strip() if isinstance(text, str) else MISSING
+        if plain != MISSING and plain in self._under:  # a label may look like a range
+            return np.array(self._under[plain], dtype=np.int64)
         label = _label(text)
         found = [*self._missing] if label.missing else []
         if label.form == "range" and label.values[0] != label.values[1]:
