@@ -117,7 +117,7 @@ CALLS = {
         risk.intersection,
         {"earlier": TABLE, "later": TABLE, "ordinal": None, "hierarchies": None},
     ),
-    "refused_cuts": (risk.refused_cuts, {"publication": MADE, "constraint": K}),
+    "refused_cuts": (risk.refused_cuts, {"publication": MADE}),
     "k": (KAnonymity, {"k": 2}),
     "l": (lambda **given: verify_m_privacy(TABLE, LDiversity(**given), 0), {"l": 2}),
     "entropy": (EntropyLDiversity, {"l": 2}),

@@ -25,7 +25,7 @@ from quiltwork.publishing.table import Table
 from quiltwork.publishing.writing import check_ending, write_table
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.constraints.base import Constraint
+    from quiltwork.publishing.partitioning.recipe import Recipe
 
 Counts = NDArray[np.int64]
 
@@ -36,23 +36,32 @@ class Publication:
 
     Attributes:
         source: the table as it was given. Never publish it.
-        constraint: what every group fulfils, in words.
-        m: how many colluding providers it withstands.
-        method: how it was made.
+        recipe: how it was made.
         boxes: what each group says, as arrays; groups are in published order.
         labels: for each row that is published, its group.
         rows: the numbers of these rows in the source, ascending.
-        asked: the constraint itself, where it was kept.
     """
 
     source: Table
-    constraint: str
-    m: int
-    method: str
+    recipe: Recipe
     boxes: Boxes
     labels: Counts
     rows: Counts
-    asked: Constraint | None = None
+
+    @property
+    def constraint(self) -> str:
+        """What every group fulfils, in words."""
+        return str(self.recipe.constraint)
+
+    @property
+    def m(self) -> int:
+        """How many colluding providers it withstands."""
+        return self.recipe.m
+
+    @property
+    def method(self) -> str:
+        """By which algorithm it was made."""
+        return self.recipe.method
 
     @property
     def suppressed(self) -> int:

@@ -125,13 +125,12 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
     error = query_error(publication.source, publication, queries)
-    asked = publication.asked
-    refused = None if asked is None else refused_cuts(publication, asked)
+    refused = refused_cuts(publication)
     assessment = assess(
         publication.table,
         learned=definetti(publication),
         refused=refused,
-        downcoded=downcoding(publication, asked),
+        downcoded=downcoding(publication, publication.recipe.constraint),
     )
     loss = publication_loss(publication)
     report = TableReport(

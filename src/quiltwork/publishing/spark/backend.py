@@ -15,9 +15,10 @@ from quiltwork.publishing.partitioning.axes import Axes
 from quiltwork.publishing.partitioning.guards import guard_for
 from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split
 from quiltwork.publishing.partitioning.provider_aware import parts_freely
+from quiltwork.publishing.partitioning.recipe import Method, Recipe
 from quiltwork.publishing.spark.blocks import encoded_blocks
 from quiltwork.publishing.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
+from quiltwork.publishing.spark.finish import GROUP, WIDTH, finished
 from quiltwork.publishing.spark.passes import measurer, sent
 from quiltwork.publishing.spark.session import quoted, spark_frame
 from quiltwork.publishing.spark.subjects import CIRCLE
@@ -136,7 +137,7 @@ def anonymize_spark(
     table: Table,
     constraint: Constraint,
     m: int,
-    method: str,
+    method: Method,
     *,
     split: Split = "range",
     relaxed: bool = False,
@@ -180,9 +181,12 @@ def anonymize_spark(
         leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
         best: Split = "loss" if quality and split == "range" else split
         rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
-        plan = Plan(asked, coalition, method, rules, quality)
+        # A subtree of method="separate" is one provider's already.
+        recipe = Recipe(
+            asked, coalition, "baseline" if alone else method, rules, quality and not alone
+        )
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, plan, watch.tell)
+        published = finished(table, frame, parts, domains, recipe, watch.tell)
         published = published.persist(StorageLevel.DISK_ONLY)
         left = sum(found.size for found in leaves.values())
         lost = domains.rows - left
