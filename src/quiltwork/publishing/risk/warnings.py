@@ -148,21 +148,9 @@ def _shared(found: Downcoded) -> str:
 
 
 def _intersection(against: Intersection | None) -> RiskWarning:
-    if against is None:
-        told = "Compare with earlier releases about the same people before publishing (--against)."
-    elif against.linked == "subjects":
-        told = (
-            f"Together with the earlier release, {against.most:,} of {against.people:,} people in "
-            f"both have one possible value left, and {against.alone:,} are alone in both their "
-            "groups."
-        )
-    elif against.most == 0:
-        told = "The earlier release that was compared pins nobody down together with this one."
-    else:
-        told = (
-            f"Together with the earlier release, up to {against.most:,} people have one possible "
-            f"value left; {against.least:,} have if everyone is in both."
-        )
+    told = "Compare with earlier releases about the same people before publishing (--against)."
+    if against is not None:
+        told = f"Together with the earlier release: {against.explain()}"
     return RiskWarning(
         "intersection",
         "Two tables that are safe alone need not be together: only what both leave possible "
