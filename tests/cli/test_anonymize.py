@@ -89,6 +89,18 @@ def test_codes_keep_their_zeros_and_columns_may_be_declared_text(cli, tmp_path):
     assert cli(*again, "--k", "2", "--text", "age", "--json").document["unmatched"] == 0
 
 
+def test_formulas_are_escaped_if_asked(cli, tmp_path):
+    (tmp_path / "t.csv").write_text("age,ill\n1,=1+1\n2,flu\n")
+    asked = ("anonymize", str(tmp_path / "t.csv"), "--quasi", "age", "--sensitive", "ill")
+    asked += ("--k", "2", "--m", "0", "--output")
+    for more, shown in (((), "=1+1"), (("--escape-formulas",), "'=1+1")):
+        assert cli(*asked, str(tmp_path / "out.csv"), *more).code == 0
+        assert shown in set(pandas.read_csv(tmp_path / "out.csv")["ill"])
+    ran = cli(*asked, str(tmp_path / "out.parquet"), "--escape-formulas")
+    assert ran.code == 2
+    assert "Only CSV files have formulas" in ran.err
+
+
 def test_names_and_values_may_hold_commas(cli, tmp_path):
     (tmp_path / "t.csv").write_text('"size, worn",ill\n"S, slim",x\nM,y\n"S, slim",x\nL,y\n')
     out = tmp_path / "out.csv"

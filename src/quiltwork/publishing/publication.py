@@ -22,7 +22,7 @@ from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.generalization.boxes import Boxes
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.writing import check_ending, write_table
+from quiltwork.publishing.writing import Formulas, check_ending, check_formulas, write_table
 
 if TYPE_CHECKING:
     from quiltwork.publishing.partitioning.recipe import Recipe
@@ -140,16 +140,20 @@ class Publication:
 
         return publication_report(self, path)
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as `.csv` or `.parquet`; providers are not in it.
 
+        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
+        they begin with an apostrophe, and are shown as they are.
+
         Raises:
-            InvalidInputError: for another ending.
+            InvalidInputError: for another ending, or formulas to escape in a Parquet file.
             StorageError: if the file cannot be written; then it is as it was.
         """
         target = check_ending(path)
+        check_formulas(formulas, target)
         columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
-        return write_table(arrow().table(columns), target)
+        return write_table(arrow().table(columns), target, formulas)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()

@@ -32,6 +32,7 @@ from quiltwork.publishing.spark.verification import (
 )
 from quiltwork.publishing.spark.watching import Watch
 from quiltwork.publishing.table import Table
+from quiltwork.publishing.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,16 +107,17 @@ class SparkPublication:
 
         return spark_report(self, path)
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as a folder of Parquet (or, ending in .csv, CSV) files.
 
         Raises:
-            InvalidInputError: if the folder exists.
+            InvalidInputError: if the folder exists, or for formulas to escape in Parquet files.
         """
         target = Path(path)
+        check_formulas(formulas, target)
         if target.exists():
             raise InvalidInputError(f"{str(target)!r} exists already; choose another folder.")
-        writer = self.frame.write
+        writer = (_escaped(self.frame) if formulas == "escape" else self.frame).write
         if target.suffix == ".csv":
             writer.options(header=True, escape='"').csv(str(target))
         else:
@@ -131,6 +133,20 @@ class SparkPublication:
         rows = sum(part.rows for part in self.verdicts)
         groups = sum(part.groups for part in self.verdicts)
         return f"SparkPublication({rows} rows, {groups} groups, {self.subtrees} subtrees)"
+
+
+def _escaped(frame: DataFrame) -> DataFrame:
+    """Escape names and texts that a spreadsheet would compute."""
+    from pyspark.sql import functions as f
+
+    columns = []
+    for name, kind in frame.dtypes:
+        column = frame[quoted(name)]
+        if kind == "string":
+            formula = column.rlike(FORMULA) & ~column.rlike(NO_FORMULA)
+            column = f.when(formula, f.concat(f.lit("'"), column)).otherwise(column)
+        columns.append(column.alias(escaped(name)))
+    return frame.select(*columns)
 
 
 def anonymize_spark(
