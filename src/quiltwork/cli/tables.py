@@ -71,6 +71,12 @@ def table_options(function: Function) -> Function:
                 show_default=True,
                 help="Whether missing values are refused or are a value of their own.",
             ),
+            click.option(
+                "--text",
+                default="",
+                metavar="COLUMNS",
+                help="Columns that are text, whatever they look like; 02410 is text by itself.",
+            ),
         ]
     ):
         function = add(function)
@@ -167,6 +173,7 @@ def read_table(
     sensitive: str,
     subject: str | None = None,
     missing: str = "refuse",
+    text: str = "",
     backend: str = "local",
     **declarations: Any,
 ) -> Table:
@@ -179,30 +186,35 @@ def read_table(
         UnsupportedError: on Spark without PySpark or Java.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.publishing.frames import column_names, opened
+    from quiltwork.publishing.frames import column_names, opened_alike
     from quiltwork.publishing.table import Table
 
+    as_text = split(text)
     roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
     roles["quasi_identifiers"] = _columns(quasi, "--quasi")
     roles["sensitive"] = _columns(sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
-        return _spark_table(files, provider, roles)
+        return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        return Table(files[0], provider=provider, **roles)
+        return Table(files[0], provider=provider, text=as_text, **roles)
     parts = _by_provider(files, provider)
     needed = _needed(roles, None)
-    frames = {name: opened(file) for name, file in parts.items()}
+    frames = dict(zip(parts, opened_alike([*parts.values()], as_text), strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
         if set(needed) <= set(column_names(frame)):
             frames[name] = frame[needed]
     return Table.concat(frames, provider=unused(PROVIDER, needed), **roles)
 
 
-def _spark_table(files: tuple[str, ...], provider: str | None, roles: dict[str, Any]) -> Table:
+def _spark_table(
+    files: tuple[str, ...], provider: str | None, text: list[str], roles: dict[str, Any]
+) -> Table:
     from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
     from quiltwork.publishing.table import Table
 
     columns = _needed(roles, provider)
+    if text:
+        raise click.UsageError("--text is for files that are read here; Parquet says what is text")
     if len(files) == 1:
         return Table(parquet_frame(files[0], columns), provider, **roles)
     parts, name = _by_provider(files, provider), unused(PROVIDER, columns)
