@@ -9,7 +9,7 @@ import pytest
 
 from evidence.checks import fuzz
 from evidence.fuzzing import commands, functions, workspace
-from quiltwork import files
+from quiltwork import beliefs
 from quiltwork.releases import postprocess
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
@@ -43,7 +43,7 @@ def test_a_fault_would_be_seen(monkeypatch):
     def broken(*_):
         raise KeyError("schema")
 
-    monkeypatch.setattr(files, "contents", broken)
+    monkeypatch.setattr(beliefs, "beliefs_from_json", broken)
     with pytest.raises(AssertionError, match="a fault in quiltwork"):
         fuzz.check(6, only=lambda name: name.startswith("calibrate"))
     monkeypatch.setattr(postprocess, "_numbers", broken)

@@ -320,25 +320,17 @@ def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
     for name in getattr(module, "__all__", None) or dir(module):
         value = getattr(module, name)
         ours = str(getattr(value, "__module__", "")).startswith("quiltwork")
-        plain = inspect.isfunction(value) or (inspect.isclass(value) and _constructed(value))
+        plain = inspect.isfunction(value) or (inspect.isclass(value) and _made(value, module))
         if ours and plain and not name.startswith("_"):
             yield name, value
 
 
-def _constructed(kind: type) -> bool:
+def _made(kind: type, module: ModuleType) -> bool:
     """Whether users call a class themselves, rather than get its objects from a function."""
-    made = kind.__name__ in MADE_BY_US or getattr(kind, "_is_protocol", False)
-    if issubclass(kind, BaseException) or made or inspect.isabstract(kind):
+    ours = kind.__name__ in MADE_BY_US or issubclass(kind, BaseException)
+    if ours or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
         return False
-    asked = issubclass(kind, publishing.Constraint) or kind in (
-        counts.ErrorLoss,
-        counts.ChainCounts,
-    )
-    return (
-        asked
-        or (not hasattr(kind, "__dataclass_fields__") and "__init__" in vars(kind))
-        or (hasattr(kind, "__dataclass_params__") and not kind.__dataclass_params__.init)
-    )
+    return module in (qw, counts, qw.sklearn) or issubclass(kind, publishing.Constraint)
 
 
 def _methods(thing: Any) -> list[str]:
