@@ -15,7 +15,6 @@ import pytest
 import quiltwork
 
 ROOT = Path(__file__).resolve().parent.parent
-ONE_BUILD = pytest.mark.xdist_group("wheel")
 REQUIREMENTS = ROOT / "requirements"
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -29,12 +28,10 @@ def wheel(tmp_path_factory):
     return next(target.glob("*.whl"))
 
 
-@ONE_BUILD
 def test_the_wheel_is_below_one_megabyte(wheel):
     assert wheel.stat().st_size < 1_000_000
 
 
-@ONE_BUILD
 def test_the_wheel_holds_the_package_its_types_and_its_licence_only(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -47,7 +44,6 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_only(wheel):
     assert "License-Expression: Apache-2.0" in metadata
 
 
-@ONE_BUILD
 def test_the_wheel_runs_in_a_clean_environment(wheel, tmp_path):
     """Core requirements only, from the lock, in a folder that is not the checkout."""
     environment = tmp_path / "env"
