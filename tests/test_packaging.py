@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -47,12 +48,13 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_only(wheel):
 def test_the_wheel_runs_in_a_clean_environment(wheel, tmp_path):
     """Core requirements only, from the lock, in a folder that is not the checkout."""
     environment = tmp_path / "env"
-    venv.create(environment, with_pip=True)
+    venv.create(environment)
     python = environment / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run([*pip, "--require-hashes", "-r", str(REQUIREMENTS / "core.txt")], tmp_path)
-    run([*pip, "--no-deps", str(wheel)], tmp_path)
-    run([*pip[:3], "check"], tmp_path)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    install = [*pip, "install", "--quiet", "--no-compile"]
+    run([*install, "--require-hashes", "-r", str(REQUIREMENTS / "core.txt")], tmp_path)
+    run([*install, "--no-deps", str(wheel)], tmp_path)
+    run([*pip, "check"], tmp_path)
     quiltwork_command = str(environment / "bin" / "quiltwork")
     version = run([quiltwork_command, "--version"], tmp_path)
     assert version.strip() == f"quiltwork {quiltwork.__version__}"
@@ -62,7 +64,10 @@ def test_the_wheel_runs_in_a_clean_environment(wheel, tmp_path):
 
 
 def run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command, cwd=folder, env=clean, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     return done.stdout
 
