@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs bench evidence faults lock hooks clean
+.PHONY: help demo test quick coverage lint docs bench evidence faults lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,8 +21,14 @@ help: ## list the targets
 demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML report
 	@$(BIN)/quiltwork demo
 
-test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site, coverage (ARGS="-k name" for some)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(if $(ARGS),$(ARGS),--cov)
+test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
+	@$(PYTEST) $(ARGS)
+
+quick: $(VENV)/.dev ## the tests of about a minute: no Spark, PostgreSQL, packaging, docs or experiments
+	@$(PYTEST) $(SLOW:%=--ignore=tests/%) -k "not postgres"
+
+coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them
+	@$(PYTEST) --cov
 
 lint: $(VENV)/.dev ## ruff (rules and format) and mypy in strict mode
 	@$(BIN)/ruff check
@@ -54,6 +60,10 @@ hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every co
 clean: ## remove the virtual environment and everything generated
 	rm -rf $(VENV) build dist docs/_build htmlcov .coverage .coverage.* \
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
+
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
+SLOW = publishing/spark ledger/test_faults.py reproduce test_packaging.py test_docs_site.py test_docs_examples.py
+test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: none should compile again
 
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade)

@@ -6,6 +6,7 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,15 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported_modules(path: Path) -> Iterator[str]:
     """Every module of the package that a file imports, also inside functions and for types."""
     package = ["quiltwork", *path.relative_to(PACKAGE).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -131,25 +137,29 @@ def test_no_loose_ends_in_the_source():
         assert not loose, f"{path.relative_to(ROOT)}: {loose}"
 
 
-def pseudorandom_uses(tree: ast.Module) -> Iterator[str]:
+def last_name(node: ast.AST) -> str:
+    """`c` of `a.b.c`; nothing for what has no name."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def pseudorandom_uses(found: list[ast.AST]) -> Iterator[str]:
     """Every use of a pseudorandom generator other than NumPy's with an explicit seed."""
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
             yield from names & {"random", "numpy.random"}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
+        elif isinstance(node, ast.Call) and last_name(node.func).endswith("default_rng"):
             if not node.args or ast.unparse(node.args[0]) == "None":
                 yield ast.unparse(node)
-        elif isinstance(node, ast.Attribute):
+        elif isinstance(node, ast.Attribute) and last_name(node.value) == "random":
             yield from re.findall(r"^np\.random\.(?!default_rng|Generator)\w+$", ast.unparse(node))
 
 
 def test_pseudorandom_numbers_need_a_seed_and_stay_out_of_the_noise():
     for path in sources():
-        text = path.read_text(encoding="utf-8")
-        found = list(pseudorandom_uses(ast.parse(text)))
+        found = list(pseudorandom_uses(nodes(path)))
         assert not found, f"{path.relative_to(ROOT)}: {found}"
-        assert room_of(path) != "noise" or "default_rng" not in text
+        assert room_of(path) != "noise" or "default_rng" not in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -162,4 +172,24 @@ def test_pseudorandom_numbers_need_a_seed_and_stay_out_of_the_noise():
     ],
 )
 def test_a_careless_generator_would_be_seen(code):
-    assert list(pseudorandom_uses(ast.parse(code)))
+    assert list(pseudorandom_uses(list(ast.walk(ast.parse(code)))))
+
+
+def clocks_read(text: str) -> list[str]:
+    """Every clock that a test could compare with: the machine may be busy."""
+    return re.findall(
+        r"perf_counter|process_time|time\.monotonic|getrusage|timeit|time\.time\b", text
+    )
+
+
+def test_no_test_reads_a_clock():
+    own = Path(__file__).resolve()
+    for path in (ROOT / "tests").rglob("*.py"):
+        found = [] if path == own else clocks_read(path.read_text(encoding="utf-8"))
+        assert not found, (
+            f"{path.relative_to(ROOT)} measures time, which `make bench` does: {found}"
+        )
+
+
+def test_a_timed_assertion_would_be_seen():
+    assert clocks_read("assert time.monotonic() - start < 10")

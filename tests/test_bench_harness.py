@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,17 +17,17 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
-def busy(steps: int):
-    return lambda: sum(range(steps))
+def test_ratios_are_relative_to_the_first_and_tables_are_written(results, capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(harness, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
 
+    def takes(seconds: float):
+        return lambda: clock.append(clock.pop() + seconds)
 
-def test_ratios_are_relative_to_the_first_and_tables_are_written(results, capsys):
-    rows = harness.compare(
-        "Sums: small & large", {"small": busy(20_000), "large": busy(2_000_000)}, repeats=5
-    )
+    rows = harness.compare("Sums: small & large", {"small": takes(2), "large": takes(6)}, repeats=5)
     assert rows[0].ratio == rows[0].ratio_low == rows[0].ratio_high == 1
-    assert rows[1].ratio_low <= rows[1].ratio <= rows[1].ratio_high
-    assert rows[1].ratio > 10
+    assert rows[1].ratio == rows[1].ratio_low == rows[1].ratio_high == 3
+    assert [row.median_seconds for row in rows] == [2, 6]
     table = (results / "sums-small-large.md").read_text(encoding="utf-8")
     assert table in capsys.readouterr().out
     with (results / "sums-small-large.csv").open(newline="", encoding="utf-8") as file:

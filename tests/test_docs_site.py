@@ -17,7 +17,6 @@ import quiltwork
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-ONE_BUILD = pytest.mark.xdist_group("site")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
 
@@ -50,7 +49,6 @@ def remote_loads(html: str) -> list[str]:
     return [address for address in parser.addresses if re.match(r"(https?:)?//", address)]
 
 
-@ONE_BUILD
 def test_pages_load_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 5
@@ -66,7 +64,6 @@ def test_a_remote_script_would_be_noticed():
     assert remote_loads(page) == ["https://b.org/x.js", "//c.org"]
 
 
-@ONE_BUILD
 def test_formulae_are_mathml(site):
     pages = [page.read_text(encoding="utf-8") for page in site.rglob("*.html")]
     assert any("<math " in page for page in pages), "no page shows a formula"
@@ -150,7 +147,6 @@ def test_every_command_has_an_example_in_its_help():
         assert "--json" in help_text, f"no --json: {example}"
 
 
-@ONE_BUILD
 def test_every_command_is_in_the_reference(site):
     from quiltwork.cli.app import app
 

@@ -252,3 +252,18 @@ def test_private_files_are_their_owners_only_even_where_another_was(tmp_path):
 def test_what_names_no_file_is_refused(path):
     with pytest.raises(InvalidInputError, match="name of a file"):
         files.named(path)
+
+
+def test_names_that_no_file_can_have_are_refused_in_a_sentence():
+    for name in ("a\0b", "\ud800"):
+        for read in (files.contents, lambda path: tally(path, [], [])):
+            with pytest.raises(InvalidInputError, match="no name of a file"):
+                read(name)
+
+
+def test_half_a_pair_of_surrogates_is_written_and_read_back(tmp_path):
+    text = files.dump("example", 1, {"file": "\udcff é"})
+    assert text.isascii()
+    assert files.load(text, "example", (1,))["file"] == "\udcff é"
+    files.write(tmp_path / "told", "\udcff é")
+    assert (tmp_path / "told").read_text(encoding="utf-8") == "? é"

@@ -22,6 +22,7 @@ from quiltwork.errors import (
 
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
     from quiltwork import accounting as accounting
+    from quiltwork import arguments as arguments
     from quiltwork import audit as audit
     from quiltwork import bayesian as bayesian
     from quiltwork import beliefs as beliefs
@@ -112,6 +113,7 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 _MODULES = (
     "accounting",
+    "arguments",
     "audit",
     "bayesian",
     "beliefs",

@@ -17,6 +17,15 @@ from quiltwork.errors import InvalidInputError
 
 Result = TypeVar("Result")
 
+WHOLE = r"^(0|-?[1-9][0-9]*)$"
+"""A whole number in its usual spelling: `02410` and `+5` are rather codes."""
+DECIMAL = (
+    r"^(0|-?[1-9][0-9]*)$"
+    r"|^-?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)$"
+    r"|^-?(0|[1-9][0-9]*)(\.[0-9]*[eE][+-]?|[eE][+-])[0-9]+$"
+)
+"""A number likewise; an exponent has a sign, or comes after a point, as `12E4` may be a code."""
+
 _AT_ONCE = 4096
 _BUFFER = 1 << 17
 

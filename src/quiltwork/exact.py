@@ -180,10 +180,12 @@ def nearest_float(value: Fraction) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def integer(value: object, name: str, minimum: int) -> int:
-    """Read an integer at or above `minimum`; booleans and floats are refused."""
+def integer(value: object, name: str, minimum: int, maximum: int | None = None) -> int:
+    """Read an integer from `minimum` to `maximum`; booleans and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InvalidInputError(f"{name} must be an integer, not {shortened(value)}.")
     if int(value) < minimum:
         raise InvalidInputError(f"{name} must be at least {minimum}, not {shortened(value)}.")
+    if maximum is not None and int(value) > maximum:
+        raise InvalidInputError(f"{name} must be at most {maximum:,}, not {shortened(value)}.")
     return int(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-import time
 
 import numpy as np
 import pandas as pd
@@ -70,9 +69,8 @@ def test_value_and_immutability():
             array[0] = 5
 
 
-def test_a_million_rows_take_seconds_at_most():
-    start = time.perf_counter()
+def test_a_million_rows_are_gathered_in_one_pass():
+    """Looking through the rows once per cluster would end at the time limit of all tests."""
     clusters = Clusters(np.arange(1_000_000) // 3)
     assert clusters.largest == 3
     assert clusters.members[333_332].tolist() == [999_997, 999_998, 999_999]
-    assert time.perf_counter() - start < 10

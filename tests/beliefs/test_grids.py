@@ -91,7 +91,7 @@ def test_what_is_known_on_both_sides_must_agree(other, words):
         ({"edges": (2, 1)}, "increasing"),
         ({"edges": (float("nan"),)}, "finite"),
         ({"edges": (10**400,)}, "larger than any float"),
-        ({"edges": 3}, "increasing"),
+        ({"edges": 3}, "edges must be a list"),
         ({"edges": (1,), "labels": ("a",)}, "make 2 states"),
         ({"labels": ("a", "a")}, "same label"),
         ({"labels": "ab"}, "states must be a list"),

@@ -75,6 +75,32 @@ def test_columns_may_be_called_provider_and_orders_name_numbers(cli, tmp_path):
     assert pandas.read_csv(out)["provider"].unique().tolist() == ["3..2"]
 
 
+def test_codes_keep_their_zeros_and_columns_may_be_declared_text(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("zip,age,ill\n02410,31,x\n02411,31,y\n")
+    (tmp_path / "b.csv").write_text("zip,age,ill\n12345,42,x\n12346,43,y\n")
+    files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    asked = ("anonymize", *files, "--quasi", "zip,age", "--sensitive", "ill", "--k", "2")
+    out = tmp_path / "out.csv"
+    assert cli(*asked, "--m", "0", "--text", "age", "--output", str(out)).code == 0
+    found = pandas.read_csv(out, dtype=str)
+    assert set(found["zip"]) == {"{02410, 02411}", "{12345, 12346}"}
+    assert set(found["age"]) == {"31", "{42, 43}"}
+    again = ("verify", str(out), "--own", files[0], "--quasi", "zip,age", "--sensitive", "ill")
+    assert cli(*again, "--k", "2", "--text", "age", "--json").document["unmatched"] == 0
+
+
+def test_formulas_are_escaped_if_asked(cli, tmp_path):
+    (tmp_path / "t.csv").write_text("age,ill\n1,=1+1\n2,flu\n")
+    asked = ("anonymize", str(tmp_path / "t.csv"), "--quasi", "age", "--sensitive", "ill")
+    asked += ("--k", "2", "--m", "0", "--output")
+    for more, shown in (((), "=1+1"), (("--escape-formulas",), "'=1+1")):
+        assert cli(*asked, str(tmp_path / "out.csv"), *more).code == 0
+        assert shown in set(pandas.read_csv(tmp_path / "out.csv")["ill"])
+    ran = cli(*asked, str(tmp_path / "out.parquet"), "--escape-formulas")
+    assert ran.code == 2
+    assert "Only CSV files have formulas" in ran.err
+
+
 def test_names_and_values_may_hold_commas(cli, tmp_path):
     (tmp_path / "t.csv").write_text('"size, worn",ill\n"S, slim",x\nM,y\n"S, slim",x\nL,y\n')
     out = tmp_path / "out.csv"

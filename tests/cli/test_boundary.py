@@ -151,3 +151,26 @@ def test_a_folder_that_cannot_be_written_is_a_storage_error(cli, tmp_path):
     assert ran.code == 3
     assert ran.err.startswith("Error: ")
     assert ran.err.count("\n") == 1
+
+
+HOSTILE_FILES = [
+    ("risk loop --quasi age --sensitive ill", "loop"),
+    ("remap loop --column a --n 9 --alpha 1/2 --output read.csv", "loop"),
+    ("calibrate deep.json --length 9 --epsilon 1", "Not a JSON document"),
+    ("remap --n 2 --alpha 1/2 --prior deep.json --value 1", "Not a JSON document"),
+    ("ledger restore /dev/full sqlite:///new.db", "is a device"),
+    ("count \udcff.csv --epsilon 1", "No such file"),
+    ("demo --output full/inside", "full"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), HOSTILE_FILES, ids=range(len(HOSTILE_FILES)))
+def test_hostile_files_get_a_sentence(cli, tmp_path, monkeypatch, line, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
+    (tmp_path / "full").write_text("no folder")
+    ran = cli(*line.split())
+    assert ran.code in (2, 3)
+    assert words in ran.err
+    assert "fault" not in ran.err

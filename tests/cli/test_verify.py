@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pandas
 import pytest
 
 from quiltwork.publishing.examples import PATIENTS, table_a
@@ -99,7 +100,9 @@ def test_labels_are_read_as_declared(cli, tmp_path):
     (tmp_path / "mine.csv").write_text("town,ill\nLyon,flu\nNice,flu\n")
     asked = ["verify", str(tmp_path / "shown.csv"), "--own", str(tmp_path / "mine.csv")]
     asked += ["--quasi", "town", "--sensitive", "ill", "--k", "2", "--json"]
-    assert cli(*asked).document["unmatched"] == 2
+    forgotten = cli(*asked)
+    assert (forgotten.code, forgotten.document["unmatched"]) == (1, 2)
+    assert "declare its hierarchies" in cli(*asked[:-1]).out
     ran = cli(*asked, "--hierarchy", f"town={tmp_path / 'tree.csv'}")
     assert ran.code == 1
     assert ran.document["unmatched"] == 0
@@ -116,6 +119,24 @@ def test_what_depends_on_ambiguous_rows_is_not_called_broken(cli, tmp_path):
     assert ran.code == 1  # not shown to be private
     assert ran.document["broken"] == []
     assert [group["group"] for group in ran.document["unsure"]] == [["0..5"], ["3..9"]]
+    assert ran.document["withstood"] is False  # the row is in one of them
+    (tmp_path / "shown.csv").write_text(
+        "age,ill\n" + "0..5,flu\n0..5,cold\n" * 2 + "3..9,flu\n" * 2
+    )
+    ran = cli(*asked, "--quasi", "age", "--sensitive", "ill", "--k", "2", "--json")
+    assert (ran.code, ran.document["withstood"]) == (0, True)  # it can be in the larger one
+    assert len(ran.document["unsure"]) == 1
+
+
+def test_rows_that_are_not_found_never_pass(cli, tmp_path):
+    (tmp_path / "shown.csv").write_text("age,ill\n" + "0..5,flu\n0..5,cold\n" * 3)
+    asked = ["verify", str(tmp_path / "shown.csv"), "--own", str(tmp_path / "mine.csv")]
+    asked += ["--quasi", "age", "--sensitive", "ill", "--k", "1", "--missing", "value"]
+    for rows, code in (("4,flu", 0), ("9,flu", 1), ("4,gout", 1), (",flu", 1), ("x,flu", 1)):
+        (tmp_path / "mine.csv").write_text(f"age,ill\n{rows}\n")
+        assert (rows, cli(*asked).code) == (rows, code)
+    (tmp_path / "mine.csv").write_text("age,ill\n" + "4,flu\n" * 4)  # one more than published
+    assert cli(*asked).code == 1
 
 
 def test_every_constraint_can_be_asked_for(cli, folder):
@@ -160,9 +181,13 @@ def test_columns_that_nobody_asks_about_need_not_agree(cli, tmp_path):
     files = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
     ran = cli("verify", *files, "--quasi", "age", "--sensitive", "ill", "--k", "1", "--json")
     assert (ran.code, ran.document["private"]) == (0, True)
-    ran = cli("verify", *files, "--quasi", "note", "--sensitive", "ill", "--k", "1")
+    asked = ("--quasi", "note", "--sensitive", "ill", "--k", "1")
+    assert cli("verify", *files, *asked).code == 0  # as text, which CSV files are
+    for file in files:
+        pandas.read_csv(file).to_parquet(file.replace(".csv", ".parquet"))
+    ran = cli("verify", *(file.replace(".csv", ".parquet") for file in files), *asked)
     assert ran.code == 2
-    assert "do not have the same types" in ran.err
+    assert "do not have the same types: 'note' is int64 and " in ran.err
 
 
 def test_two_files_of_one_name_are_refused(cli, folder):

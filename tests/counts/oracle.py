@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
+from math import lcm
 
 import numpy as np
 import pytest
@@ -32,19 +33,24 @@ def weights_of(prior, alpha, r):
     return [w / sum(raw) for w in raw]
 
 
+def whole_numbers(rows):
+    """A matrix of fractions as integers over one denominator, which are quicker to add."""
+    exact = [[Fraction(value) for value in row] for row in rows]
+    below = lcm(*(value.denominator for row in exact for value in row))
+    return np.array(
+        [[v.numerator * (below // v.denominator) for v in row] for row in exact], dtype=object
+    ), below
+
+
 def bayes(matrix, prior, loss):
     """(mapping, loss after, loss at face value) by Bayes' rule over the whole matrix."""
     size = len(matrix)
-    mapping, after, face = [], Fraction(0), Fraction(0)
-    for s in range(size):
-        costs = [
-            sum((prior[i] * matrix[i][s] * loss.exact(i, r) for i in range(size)), Fraction(0))
-            for r in range(size)
-        ]
-        mapping.append(min(range(size), key=lambda r: (costs[r], r)))
-        after += min(costs)
-        face += costs[s]
-    return tuple(mapping), after, face
+    joint, one = whole_numbers([[p * g for g in row] for p, row in zip(prior, matrix, strict=True)])
+    losses, unit = whole_numbers([[loss.exact(i, r) for r in range(size)] for i in range(size)])
+    costs = joint.T @ losses  # of telling r after s
+    mapping = tuple(min(range(size), key=lambda r: (row[r], r)) for row in costs)
+    after, face = sum(min(row) for row in costs), sum(costs.diagonal())
+    return mapping, Fraction(after, one * unit), Fraction(face, one * unit)
 
 
 def is_private(matrix, alpha):

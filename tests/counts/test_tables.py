@@ -65,30 +65,36 @@ def test_sums_that_repeat_a_cell_are_refused():
 @pytest.mark.parametrize(
     ("counts", "arguments", "words"),
     [
-        ({"a": 5}, {}, "epsilon = 1 for replacing one person's row (the count moves by 1)."),
         (
             {"a": 5},
-            {"adjacency": "add-remove"},
-            "epsilon = 1 for adding or removing one person's row (the count moves by 1).",
+            {},
+            "epsilon = 1 for replacing one person's row (the count moves by 1). Each row is taken "
+            "as another person: not checked.",
+        ),
+        (
+            {"a": 5},
+            {"adjacency": "add-remove", "at_most": 1},
+            "epsilon = 1 for adding or removing one person's row (the count moves by 1). Each "
+            "person has at most one row: declared, not checked.",
         ),
         (
             {"a": 5, "b": 3},
             {"adjacency": "add-remove"},
-            "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each "
-            "person counts in at most one of 2 cells.",
+            "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each row "
+            "is taken as another person: not checked.",
         ),
         (
             {"a": 5, "b": 3},
             {"epsilon": None, "alpha": Fraction(1, 2)},
-            "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each person "
-            "counts in at most one of 2 cells.",
+            "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each row is "
+            "taken as another person: not checked.",
         ),
         (
             {"a": 2, "b": 1},
             {"beliefs": qw.Clusters([1, 1, 2]), "total": 3},
             "epsilon = 1 for each person under the beliefs given; for replacing one person's row "
-            "alone it is 0.5 (two cells move by 1). Each person counts in at most one of 2 cells. "
-            "The total 3 is public.",
+            "alone it is 0.5 (two cells move by 1). Each row is taken as another person: not "
+            "checked. The total 3 is public.",
         ),
     ],
 )
@@ -121,7 +127,7 @@ def test_households_share_one_level():
         ({"epsilon": {"a": 1}}, "'b' has no level"),
         ({"adjacency": "swap"}, "adjacency"),
         ({"total": -1}, "at least 0"),
-        ({"where": "x=1"}, "where is a list"),
+        ({"where": "x=1"}, "where must be a list"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
         ({"beliefs": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])}, "total"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "against replace"),
@@ -189,11 +195,11 @@ def test_a_url_is_no_ledger_and_says_what_is():
     [
         (COUNTS, ("sex",), "has 2 labels and there are 1 dimensions"),
         ({"f": 1, "m": 2}, ("sex", "age"), "has 1 labels and there are 2 dimensions"),
-        (COUNTS, "sex", "write dimensions="),
-        (COUNTS, ("sex", "sex"), "each once"),
+        (COUNTS, "sex", "dimensions must be a list"),
+        (COUNTS, ("sex", "sex"), "each column once"),
         ({date(2026, 5, 1): 3}, (), "cannot be written"),
         ({("f", math.nan): 3}, (), "cannot be written"),
-        ({"f": 1}, [object()], "names of the columns"),
+        ({"f": 1}, [object()], "Each of dimensions must be text"),
         ({"f": 10**400}, (), "300 digits"),
     ],
 )

@@ -160,6 +160,20 @@ def test_labels_from_csv_are_read_as_the_declared_states(tmp_path):
     assert not read_series(path, "state").declared
 
 
+def test_labels_and_subjects_are_told_apart_as_they_are_written(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("who,zone\n7,01\n07,1\n7,10\n07,01\n")
+    found = read_series(path, "zone", subject="who")
+    assert {who: labels.tolist() for who, labels in found.data.items()} == {
+        "7": ["01", "10"],
+        "07": ["1", "01"],
+    }
+    path.write_text("zone\n1.5\n1.50\n2\n")
+    assert read_series(path, "zone").states == ("1.5", "1.50", "2")
+    path.write_text("zone\n1.5\n2\n")
+    assert read_series(path, "zone").states == (1.5, 2.0)
+
+
 def test_unicode_labels_and_names(tmp_path):
     path = tmp_path / "schlaf.csv"
     path.write_text("Zustand\nläuft\nruht\nläuft\n", encoding="utf-8")
@@ -339,3 +353,9 @@ def test_a_step_that_nobody_named_is_unknown(kw):
     belief = MarkovChain.fit(read_series(kw, "kw", time="time", edges=[0.5]).data)
     assert belief.grid == Grid(edges=(0.5,), labels=("<0.5", ">=0.5"))
     assert read_series(kw, "kw", time="time", every="1h", beliefs=belief).grid.step == 3600
+
+
+def test_whole_numbers_of_thousands_of_digits_stay_text(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text(f"code\n{'9' * 5000}\n7\n")
+    assert read_series(path, "code").data[None].tolist() == ["9" * 5000, "7"]

@@ -125,7 +125,7 @@ def read_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
 def _count_matrix(values: Any, name: str) -> FloatArray:
     try:
         matrix = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         matrix = np.empty(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise InvalidInputError(f"{name} must be a square matrix of transition counts.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
+from quiltwork.arguments import choice, instance, listed
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
 from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
@@ -56,10 +57,8 @@ class Grid:
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
-        if self.rule is not None and self.rule not in get_args(Rule):
-            raise InvalidInputError(
-                f"rule must be one of {', '.join(get_args(Rule))}, not {self.rule!r}."
-            )
+        if self.rule is not None:
+            choice(self.rule, get_args(Rule), "rule")
         if self.edges is not None and self.labels is not None:
             check_labels(self.edges, self.labels)
 
@@ -174,15 +173,13 @@ def read_edges(edges: Sequence[object]) -> tuple[float, ...]:
     Raises:
         InvalidInputError: for anything else.
     """
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise InvalidInputError(f"Edges must be one or more increasing numbers, not {edges!r}.")
     try:
-        numbers = tuple(float(to_fraction(edge, "An edge")) for edge in edges)
+        numbers = tuple(float(to_fraction(edge, "An edge")) for edge in listed(edges, "edges"))
     except OverflowError:
         raise InvalidInputError("An edge is larger than any float; give a smaller one.") from None
     if not numbers or any(b <= a for a, b in pairwise(numbers)):
         raise InvalidInputError(
-            f"Edges must be one or more increasing numbers, not {list(edges)!r}."
+            f"Edges must be one or more increasing numbers, not {list(numbers)!r}."
         )
     return numbers
 
@@ -206,7 +203,7 @@ def seconds_of(text: str) -> int:
     >>> seconds_of("10min")
     600
     """
-    found = _DURATION.fullmatch(text.strip().lower())
+    found = _DURATION.fullmatch(instance(text, str, "A duration").strip().lower())
     if not found or found[2] not in _UNITS or int(found[1]) == 0:
         raise InvalidInputError(
             f"Cannot read the duration {text!r}; write for example 30s, 10min, 1h or 1d."

@@ -81,7 +81,7 @@ def _numbers(values: Any, name: str, dimensions: int) -> FloatArray:
         if raw.dtype.kind not in "iufO" or _holds_text(raw):
             raise TypeError
         array = np.array(raw, dtype=np.float64) + 0.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         _refuse_ragged(values, name)
         raise InvalidInputError(
             f"{name} must hold plain numbers, not {_short(values)}; give a list of rows or an "

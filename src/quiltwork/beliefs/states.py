@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.errors import InvalidInputError
 
 Label: TypeAlias = "str | int | float | bool | tuple[Label, ...] | None"
@@ -75,7 +76,8 @@ def list_states(states: Iterable[Any]) -> tuple[Label, ...]:
             f"states must be a list with one label per state in a fixed order, not {states!r}; "
             "write ['rest', 'walk'] for two states."
         )
-    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(states, start=1))
+    given = listed(states, "states")
+    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(given, start=1))
     if not labels:
         raise InvalidInputError("states is empty; list the states, or leave it out.")
     _check_distinct(labels)

@@ -29,6 +29,7 @@ from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.publishing.publication import Publication
+    from quiltwork.publishing.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
 SPLITS = ("range", "loss", "fitness")
@@ -80,6 +81,11 @@ SPLITS = ("range", "loss", "fitness")
     required=True,
     help="Where to publish: .csv or .parquet; a new folder with --backend spark.",
 )
+@click.option(
+    "--escape-formulas",
+    is_flag=True,
+    help="Put an apostrophe before texts such as =1+1, which a spreadsheet would compute.",
+)
 @click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
 def anonymize(
     files: tuple[str, ...],
@@ -88,6 +94,7 @@ def anonymize(
     sensitive: str,
     subject: str | None,
     missing: str,
+    text: str,
     m: int,
     method: Any,
     cut: Any,
@@ -98,6 +105,7 @@ def anonymize(
     hierarchy: tuple[str, ...],
     backend: Any,
     output: str,
+    escape_formulas: bool,
     report: str | None,
     **asked: Any,
 ) -> None:
@@ -109,16 +117,19 @@ def anonymize(
     1: no such table was found, and nothing is written.
     """
     from quiltwork.publishing.anonymization import anonymize as run
-    from quiltwork.publishing.writing import check_ending
+    from quiltwork.publishing.writing import check_ending, check_formulas
 
     constraint = read_constraint(**asked)
     require_provider(files, provider, m)
     declared = declarations(ordinal, hierarchy)
-    check_ending(output)
+    formulas: Formulas = "escape" if escape_formulas else "keep"
+    check_formulas(formulas, check_ending(output))
     check_outputs((output, report), (*files, *declared["hierarchies"].values()))
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
-    table = read_table(files, provider, quasi, sensitive, subject, missing, backend, **declared)
+    table = read_table(
+        files, provider, quasi, sensitive, subject, missing, text, backend, **declared
+    )
     with _at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
             publication = run(
@@ -133,7 +144,7 @@ def anonymize(
                 suppression=suppression,
                 progress=_advance(bar),
             )
-        publication.write(output)
+        publication.write(output, formulas)
         body = (_on_spark if backend == "spark" else _here)(publication, report)
     body |= {
         "constraint": publication.constraint,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -94,9 +93,9 @@ def _numbers(path: str, known: str) -> list[list[Fraction]]:
 
 def _json_rows(text: str, path: str) -> list[list[str]]:
     try:
-        read = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{path!r} is not JSON: {error}.") from None
+        read = files.parse(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path!r}: {error}") from None
     rows = read if isinstance(read, list) and any(isinstance(row, list) for row in read) else [read]
     for row in rows:
         if not isinstance(row, list):

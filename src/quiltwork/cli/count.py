@@ -21,7 +21,7 @@ from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
 
 if TYPE_CHECKING:
-    from quiltwork.cli.tabulate import Condition
+    from quiltwork.cli.tabulate import Condition, Subject
     from quiltwork.counts import CountTable
 
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     quiltwork count people.csv --by sex --by town --epsilon 1 \\
         --categories sex=f,m --categories town=@towns.txt
     quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
+    quiltwork count visits.csv --by ward --categories a,b --epsilon 1 \\
+        --subject patient --at-most 3
     quiltwork count --value 42 --n 100 --epsilon 1
     quiltwork count people.csv --where vote=yes --epsilon 1 --adjacency replace \\
         --belief households.json
@@ -64,6 +66,19 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Take the categories that occur in the file. Not private: that a rare category occurs "
     "at all is then published.",
+)
+@click.option(
+    "--subject",
+    metavar="COLUMN",
+    help="Tells people apart: of each, only the first rows count, as many as --at-most says "
+    "(1 without it).",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="How many rows of one person count at most; the noise grows with it. Without --subject "
+    "this is your word that nobody has more.",
 )
 @click.option("--value", type=int, help="Release this count instead of counting a file.")
 @click.option("--n", type=int, help="With --value: the number of people, which is public.")
@@ -124,6 +139,8 @@ def count(
     where: tuple[str, ...],
     categories: tuple[str, ...],
     categories_from_data: bool,
+    subject: str | None,
+    at_most: int | None,
     value: int | None,
     n: int | None,
     epsilon: Fraction | None,
@@ -139,14 +156,16 @@ def count(
 ) -> None:
     """Release private counts with their intervals.
 
-    FILE is CSV with a header, one row per person (.gz is read too, - is standard input). Every
-    count gets exact two-sided geometric noise. The whole table costs epsilon for one person added
-    or removed, since a person is in one cell at most. Rows with a category that was not declared
-    are not counted. With --ledger the cost is debited, durably, before any noise is drawn.
+    FILE is CSV with a header (.gz is read too, - is standard input). Every count gets exact
+    two-sided geometric noise. The whole table costs epsilon for one person added or removed. Each
+    row is taken as another person; if people have several, name the column that tells them apart
+    with --subject. Rows with a category that was not declared are not counted. With --ledger the
+    cost is debited, durably, before any noise is drawn.
     """
     debit = partial(open_ledger, ledger_url, dataset, key)
     if value is not None:
-        if any((file, by, where, categories, categories_from_data, cell_alpha, total is not None)):
+        described = (file, by, where, categories, categories_from_data, subject, cell_alpha)
+        if any(described) or total is not None or at_most is not None:
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
             )
@@ -161,22 +180,25 @@ def count(
     if cell_alpha and alpha is None:
         raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
     from quiltwork.cli.series import split_list
-    from quiltwork.cli.tabulate import read_condition
+    from quiltwork.cli.tabulate import Subject, read_condition
     from quiltwork.counts import release_table
+    from quiltwork.counts.contributions import LimitedCounts
 
     conditions = [read_condition(text) for text in where]
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
-    counts, people = _cells(file, by, conditions, categories, categories_from_data)
+    limit = None if subject is None else Subject(subject, at_most or 1)
+    counts, people = _cells(file, by, conditions, categories, categories_from_data, limit)
     table = release_table(
-        counts,
+        counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
         epsilon=epsilon,
         alpha=_cell_levels(counts, alpha, cell_alpha) if cell_alpha else alpha,
         adjacency=adjacency,
         total=total,
         beliefs=_beliefs(beliefs),
         people=people if beliefs else None,
+        at_most=at_most if limit is None else None,
         dimensions=by,
         where=where,
         **debit(),
@@ -190,8 +212,9 @@ def _cells(
     conditions: list[Condition],
     categories: tuple[str, ...],
     from_data: bool,
+    limit: Subject | None,
 ) -> tuple[dict[object, int], int]:
-    """Count the declared cells, with text for one column and tuples for more, and all rows."""
+    """Count the declared cells, with text for one column and tuples for more, and all people."""
     from quiltwork.cli import tabulate
 
     if from_data and categories:
@@ -200,7 +223,8 @@ def _cells(
         raise click.UsageError("Categories belong to a column: name it with --by")
     # Declared before the file is opened: nothing about the rows can influence the cells.
     declared = None if from_data else tabulate.read_categories(categories, by)
-    tallied, people = tabulate.tally(file, by, conditions)
+    among = None if declared is None else tabulate.cells_of(declared)
+    tallied, people = tabulate.tally(file, by, conditions, limit, among)
     if declared is None:
         declared = tabulate.observed_categories(tallied, len(by))
         if not all(declared):
@@ -322,8 +346,9 @@ def _release_number(
     one = "one person added, removed or replaced"
     if beliefs:
         one = f"each person under the beliefs given; for {one} alone it is {alone:.6g}"
+    taken = "Each person is taken to move the count by at most 1: not checked."
     lines = [
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
-        f"epsilon = {level:.6g} for {one} (the count moves by 1).",
+        f"epsilon = {level:.6g} for {one}. {taken}",
     ]
     deliver(files.dump("count", 1, body), lines)

@@ -33,12 +33,12 @@ def demo(output: Path, show: bool) -> None:
     """
     from quiltwork.demo import CHAPTERS, chapters, report
 
+    output.mkdir(parents=True, exist_ok=True)  # first: where it fails, nobody waits for it
     told = []
     with progress(len(CHAPTERS), "Releasing") as bar:
         for chapter in chapters():
             told.append(chapter)
             bar.update(1)
-    output.mkdir(parents=True, exist_ok=True)
     path = output / "index.html"
     path.write_text(report(told), encoding="utf-8")
     body = {

@@ -191,6 +191,7 @@ def restore(file: str, url: str, checkpoint: str | None) -> None:
     """
     from quiltwork.ledger import Ledger
 
+    files.refuse_device(file)
     _show(Ledger.restore(file, url, _read_checkpoint(checkpoint)).datasets())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -97,7 +98,7 @@ def remap(
     from quiltwork.report.plots import check_figure_path, write_figure
 
     if output is not None:
-        if file is not None and Path(output).resolve() == Path(file).resolve():
+        if file is not None and os.path.realpath(output) == os.path.realpath(file):
             raise click.UsageError(f"{output} is the input; write to another file")
         files.check_writable(output)
     if plot is not None:

@@ -54,6 +54,7 @@ def risk(
     sensitive: str,
     subject: str | None,
     missing: str,
+    text: str,
     against: str | None,
     original: tuple[str, ...],
     ordinal: tuple[str, ...],
@@ -74,13 +75,14 @@ def risk(
     read = [*files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_outputs([target], read)
     orders = _of_sensitive(declared, split(sensitive), bool(against or original))
-    table = read_table(files, provider, quasi, sensitive, subject, missing, ordinal=orders)
-    compared = None if against is None else _compared(table, against, declared)
+    table = read_table(files, provider, quasi, sensitive, subject, missing, text, ordinal=orders)
+    compared = None if against is None else _compared(table, against, text, declared)
     learned = None
     if original:
         behind: dict[str, Any] = declared
         learned = definetti_on(
-            table, read_table(original, None, quasi, sensitive, missing=missing, **behind)
+            table,
+            read_table(original, None, quasi, sensitive, missing=missing, text=text, **behind),
         )
     found = assess(table, compared, learned)
     body = found.as_dict()
@@ -106,12 +108,14 @@ def _of_sensitive(
     return orders
 
 
-def _compared(table: Table, against: str, declared: dict[str, dict[str, Any]]) -> Intersection:
+def _compared(
+    table: Table, against: str, text: str, declared: dict[str, dict[str, Any]]
+) -> Intersection:
     from quiltwork.publishing.frames import column_names, opened
     from quiltwork.publishing.risk import intersection
     from quiltwork.publishing.table import Table
 
-    frame = opened(against)
+    frame = opened(against, split(text))
     shared = table.subject is not None and table.subject in column_names(frame)
     earlier = Table(
         frame,

@@ -7,6 +7,7 @@ the files.
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -69,6 +70,12 @@ def table_options(function: Function) -> Function:
                 default="refuse",
                 show_default=True,
                 help="Whether missing values are refused or are a value of their own.",
+            ),
+            click.option(
+                "--text",
+                default="",
+                metavar="COLUMNS",
+                help="Columns that are text, whatever they look like; 02410 is text by itself.",
             ),
         ]
     ):
@@ -166,6 +173,7 @@ def read_table(
     sensitive: str,
     subject: str | None = None,
     missing: str = "refuse",
+    text: str = "",
     backend: str = "local",
     **declarations: Any,
 ) -> Table:
@@ -178,30 +186,35 @@ def read_table(
         UnsupportedError: on Spark without PySpark or Java.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.publishing.frames import column_names, opened
+    from quiltwork.publishing.frames import column_names, opened_alike
     from quiltwork.publishing.table import Table
 
+    as_text = split(text)
     roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
     roles["quasi_identifiers"] = _columns(quasi, "--quasi")
     roles["sensitive"] = _columns(sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
-        return _spark_table(files, provider, roles)
+        return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        return Table(files[0], provider=provider, **roles)
+        return Table(files[0], provider=provider, text=as_text, **roles)
     parts = _by_provider(files, provider)
     needed = _needed(roles, None)
-    frames = {name: opened(file) for name, file in parts.items()}
+    frames = dict(zip(parts, opened_alike([*parts.values()], as_text), strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
         if set(needed) <= set(column_names(frame)):
             frames[name] = frame[needed]
     return Table.concat(frames, provider=unused(PROVIDER, needed), **roles)
 
 
-def _spark_table(files: tuple[str, ...], provider: str | None, roles: dict[str, Any]) -> Table:
+def _spark_table(
+    files: tuple[str, ...], provider: str | None, text: list[str], roles: dict[str, Any]
+) -> Table:
     from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
     from quiltwork.publishing.table import Table
 
     columns = _needed(roles, provider)
+    if text:
+        raise click.UsageError("--text is for files that are read here; Parquet says what is text")
     if len(files) == 1:
         return Table(parquet_frame(files[0], columns), provider, **roles)
     parts, name = _by_provider(files, provider), unused(PROVIDER, columns)
@@ -283,12 +296,12 @@ def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
     Raises:
         InvalidInputError, StorageError: if a file cannot be written there.
     """
-    inputs = {Path(file).resolve() for file in read}
+    inputs = {Path(os.path.realpath(file)) for file in read}
     outputs: set[Path] = set()
     for file in written:
         if file is None:
             continue
-        place = Path(file).resolve()
+        place = Path(os.path.realpath(file))
         if place in inputs:
             raise click.UsageError(f"{file} is one of the inputs; write to another file")
         if inputs & set(place.parents):

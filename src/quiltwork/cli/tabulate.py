@@ -15,14 +15,17 @@ from dataclasses import dataclass
 from itertools import count, product
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
+from quiltwork.counts.contributions import first_rows
 from quiltwork.delimited import column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
 
 _CONDITION = re.compile(r"(?P<column>[^=!<>]+)(?P<sign>!=|<=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
+Test: TypeAlias = tuple[int, Callable[[str], bool]]
+
 _ORDER: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -114,17 +117,32 @@ def cells_of(categories: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return list(product(*categories))
 
 
+class Subject(NamedTuple):
+    """The column that tells people apart, and how many rows of one person are counted at most."""
+
+    column: str
+    at_most: int
+
+
 class Tally(NamedTuple):
-    """How many rows satisfy the conditions, by cell, and how many rows there are in all."""
+    """How many rows satisfy the conditions, by cell, and how many people there are in all."""
 
     cells: Counter[tuple[str, ...]]
-    rows: int
+    people: int
 
 
-def tally(path: str, by: Sequence[str], conditions: Sequence[Condition]) -> Tally:
+def tally(
+    path: str,
+    by: Sequence[str],
+    conditions: Sequence[Condition],
+    subject: Subject | None = None,
+    among: Iterable[tuple[str, ...]] | None = None,
+) -> Tally:
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
-    Reads `-` as standard input and `.gz` as compressed.
+    With a subject, only the first rows of each person in a cell of `among` count (in any cell
+    without it); without one, each row is taken as another person. Reads `-` as standard input and
+    `.gz` as compressed.
 
     Raises:
         InvalidInputError: if the file cannot be read, a column is missing, a row has more or fewer
@@ -139,18 +157,36 @@ def tally(path: str, by: Sequence[str], conditions: Sequence[Condition]) -> Tall
             )
         wanted = [column_position(header, column, path) for column in by]
         tests = [(column_position(header, c.column, path), c.test()) for c in conditions]
+        rows = even_rows(reader, len(header), path)
+        if subject is not None:
+            place = column_position(header, subject.column, path)
+            everyone: set[str] = set()
+            seen = _matching(_noting(rows, place, everyone), tests)
+            cells = ((row[place], tuple(row[at] for at in wanted)) for row in seen)
+            public = None if among is None else set(among)
+            inside = (pair for pair in cells if public is None or pair[1] in public)
+            return Tally(Counter(first_rows(inside, subject.at_most)), len(everyone))
         numbers = count()
-        numbered = zip(even_rows(reader, len(header), path), numbers, strict=False)
-        return Tally(_tallied(map(itemgetter(0), numbered), wanted, tests), next(numbers))
+        numbered = zip(rows, numbers, strict=False)
+        matching = _matching(map(itemgetter(0), numbered), tests)
+        return Tally(_tallied(matching, wanted), next(numbers))
 
     return with_csv(path, read)
 
 
-def _tallied(
-    rows: Iterable[list[str]], wanted: list[int], tests: list[tuple[int, Callable[[str], bool]]]
-) -> Counter[tuple[str, ...]]:
-    if tests:
-        rows = (row for row in rows if all(test(row[place]) for place, test in tests))
+def _matching(rows: Iterable[list[str]], tests: list[Test]) -> Iterable[list[str]]:
+    if not tests:
+        return rows
+    return (row for row in rows if all(test(row[place]) for place, test in tests))
+
+
+def _noting(rows: Iterable[list[str]], place: int, everyone: set[str]) -> Iterator[list[str]]:
+    for row in rows:
+        everyone.add(row[place])
+        yield row
+
+
+def _tallied(rows: Iterable[list[str]], wanted: list[int]) -> Counter[tuple[str, ...]]:
     if not wanted:
         return Counter({(): sum(1 for _ in rows)})
     tallied = Counter(map(itemgetter(*wanted), rows))

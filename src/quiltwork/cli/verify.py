@@ -68,6 +68,7 @@ def verify(
     sensitive: str,
     subject: str | None,
     missing: str,
+    text: str,
     m: int,
     largest: bool,
     method: str,
@@ -85,7 +86,7 @@ def verify(
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
     are the rows with equal quasi-identifiers. With --own the file is a published table without
     providers, and the answer is what you could learn from it; --ordinal and --hierarchy say how its
-    labels are read. Exit code 1: not private, or not shown to be.
+    labels are read. Exit code 1: not private, or not shown to be, as for rows that are not found.
     """
     from quiltwork.publishing.verification import LIMIT
 
@@ -113,15 +114,15 @@ def verify(
                 "--others and --at-most go together: how many providers whose rows are not here, "
                 "and how many records of one group each of them has at most"
             )
-        published = read_table(files, None, quasi, sensitive, missing=missing)
         declared: dict[str, Any] = declarations(ordinal, hierarchy)
-        rows = read_table(own, None, quasi, sensitive, missing=missing, **declared)
+        published = read_table(files, None, quasi, sensitive, missing=missing, text=text)
+        rows = read_table(own, None, quasi, sensitive, missing=missing, text=text, **declared)
         private = _own(published, rows, constraint, others, at_most)
     else:
         if others or at_most is not None or ordinal or hierarchy:
             raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
         require_provider(files, provider, 1 if largest else m)
-        table = read_table(files, provider, quasi, sensitive, subject, missing, backend)
+        table = read_table(files, provider, quasi, sensitive, subject, missing, text, backend)
         if backend == "spark":
             private = _on_spark(table, constraint, m)
         elif largest:
@@ -182,9 +183,10 @@ def _own(
         "disclosed": [_group(group) for group in view.disclosed],
         "broken": [_group(group) for group in view.broken],
         "unsure": [_group(group) for group in view.unsure],
+        "withstood": view.withstood,
     }
     emit(dump("own-view", 1, body), [view.explain()])
-    return not (view.broken or view.unsure)
+    return view.withstood is True and not view.unmatched
 
 
 def _group(view: GroupView) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.counts.contributions import limited_counts
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.tables import CountTable, release_table
 
@@ -60,6 +61,7 @@ __all__ = [
     "derive",
     "learn_from_release",
     "learn_from_table",
+    "limited_counts",
     "minimax_remap",
     "optimal_mechanism",
     "release_levels",

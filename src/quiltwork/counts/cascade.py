@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from quiltwork import files
+from quiltwork.arguments import listed
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.geometric import GeometricMechanism
@@ -26,7 +27,7 @@ from quiltwork.counts.levels import read_level
 from quiltwork.counts.optimality.derivation import derive
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
 
 
@@ -67,9 +68,9 @@ class LevelledCount:
         body = files.load(text, "levelled-count", (1,))
         return cls(
             body["n"],
-            tuple(Fraction(alpha) for alpha in body["alphas"]),
+            tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
             tuple(body["noisy"]),
-            Fraction(body["dp_epsilon"]),
+            written_fraction(body["dp_epsilon"], "dp_epsilon"),
         )
 
 
@@ -158,9 +159,9 @@ def _read_levels(
     if (alphas is None) == (epsilons is None):
         raise InvalidInputError("Give the levels once: alphas=[…] or epsilons=[…].")
     if alphas is not None:
-        levels = [read_level(alpha, None) for alpha in alphas]
+        levels = [read_level(alpha, None) for alpha in listed(alphas, "alphas")]
     else:
-        levels = [read_level(None, epsilon) for epsilon in epsilons or ()]
+        levels = [read_level(None, epsilon) for epsilon in listed(epsilons, "epsilons")]
     if not levels or any(not 0 < ratio < 1 for ratio, _ in levels):
         raise InvalidInputError("Give at least one level, each with 0 < alpha < 1.")
     if any(before > after for (before, _), (after, _) in pairwise(levels)):

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.arguments import flag
 from quiltwork.counts.debit import draw_paid
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import belief_digest, substitution_level
@@ -101,6 +102,7 @@ class GeometricMechanism:
         """
         import numpy as np
 
+        exact = flag(exact, "exact")
         limit = _LARGEST_EXACT_MATRIX if exact else _LARGEST_FLOAT_MATRIX
         if self.n > limit:
             raise UnsupportedError(
@@ -118,6 +120,7 @@ class GeometricMechanism:
         import numpy as np
 
         end, middle = 1 / (1 + self.alpha), (1 - self.alpha) / (1 + self.alpha)
+        exact = flag(exact, "exact")
         weights = np.empty(self.n + 1, dtype=object if exact else np.float64)
         weights[:] = middle if exact else float(middle)
         weights[[0, -1]] = end if exact else float(end)
@@ -130,7 +133,7 @@ class GeometricMechanism:
         Fraction(1, 6)
         """
         value, answer = self.read_count(count), integer(response, "response", -(2**62))
-        if unbounded:
+        if flag(unbounded, "unbounded"):
             self._refuse_unbounded_coin()
         elif not 0 <= answer <= self.n:
             return Fraction(0)
@@ -155,6 +158,7 @@ class GeometricMechanism:
             NotPrivateError: at α = 0, which would publish the count itself.
             InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
         """
+        unbounded = flag(unbounded, "unbounded")
         value = self.read_count(count) if ledger is None else self.clipped_count(count)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(

@@ -1,7 +1,8 @@
 """What a table of disjoint counts costs, from the levels of its cells, and the noise of sums.
 
 Replacing one person's row moves two cells by 1, so it costs the two largest levels together;
-adding or removing a row moves one.
+adding or removing a row moves one. Of a person with several rows, all may be in one cell: each
+cost is paid as often.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ def table_level(
     adjacency: Adjacency,
     beliefs: Any = None,
     people: int | None = None,
+    at_most: int = 1,
 ) -> TableLevel:
     """Work out the levels of a table.
 
     One `epsilon` is the level of the whole table; a mapping of them, or any `alpha`, are levels
-    of single cells.
+    of single cells. `at_most` is the number of rows that one person may have.
 
     Raises:
         InvalidInputError: if a level is missing, given twice, or does not fit the beliefs.
@@ -56,7 +58,7 @@ def table_level(
         level = asked
         if beliefs is not None:
             level = _under_beliefs(beliefs, people, adjacency, asked)
-        ratio = alpha_for_epsilon(level / moved)
+        ratio = alpha_for_epsilon(level / (moved * at_most))
         replaced = level / moved * min(len(cells), 2)
         return TableLevel(asked, replaced, (ratio,) * len(cells))
     if beliefs is not None:
@@ -73,7 +75,8 @@ def table_level(
             "alpha = 1 spreads noise over all integers evenly, which no distribution does; choose "
             "alpha < 1 for every cell, or leave the cell out."
         )
-    return TableLevel(sum(costs[:moved], Fraction(0)), sum(costs[:2], Fraction(0)), alphas)
+    paid, replaced = (at_most * sum(costs[:cells], Fraction(0)) for cells in (moved, 2))
+    return TableLevel(paid, replaced, alphas)
 
 
 def _of(level: Level | None, cell: Cell) -> Number | None:

@@ -1,8 +1,9 @@
 """Tables of counts: one geometric draw per cell, intervals, totals and free consistency.
 
-The cells are disjoint: every person is counted in one of them at most. Replacing one person's row
-then moves two cells by 1, adding or removing a row moves one; the table says which it protects
-against. Cost: one draw per cell.
+The cells are disjoint: every row is counted in one of them at most. Replacing one person's row
+then moves two cells by 1, adding or removing a row moves one; a person with several rows moves as
+many times that. The table says what it protects against, and how it is known how many rows a person
+has. Cost: one draw per cell.
 
 Theorem: geometric-mechanism
 """
@@ -15,19 +16,31 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 from quiltwork import files
+from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.counts.consistency import project
+from quiltwork.counts.contributions import LimitedCounts
 from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, unseen_integer
+from quiltwork.exact import (
+    Number,
+    float_up,
+    integer,
+    shortened,
+    unseen_integer,
+    written_fraction,
+)
 from quiltwork.noise import TwoSidedGeometric
 
 _FEW_CELLS = 256
 _MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
+
+Limit: TypeAlias = Literal["kept", "declared", "assumed"]
 
 _MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
@@ -42,11 +55,14 @@ class CountTable:
         noisy: the counts as drawn, unbounded; intervals start from these.
         alphas: each cell's noise ratio.
         epsilon: what the whole table costs, rounded up.
-        dp_epsilon: the level for replacing one person's row whatever the adjacency and beliefs;
+        dp_epsilon: the level for replacing one person's rows whatever the adjacency and beliefs;
             this is what accountants price.
         adjacency: "replace" or "add-remove".
         total: the declared public total that the values add up to, if there is one.
         dimensions: the names of the columns that make up a label.
+        at_most: how many rows of one person `epsilon` is for.
+        limit: how that is known: "kept" by leaving out further rows, "declared", or "assumed".
+        subject: the column that told people apart, if rows were left out by one.
     """
 
     cells: tuple[Cell, ...]
@@ -58,6 +74,9 @@ class CountTable:
     adjacency: Adjacency
     total: int | None = None
     dimensions: tuple[str, ...] = ()
+    at_most: int = 1
+    limit: Limit = "assumed"
+    subject: str | None = None
 
     def __getitem__(self, cell: Cell) -> int:
         """Return the consistent count of one cell."""
@@ -72,7 +91,7 @@ class CountTable:
         self, confidence: Number = 0.95, simultaneous: bool = False
     ) -> dict[Cell, tuple[int, int]]:
         """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
-        together = len(self.cells) if simultaneous else 1
+        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
         reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
         return {
             cell: self._around(index, reach[self.alphas[index]])
@@ -81,9 +100,11 @@ class CountTable:
 
     def margin(self, dimension: str) -> dict[Any, int]:
         """Add the values up over every other column: the totals by one column."""
-        if dimension not in self.dimensions:
+        if not isinstance(dimension, str) or dimension not in self.dimensions:
             named = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
-            raise InvalidInputError(f"The table has no column {dimension!r}; it has {named}.")
+            raise InvalidInputError(
+                f"The table has no column {shortened(dimension)}; it has {named}."
+            )
         place = self.dimensions.index(dimension)
         sums: dict[Any, int] = {}
         for cell, value in zip(self.cells, self.values, strict=True):
@@ -95,7 +116,8 @@ class CountTable:
         self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
     ) -> tuple[int, int]:
         """Return lo..hi that contains the sum of some cells with at least this confidence."""
-        indices = [self._index(cell) for cell in (self.cells if cells is None else cells)]
+        some = self.cells if cells is None else listed(cells, "cells")
+        indices = [self._index(cell) for cell in some]
         if not indices or len(set(indices)) < len(indices):
             raise InvalidInputError("A sum is of one cell at least, and of each once.")
         centre = sum(self.noisy[index] for index in indices)
@@ -104,20 +126,40 @@ class CountTable:
 
     def explain(self) -> str:
         """Say in a few sentences what the table protects."""
-        cells = len(self.cells)
-        changed = f"{_MEANING[self.adjacency]} one person's row"
-        if cells == 1:
-            moved, apart = "the count moves by 1", ""
-        else:
-            moved = "two cells move by 1" if self.adjacency == "replace" else "one cell moves by 1"
-            apart = f" Each person counts in at most one of {cells} cells."
+        rows = "row" if self.at_most == 1 and self.limit != "kept" else "rows"
+        changed = f"{_MEANING[self.adjacency]} one person's {rows}"
         if self.adjacency == "replace" and float_up(self.dp_epsilon) < self.epsilon:
             level = f"epsilon = {self.epsilon:.6g} for each person under the beliefs given; for"
             changed = f"{changed} alone it is {float_up(self.dp_epsilon):.6g}"
         else:
             level = f"epsilon = {self.epsilon:.6g} for"
         total = "" if self.total is None else f" The total {self.total} is public."
-        return f"{level} {changed} ({moved}).{apart}{total}"
+        return f"{level} {changed} ({self._moved()}). {self._one_person()}{total}"
+
+    def _moved(self) -> str:
+        """Say how far one person can move the counts."""
+        if len(self.cells) == 1:
+            return f"the count moves by {_up_to(self.at_most)}"
+        if self.at_most == 1:
+            return "two cells move by 1" if self.adjacency == "replace" else "one cell moves by 1"
+        times = 2 if self.adjacency == "replace" else 1
+        return f"cells move by {_up_to(times * self.at_most)} together"
+
+    def _one_person(self) -> str:
+        """Say how often one person counts, and how that is known."""
+        if self.limit == "assumed":
+            return "Each row is taken as another person: not checked."
+        if self.limit == "declared":
+            rows = "one row" if self.at_most == 1 else f"{self.at_most} rows"
+            return f"Each person has at most {rows}: declared, not checked."
+        who = "Each person" if self.subject is None else f"Each {self.subject!r}"
+        if self.at_most > 1:
+            counts = f"at most {self.at_most} times, by the first of their rows"
+        elif len(self.cells) == 1:
+            counts = "at most once, by the first of their rows"
+        else:
+            counts = f"in at most one of {len(self.cells)} cells, by the first of their rows"
+        return f"{who} counts {counts}; the others are left out, and no interval speaks of them."
 
     def to_json(self) -> str:
         """Return the table as a document of schema `quiltwork/count-table`."""
@@ -131,6 +173,9 @@ class CountTable:
             "adjacency": self.adjacency,
             "total": self.total,
             "dimensions": list(self.dimensions),
+            "at_most": self.at_most,
+            "limit": self.limit,
+            "subject": self.subject,
         }
         return files.dump("count-table", 1, body)
 
@@ -142,19 +187,26 @@ class CountTable:
             cells=tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
             values=tuple(body["values"]),
             noisy=tuple(body["noisy"]),
-            alphas=tuple(Fraction(alpha) for alpha in body["alphas"]),
+            alphas=tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
             epsilon=body["epsilon"],
-            dp_epsilon=Fraction(body["dp_epsilon"]),
+            dp_epsilon=written_fraction(body["dp_epsilon"], "dp_epsilon"),
             adjacency=body["adjacency"],
             total=body["total"],
             dimensions=tuple(body["dimensions"]),
+            at_most=body.get("at_most", 1),
+            limit=body.get("limit", "assumed"),
+            subject=body.get("subject"),
         )
 
     def _index(self, cell: Cell) -> int:
         try:
-            return self.cells.index(cell)
-        except ValueError:
-            raise InvalidInputError(f"The table has no cell {cell!r}.") from None
+            return self._places[cell]
+        except (KeyError, TypeError):  # TypeError: no cell is a list or an array
+            raise InvalidInputError(f"The table has no cell {shortened(cell)}.") from None
+
+    @cached_property
+    def _places(self) -> dict[Cell, int]:
+        return {cell: place for place, cell in enumerate(self.cells)}
 
     def _around(self, index: int, reach: int) -> tuple[int, int]:
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
@@ -174,6 +226,7 @@ def release_table(
     beliefs: Any = None,
     where: Sequence[str] = (),
     people: int | None = None,
+    at_most: int | None = None,
     ledger: Any = None,
     dataset: str | None = None,
     key: str | None = None,
@@ -185,13 +238,15 @@ def release_table(
     people if that is public and every person is in some cell; it is taken at its word, since an
     error where it is not the sum of the counts would tell that sum without paying. `beliefs` are
     for people who depend on each other, and need adjacency "replace"; `people` is how many they are
-    if not all are in a cell. With a ledger,
-    the table's `dp_epsilon` is debited before anything is drawn; `where` describes which rows were
-    counted, so that a key is not mistaken for that of another question.
+    if not all are in a cell. Counts from `limited_counts` bring along how many rows a person has at
+    most; with others, `at_most` declares it, and without it each row is taken as another person.
+    With a ledger, the table's `dp_epsilon` is debited before anything is drawn; `where` describes
+    which rows were counted, so that a key is not mistaken for that of another question.
 
     Raises:
         InvalidInputError: if counts are not integers ≥ 0, a cell has no level, `total` is no
-            integer ≥ 0, or beliefs are about fewer people than were counted.
+            integer ≥ 0 or goes with several rows of one person, or beliefs are about fewer people
+            than were counted.
         NotPrivateError: at α = 0.
 
     >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
@@ -208,17 +263,18 @@ def release_table(
         )
     exact = {cell: unseen_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
     total = None if total is None else integer(total, "total", 0)
-    _check(exact, adjacency, total)
+    most, limit, subject = _limit(counts, at_most)
+    _check(exact, adjacency, total, most)
+    dimensions = _names(dimensions, "dimensions")
+    where = _names(where, "where")
     _check_dimensions(exact, dimensions)
     if ledger is not None:  # which keeps the table as JSON, after the debit
         for cell in exact:
             _written(cell)
-    if isinstance(where, str) or not all(isinstance(one, str) for one in where):
-        raise InvalidInputError(f"where is a list of texts, not {where!r}; write where=[…].")
     known = total if people is None else integer(people, "people", 1)
     if total not in (None, known):
         raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
-    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known)
+    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known, most)
     believed = None if beliefs is None else known or number_of_people(beliefs)
     laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
 
@@ -235,6 +291,9 @@ def release_table(
             adjacency=adjacency,
             total=total,
             dimensions=tuple(dimensions),
+            at_most=most,
+            limit=limit,
+            subject=subject,
         )
 
     def record() -> dict[str, Any]:
@@ -249,17 +308,36 @@ def release_table(
             "dp_epsilon": str(level.dp_epsilon),
             **({"where": list(where)} if where else {}),
             **({"total": total} if total is not None else {}),
+            **({"at_most": most, "limit": limit, "subject": subject} if limit != "assumed" else {}),
             **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
         }
 
     if believed is not None:
         check_about(ledger, dataset, key, record)  # before the counts are compared with anything
-        if sum(exact.values()) > believed:
+        if sum(exact.values()) > most * believed:
             raise InvalidInputError(
                 "The table counts more people than the beliefs are about; their number is public, "
                 "so give it as people=…."
             )
     return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
+
+
+def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:
+    """Return how many rows one person has at most, how that is known, and by which column."""
+    if isinstance(counts, LimitedCounts):
+        if at_most is not None:
+            raise InvalidInputError(
+                f"The counts keep at most {counts.at_most} rows of one person themselves; leave "
+                "at_most out."
+            )
+        return counts.at_most, "kept", counts.subject
+    if at_most is None:
+        return 1, "assumed", None
+    return integer(at_most, "at_most", 1), "declared", None
+
+
+def _up_to(rows: int) -> str:
+    return "1" if rows == 1 else f"at most {rows}"
 
 
 def _digest(values: tuple[Any, ...]) -> str:
@@ -270,15 +348,19 @@ def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
     return TwoSidedGeometric.from_alpha(alpha).simultaneous_quantile(confidence, together)
 
 
-def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
+def _check(exact: Mapping[Any, int], adjacency: str, total: int | None, at_most: int) -> None:
     if not exact:
         raise InvalidInputError("The table has no cells; give at least one count.")
-    if adjacency not in _MEANING:
-        raise InvalidInputError(f"adjacency must be 'replace' or 'add-remove', not {adjacency!r}.")
+    choice(adjacency, tuple(_MEANING), "adjacency")
     if max(*exact.values(), total or 0, 0) > _MOST_PEOPLE:
         raise InvalidInputError("A count or total has more than 300 digits; no table does.")
     if total is None:
         return
+    if at_most > 1:
+        raise InvalidInputError(
+            "A total is the number of people, each counted once; with more rows of one person "
+            "leave it out."
+        )
     if adjacency == "add-remove":
         raise InvalidInputError(
             "Under add-remove the number of people is itself protected: leave total out, or "
@@ -286,14 +368,14 @@ def _check(exact: Mapping[Any, int], adjacency: str, total: int | None) -> None:
         )
 
 
+def _names(texts: Any, name: str) -> tuple[str, ...]:
+    return tuple(instance(text, str, f"Each of {name}") for text in listed(texts, name))
+
+
 def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
     """Refuse names that do not fit the cells' labels, before anything is spent."""
-    names = isinstance(dimensions, str) or not all(isinstance(one, str) for one in dimensions)
-    if names or len(set(dimensions)) < len(dimensions):
-        raise InvalidInputError(
-            f"dimensions are the names of the columns, each once, not {dimensions!r}; write "
-            "dimensions=['sex', 'age']."
-        )
+    if len(set(dimensions)) < len(dimensions):
+        raise InvalidInputError(f"dimensions name each column once, not {', '.join(dimensions)}.")
     for cell in cells if dimensions else ():
         labels = len(cell) if isinstance(cell, tuple) else 1
         if labels != len(dimensions):

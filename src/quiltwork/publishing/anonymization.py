@@ -10,30 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import to_fraction
+from quiltwork.publishing.arguments import one_of, shown, yes_or_no
 from quiltwork.publishing.asked import check_progress, no_group, read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded, some_rows
 from quiltwork.publishing.generalization.boxes import Boxes, boxes_of, reordered
-from quiltwork.publishing.partitioning.guards import GeneralGuard, Guard, guard_for
-from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split, mondrian
+from quiltwork.publishing.partitioning.guards import GeneralGuard, guard_for
+from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split
 from quiltwork.publishing.partitioning.nodes import Counts, starts_of
-from quiltwork.publishing.partitioning.ordering import by_content
-from quiltwork.publishing.partitioning.provider_aware import parts_freely, provider_aware
-from quiltwork.publishing.partitioning.records import Records, Rows, records_of
-from quiltwork.publishing.partitioning.repair import repair
-from quiltwork.publishing.partitioning.separate import UNPUBLISHED, separate
+from quiltwork.publishing.partitioning.provider_aware import parts_freely
+from quiltwork.publishing.partitioning.recipe import Method, Recipe, partition
+from quiltwork.publishing.partitioning.records import Records, records_of
+from quiltwork.publishing.partitioning.separate import UNPUBLISHED
 from quiltwork.publishing.publication import Publication
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import Verdict, group_is_private, verify_counts
 
-Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
 Backend: TypeAlias = Literal["local", "spark"]
 
 
@@ -90,14 +89,16 @@ def anonymize(
     asked = as_constraint(constraint)
     coalition = read_m(m)
     check_progress(progress)
-    _check_choice("method", method, Method)
-    _check_choice("backend", backend, Backend)
-    _check_choice("split", split, Split)
+    one_of(Method, method, "method")
+    one_of(Backend, backend, "backend")
+    one_of(Split, split, "split")
+    yes_or_no(relaxed, "relaxed")
+    yes_or_no(quality, "quality")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
         raise InvalidInputError(
             f"suppression is the share of rows that may be left out: from 0 to below 1, not "
-            f"{suppression!r}."
+            f"{shown(suppression)}."
         )
     if read_table(table).kind == "spark" or backend == "spark":
         return _on_spark(
@@ -113,36 +114,37 @@ def anonymize(
         )
     encoded = table.encoded
     records = records_of(encoded)
-    order = by_content(records, encoded.subject) if relaxed or quality else None
-    if order is not None:
-        records = records.take(order)
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
+    best = "loss" if quality and split == "range" else split
+    rules = Rules(method == "provider-aware", best, relaxed)
+    recipe = Recipe(bound, coalition, method, rules, quality)
+    if method != "separate":
+        _check_whole(encoded, records, bound, coalition)
 
-    def made(rules: Rules) -> tuple[Publication, Verdict]:
-        labels = _partition(encoded, records, bound, coalition, method, rules, progress)
-        if quality and method != "separate":
-            labels = repair(records, labels, guard_for(encoded, bound, coalition), progress)
-        labels = labels if order is None else _as_given(labels, order)
+    def made(recipe: Recipe) -> tuple[Publication, Verdict]:
+        labels = partition(encoded, records, recipe, progress)
         if method == "separate":
             _check_lost(encoded, labels, bound, most)
+        elif labels.min() < 0:  # would pass for suppression
+            raise RuntimeError("A row has no group; this is a fault of the partitioning.")
         # What is left out changes the distribution that t-closeness compares with: less may do.
         room = most
         while True:
             left = _suppressed(encoded, labels, room)
-            publication = assemble(table, left, str(asked), coalition, method)
+            publication = assemble(table, left, recipe)
             verdict = _verdict(publication, asked)
             if verdict.private or left is labels:
                 return publication, verdict
             room = publication.suppressed // 2
 
-    best = "loss" if quality and split == "range" else split
-    rules = Rules(method == "provider-aware", best, relaxed)
-    publication, verdict = made(rules)
+    publication, verdict = made(recipe)
     if not verdict.private and rules.provider_splits and not parts_freely(asked):
-        publication, verdict = made(replace(rules, provider_splits=False))
-    _check_verdict(verdict)
-    return replace(publication, asked=asked)
+        kept = replace(rules, provider_splits=False)
+        publication, verdict = made(replace(recipe, rules=kept))
+    if not verdict.private:
+        raise verdict.withheld
+    return publication
 
 
 def _on_spark(
@@ -154,51 +156,14 @@ def _on_spark(
     return cast("Publication", found)  # the same attributes, on Spark frames
 
 
-def _check_choice(name: str, value: str, allowed: Any) -> None:
-    choices = get_args(allowed)
-    if value not in choices:
-        raise InvalidInputError(
-            f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}."
-        )
-
-
-def _partition(
-    encoded: Encoded,
-    records: Records,
-    bound: Constraint,
-    m: int,
-    method: Method,
-    rules: Rules,
-    progress: Progress | None,
-) -> Counts:
-    if method == "separate":
-        return separate(records, guard_for(encoded, bound, 0), rules, progress)
-    guard = guard_for(encoded, bound, m)
-    _check_whole(encoded, records, guard, bound, m)
-    aware = method == "provider-aware" and rules.split != "fitness" and records.providers > 1
-    labels = (provider_aware if aware else mondrian)(records, guard, rules, progress)
-    if labels.min() < 0:  # would pass for suppression
-        raise RuntimeError("A row has no group; this is a fault of the partitioning.")
-    return labels
-
-
-def _check_whole(
-    encoded: Encoded, records: Records, guard: Guard, bound: Constraint, m: int
-) -> None:
+def _check_whole(encoded: Encoded, records: Records, bound: Constraint, m: int) -> None:
     """Refuse a table that no generalization makes private."""
-    start = np.zeros(1, dtype=np.int64)
+    start, guard = np.zeros(1, dtype=np.int64), guard_for(encoded, bound, m)
     if not guard.private(records, np.arange(records.count), start)[0]:
         if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
             whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
             group_is_private(whole, bound, m)
         raise no_group(encoded.rows, m, bound)
-
-
-def _as_given(labels: Counts, order: Rows) -> Counts:
-    """Put the labels of rows that were taken in another order back in the table's."""
-    result = np.empty_like(labels)
-    result[order] = labels
-    return result
 
 
 def _check_lost(encoded: Encoded, labels: Counts, bound: Constraint, most: int) -> None:
@@ -241,10 +206,10 @@ def _boxes(encoded: Encoded, labels: Counts, rows: Counts) -> tuple[Counts, Coun
     return order, starts, boxes_of(encoded.quasi, taken, starts)
 
 
-def assemble(table: Table, labels: Counts, constraint: str, m: int, method: str) -> Publication:
+def assemble(table: Table, labels: Counts, recipe: Recipe) -> Publication:
     """Box the groups, join those whose texts agree, and number them by content.
 
-    Labels below 0 mark rows that are not published.
+    Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
     """
     encoded = table.encoded
     rows = np.flatnonzero(labels >= 0)
@@ -260,7 +225,7 @@ def assemble(table: Table, labels: Counts, constraint: str, m: int, method: str)
         _, _, boxes = _boxes(encoded, labels, rows)
     else:
         boxes = reordered(boxes, np.argsort(joined))
-    return Publication(table, constraint, m, method, boxes, labels, rows)
+    return Publication(table, recipe, boxes, labels, rows)
 
 
 def _renumbered(labels: Counts) -> tuple[int, Counts]:
@@ -278,17 +243,6 @@ def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
     counts = count_groups(left, publication.labels, boxes.count)
     published, bound = _Published(left, boxes), constraint.bind(left)
     return verify_counts(published, counts, bound, publication.m)
-
-
-def _check_verdict(verdict: Verdict) -> None:
-    """Withhold a table unless it is proven m-private."""
-    if not verdict.private:
-        raise NotPrivateError(
-            f"The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
-            "use method='baseline', ask for less, or use a constraint that is generalization "
-            "monotonic."
-        )
 
 
 @dataclass(frozen=True, eq=False)

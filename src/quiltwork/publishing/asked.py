@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import integer
+from quiltwork.publishing.arguments import number_of, shown
 from quiltwork.publishing.table import Table
-
-_MOST_COLLUDING = 2**31 - 1
 
 
 def read_table(value: Any) -> Table:
@@ -43,13 +41,7 @@ def read_m(value: Any) -> int:
     Raises:
         InvalidInputError: unless it is a whole number from 0 on, below 2^31.
     """
-    m = integer(value, "m", 0)
-    if m > _MOST_COLLUDING:
-        raise InvalidInputError(
-            f"m must be at most {_MOST_COLLUDING:,}, not {value!r}; all providers but one are the "
-            "most that can collude."
-        )
-    return m
+    return number_of(value, "m", 0)
 
 
 def no_group(rows: int, m: int, constraint: object) -> NotPrivateError:
@@ -73,5 +65,5 @@ def check_progress(value: Any) -> None:
     """Refuse a progress callback that cannot be called."""
     if value is not None and not callable(value):
         raise InvalidInputError(
-            f"progress must be a function of rows done and rows in all, not {value!r}."
+            f"progress must be a function of rows done and rows in all, not {shown(value)}."
         )

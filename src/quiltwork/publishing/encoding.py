@@ -6,7 +6,7 @@ hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -141,14 +141,24 @@ def code_type(values: int) -> np.dtype[np.signedinteger[Any]]:
     return np.dtype(np.min_scalar_type(-max(1, values) - 1))
 
 
+def in_row(number: int) -> str:
+    """Say where a cell is, for messages, which never show it.
+
+    >>> in_row(0)
+    ' in row 1'
+    """
+    return f" in row {number + 1}"
+
+
 def encode_column(
     frame: Any,
     name: str,
     missing: Missing = "refuse",
     order: Sequence[Any] | None = None,
     hierarchy: Hierarchy | None = None,
+    where: Callable[[int], str] = in_row,
 ) -> Column:
-    """Encode one column; `order` declares the order of its values.
+    """Encode one column; `order` declares the order of its values, `where` names a row's place.
 
     Raises:
         InvalidInputError: for missing values if they are refused, values outside the declared
@@ -163,11 +173,11 @@ def encode_column(
             "or let missing be a value of its own with missing='value' (--missing value)."
         )
     if hierarchy is not None and order is None:
-        order, kind = hierarchy.ordered(values, name), "categorical"
+        order, kind = hierarchy.leaves, "categorical"
     elif order is not None:
         kind = "ordinal"
     if order is not None:
-        values, codes = _reordered(values, codes, order, name)
+        values, codes = _reordered(values, codes, order, name, where)
     if lost:
         codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
         values = (*values, None)
@@ -250,16 +260,16 @@ def encode_frame(
     )
 
 
-def refuse_endless(column: Column) -> None:
+def refuse_endless(column: Column, where: Callable[[int], str] = in_row) -> None:
     """Refuse numbers between which a width is infinite."""
     if column.kind != "numeric":
         return
     far = np.abs(column.numbers) > _LARGEST
     if far.any():
+        row = int(np.argmax(far[column.codes]))
         raise InvalidInputError(
-            f"Column {column.name!r} holds {column.values[int(np.argmax(far))]}, and ranges up to "
-            f"it have no width; quasi-identifiers lie within ±{_LARGEST:g}. Replace it, or make it "
-            "missing."
+            f"Column {column.name!r} holds a number beyond ±{_LARGEST:g}{where(row)}, and ranges "
+            "up to it have no width. Replace it, or make it missing."
         )
 
 
@@ -334,7 +344,11 @@ def _kind(kind: Any, pa: Any) -> Scale:
 
 
 def _reordered(
-    values: tuple[Any, ...], codes: Codes, order: Sequence[Any], name: str
+    values: tuple[Any, ...],
+    codes: Codes,
+    order: Sequence[Any],
+    name: str,
+    where: Callable[[int], str] = in_row,
 ) -> tuple[tuple[Any, ...], Codes]:
     """Put the values that occur in the declared order."""
     place = {value: i for i, value in enumerate(order)}
@@ -343,11 +357,12 @@ def _reordered(
     # Numbers and dates may be declared as they are written, as hierarchies do.
     texts = {value: leaf_text(value) for value in values if value not in place}
     place |= {value: place[text] for value, text in texts.items() if text in place}
-    unknown = [value for value in values if value not in place]
+    unknown = [code for code, value in enumerate(values) if value not in place]
     if unknown:
+        row = int(np.argmax(np.isin(codes, unknown)))
         raise InvalidInputError(
-            f"Column {name!r} holds {unknown[0]!r}, which its declared order or hierarchy does not "
-            "name; add it there."
+            f"Column {name!r} holds a value{where(row)} that its declared order or hierarchy does "
+            "not name; add it there."
         )
     ranks = np.array([place[value] for value in values], dtype=np.int64)
     sorting = np.argsort(ranks, kind="stable")

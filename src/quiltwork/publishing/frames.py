@@ -6,12 +6,15 @@ columns without a copy where the types allow it. Spark frames are recognised, ne
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
+from quiltwork.publishing.arguments import shown
+from quiltwork.publishing.csv_files import read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
 
@@ -58,49 +61,73 @@ def frame_kind(frame: object) -> Kind:
     )
 
 
-def opened(source: Any) -> Any:
+def opened(source: Any, text: Sequence[str] = ()) -> Any:
     """Return the frame itself, or what the file at a path holds: a pandas frame.
 
     Raises:
-        InvalidInputError: if the file cannot be read.
+        InvalidInputError: if the file cannot be read; see `opened_alike`.
     """
-    if isinstance(source, (str, Path)):
-        return as_pandas(read_file(Path(source)))
-    if frame_kind(source) == "polars" and hasattr(source, "collect"):
-        return source.collect()
-    return source
+    return opened_alike([source], text)[0]
 
 
-def read_file(path: Path) -> Any:
-    """Read a CSV (`.csv`, `.csv.gz`) or Parquet (`.parquet`, `.pq`) file as an Arrow table.
+def opened_alike(sources: Sequence[Any], text: Sequence[str] = ()) -> list[Any]:
+    """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
-    In CSV only the empty cell is missing; `NA`, `?` and the like are values.
+    Columns of CSV files have the same types in all of them (see `csv_files`); those named in
+    `text` stay, or become, text.
 
     Raises:
-        InvalidInputError: if the file is missing, is not what its name says, or is not in UTF-8.
+        InvalidInputError: if a file is missing or is not what its name says, or `text` names
+            something that is no column of a file.
     """
+    paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
+    tables = {i: _read(path) for i, path in enumerate(paths) if path is not None}
+    for name in text:
+        if not any(name in table.column_names for table in tables.values()):
+            raise InvalidInputError(
+                f"text names {name!r}, which is no column of a file here; in a frame, make the "
+                "column text yourself."
+            )
+    csv = [i for i in tables if not _is_parquet(paths[i])]
+    tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
+    frames: dict[int, Any] = {i: as_pandas(_as_text(table, text)) for i, table in tables.items()}
+    return [frames[i] if i in frames else _collected(s) for i, s in enumerate(sources)]
+
+
+def _collected(frame: Any) -> Any:
+    """Return a frame; a lazy one is computed."""
+    if frame_kind(frame) == "polars" and hasattr(frame, "collect"):
+        return frame.collect()
+    return frame
+
+
+def _is_parquet(path: Path | None) -> bool:
+    return path is not None and path.suffix in (".parquet", ".pq")
+
+
+def _read(path: Path) -> Any:
+    """Read a file as an Arrow table; of a CSV file, all columns are text yet."""
     pa = arrow()
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
     refuse_device(path)
+    if not os.path.exists(path):  # False also for names that no file can have
+        raise InvalidInputError(f"There is no file {shown(str(path))}.")
     try:
         _refuse_bomb(path)
-        if path.suffix in (".parquet", ".pq"):
+        if _is_parquet(path):
             return parquet.read_table(path)
-        convert = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-        return _in_utf8(csv.read_csv(path, convert_options=convert), path)
-    except FileNotFoundError:
-        raise InvalidInputError(f"There is no file {str(path)!r}.") from None
-    except (OSError, EOFError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, EOFError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
+    return read_texts(path)
 
 
 def _refuse_bomb(path: Path) -> None:
     """Refuse a file that unpacks to far more than its size, before Arrow holds all of it."""
     from pyarrow import input_stream, parquet
 
-    if path.suffix in (".parquet", ".pq"):
+    if _is_parquet(path):
         found = parquet.read_metadata(path)
         check_unpacked(path, parquet_size(found, found.num_columns))
     elif path.suffix[1:] in _PACKED:
@@ -109,13 +136,18 @@ def _refuse_bomb(path: Path) -> None:
                 pass
 
 
-def _in_utf8(table: Any, path: Path) -> Any:
-    """Refuse a CSV file with texts in another encoding, which Arrow gives as bytes."""
-    for field in table.schema:
-        if arrow().types.is_binary(field.type):
+def _as_text(table: Any, names: Sequence[str]) -> Any:
+    """Write the values of some columns as text."""
+    for name in set(names) & set(table.column_names):
+        place = table.column_names.index(name)
+        try:
+            column = table.column(place).cast(arrow().string())
+        except arrow().ArrowException:
             raise InvalidInputError(
-                f"Column {field.name!r} of {str(path)!r} is not in UTF-8; save the file as UTF-8."
-            )
+                f"Column {name!r} holds values of type {table.schema.field(place).type}, which are "
+                "not written as text."
+            ) from None
+        table = table.set_column(place, name, column)
     return table
 
 
@@ -151,6 +183,10 @@ def arrow_column(frame: Any, name: str) -> Any:
         raise InvalidInputError(
             f"Column {name!r} holds values of several types or of a type without an order; make "
             "it all numbers or all text."
+        ) from None
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
         ) from None
     except OverflowError:
         raise InvalidInputError(
@@ -224,14 +260,19 @@ def stacked(frames: Mapping[str, Any], provider: str) -> Any:
     parts = [_plain(as_arrow(frame, common)) for frame in frames.values()]
     try:
         stack = pa.concat_tables(parts, promote_options="permissive")
-    except pa.ArrowException as error:
-        reason = " ".join(str(error).split())
+    except pa.ArrowException:
         raise InvalidInputError(
-            f"The providers' columns do not have the same types: {reason}"
+            f"The providers' columns do not have the same types: {_differing(parts, common)}."
         ) from None
     labels = pa.array(list(frames), type=pa.string())
     owner = [i for i, part in enumerate(parts) for _ in range(part.num_rows)]
     return like(stack.append_column(provider, labels.take(pa.array(owner, pa.int32()))), kinds[0])
+
+
+def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:
+    """Name the columns whose types differ, with these types."""
+    kinds = {n: sorted({str(table.schema.field(n).type) for table in tables}) for n in names}
+    return ", ".join(f"{n!r} is {' and '.join(k)}" for n, k in kinds.items() if len(k) > 1)
 
 
 def _plain(table: Any) -> Any:

@@ -4,8 +4,9 @@ A provider has the published table and its own rows, nobody else's. It finds its
 published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
 several groups: counted in each of them it gives the least that can be left there, counted in none
 the most. What holds for the most is certain (if the rows were published at all), what holds for the
-least cannot be excluded.
-Cost: O(distinct own rows × groups × quasi-identifiers).
+least cannot be excluded; whether all groups can be private at once is asked of `placement`.
+Cost: O(distinct own rows × groups × quasi-identifiers), and an integer program over the rows that
+fit several groups where such a group is in doubt.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.generalization.matching import fitting_groups
+from quiltwork.publishing.generalization.reading import written
+from quiltwork.publishing.placement import Kinds, left_private
 from quiltwork.publishing.table import Table
 
 Counts = NDArray[np.int64]
@@ -63,8 +66,9 @@ class OwnView:
     Attributes:
         groups: how many groups hold records of others besides own ones.
         own_rows: how many rows the coalition has.
-        unmatched: own rows that fit no published group: they were suppressed, or the table is
-            another one.
+        unmatched: own rows that are not in the table: they fit no published group, or more of them
+            fit than it has. They were suppressed, or the table is another one, or its labels are
+            read otherwise than they were written. Nothing below speaks of them.
         ambiguous: own rows that fit several groups.
         smallest: the group with the fewest records of others besides own ones; None if there is
             no such group.
@@ -73,6 +77,8 @@ class OwnView:
         broken: groups in which what is left violates the constraint.
         unsure: groups that are disclosed or broken only if own rows that fit several groups are in
             this one; one may be broken for certain and disclosed only so.
+        withstood: whether the own rows can be in the groups in a way that breaks none of them;
+            then the table does not tell that any is broken. None if that was not decided.
     """
 
     groups: int
@@ -83,6 +89,7 @@ class OwnView:
     disclosed: tuple[GroupView, ...]
     broken: tuple[GroupView, ...]
     unsure: tuple[GroupView, ...]
+    withstood: bool | None
 
     def explain(self) -> str:
         """Say in a few sentences what the coalition learns."""
@@ -101,16 +108,25 @@ class OwnView:
                 f" In {_groups(len(self.unsure))} more than that cannot be excluded: rows that "
                 "fit several groups may be there."
             )
+        if self.unsure and not self.broken:
+            text += _CAN_ALL[self.withstood]
         if self.unmatched:
-            were = "it was" if self.unmatched == 1 else "they were"
+            are = "is" if self.unmatched == 1 else "are"
             text += (
-                f" {_doing(self.unmatched, 'fit', ' of the rows')} no group: {were} not published."
+                f" {self.unmatched:,} of the rows {are} not in the table, so nothing is shown: "
+                "they were left out, or the table is another one, or its labels are not "
+                "understood; declare its hierarchies and orders (--hierarchy, --ordinal)."
             )
-            if self.broken or self.disclosed:
-                text += " All this if no row that fits a group was left out too."
         if self.ambiguous:
             text += f" {_doing(self.ambiguous, 'fit', ' of the rows')} several groups."
         return text
+
+
+_CAN_ALL = {
+    True: " These rows can be in their groups so that none is broken.",
+    False: " Wherever these rows are, some group is broken.",
+    None: " Whether these rows can be in their groups so that none is broken was not decided.",
+}
 
 
 def _groups(number: int) -> str:
@@ -158,8 +174,9 @@ def own_view(
     unseen = _unseen(others, at_most)
     _check_columns(read_table(published), read_table(own))
     shown = _counts(published)
-    mine, surely, matches, weight = _own_counts(published, own, shown)
-    least, most = np.maximum(shown - mine, 0), np.maximum(shown - surely, 0)
+    kinds, unmatched = _own_kinds(published, own, shown)
+    mine = kinds.possible
+    least, most = shown - mine, shown - kinds.certain
     met = np.flatnonzero(mine.any(axis=1) & most.any(axis=1)).tolist()
     views = [_view(published, g, int(shown[g].sum()), least[g], most[g]) for g in met]
     asked = None if constraint is None else as_constraint(constraint).bind(published.encoded)
@@ -169,15 +186,22 @@ def own_view(
         state is None or (len(view.left) <= 1 and not known)
         for view, state, known in zip(views, broken, disclosed, strict=True)
     ]
+    surplus = kinds.surplus()
+    risky = np.array([g for g, state in zip(met, broken, strict=True) if state is None], dtype=int)
+    withstood: bool | None = True not in broken
+    if withstood and asked is not None and len(risky):
+        exact = not surplus and not unseen  # else there is no placement, or others are unseen
+        withstood = left_private(kinds, risky, asked.parts) if exact else None
     return OwnView(
         groups=len(met),
-        own_rows=int(weight.sum()),
-        unmatched=int(weight[matches == 0].sum()),
-        ambiguous=int(weight[matches > 1].sum()),
+        own_rows=unmatched + int(kinds.weight.sum()),
+        unmatched=unmatched + surplus,
+        ambiguous=int(kinds.weight[kinds.matches > 1].sum()),
         smallest=min(views, key=lambda view: view.left_size, default=None),
         disclosed=tuple(compress(views, disclosed)),
         broken=tuple(compress(views, [state is True for state in broken])),
         unsure=tuple(compress(views, unsure)),
+        withstood=withstood,
     )
 
 
@@ -214,37 +238,32 @@ def _counts(published: Table) -> Counts:
     return counted.reshape(published.groups.count, width)
 
 
-def _own_counts(
-    published: Table, own: Table, shown: Counts
-) -> tuple[Counts, Counts, Counts, Counts]:
-    """Find the own rows.
-
-    Returns own records by group and value, all that fit and those that fit no other group; then
-    for rows alike, how many groups they fit and how many there are.
-    """
+def _own_kinds(published: Table, own: Table, shown: Counts) -> tuple[Kinds, int]:
+    """Find the own rows that fit published groups; then how many fit none."""
     mine, here = own.encoded, published.encoded
     columns = [*(column.codes for column in mine.quasi), mine.sensitive]
     sizes = [*(len(column.values) for column in mine.quasi), len(mine.sensitive_values)]
     alike = group_rows(columns, sizes)
     weight = np.bincount(alike.labels, minlength=alike.count)
-    code_of = {value: code for code, value in enumerate(here.sensitive_values)}
-    value = np.array([code_of.get(label, -1) for label in mine.sensitive_values], dtype=np.int64)
-    value = value[mine.sensitive[alike.first]]
-    fitting, surely = np.zeros_like(shown), np.zeros_like(shown)
-    matches = np.zeros(alike.count, dtype=np.int64)
-    published_values = np.flatnonzero(value >= 0)
+    code_of = {written(value): code for code, value in enumerate(here.sensitive_values)}
+    codes = [code_of.get(written(label), -1) for label in mine.sensitive_values]
+    value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
+    known = np.flatnonzero(value >= 0)
+    pairs: list[tuple[Counts, Counts]] = []
     done = 0
-    for portion, fits in fitting_groups(published, own, alike.first[published_values]):
-        which = published_values[done : done + len(portion)]
+    for portion, fits in fitting_groups(published, own, alike.first[known]):
+        which = known[done : done + len(portion)]
         done += len(portion)
-        fits &= shown.T[value[which]] > 0
-        matches[which] = fits.sum(axis=1)
-        row, group = np.nonzero(fits)
-        kind = which[row]
-        np.add.at(fitting, (group, value[kind]), weight[kind])
-        alone = matches[kind] == 1
-        np.add.at(surely, (group[alone], value[kind[alone]]), weight[kind[alone]])
-    return fitting, surely, matches, weight
+        row, group = np.nonzero(fits & (shown.T[value[which]] > 0))
+        pairs.append((which[row], group))
+    kind, group = (np.concatenate([np.zeros(0, dtype=np.int64), *side]) for side in _sides(pairs))
+    fitting, kind = np.unique(kind, return_inverse=True)
+    kinds = Kinds(shown, value[fitting], weight[fitting], kind, group)
+    return kinds, int(weight.sum() - weight[fitting].sum())
+
+
+def _sides(pairs: list[tuple[Counts, Counts]]) -> tuple[list[Counts], list[Counts]]:
+    return [kind for kind, _ in pairs], [group for _, group in pairs]
 
 
 def _view(published: Table, group: int, size: int, least: Counts, most: Counts) -> GroupView:

@@ -22,10 +22,10 @@ from quiltwork.publishing.frames import arrow, arrow_column, like
 from quiltwork.publishing.generalization.boxes import Boxes
 from quiltwork.publishing.groups import Groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.writing import check_ending, write_table
+from quiltwork.publishing.writing import Formulas, check_ending, check_formulas, write_table
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.constraints.base import Constraint
+    from quiltwork.publishing.partitioning.recipe import Recipe
 
 Counts = NDArray[np.int64]
 
@@ -36,23 +36,32 @@ class Publication:
 
     Attributes:
         source: the table as it was given. Never publish it.
-        constraint: what every group fulfils, in words.
-        m: how many colluding providers it withstands.
-        method: how it was made.
+        recipe: how it was made.
         boxes: what each group says, as arrays; groups are in published order.
         labels: for each row that is published, its group.
         rows: the numbers of these rows in the source, ascending.
-        asked: the constraint itself, where it was kept.
     """
 
     source: Table
-    constraint: str
-    m: int
-    method: str
+    recipe: Recipe
     boxes: Boxes
     labels: Counts
     rows: Counts
-    asked: Constraint | None = None
+
+    @property
+    def constraint(self) -> str:
+        """What every group fulfils, in words."""
+        return str(self.recipe.constraint)
+
+    @property
+    def m(self) -> int:
+        """How many colluding providers it withstands."""
+        return self.recipe.m
+
+    @property
+    def method(self) -> str:
+        """By which algorithm it was made."""
+        return self.recipe.method
 
     @property
     def suppressed(self) -> int:
@@ -131,16 +140,20 @@ class Publication:
 
         return publication_report(self, path)
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as `.csv` or `.parquet`; providers are not in it.
 
+        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
+        they begin with an apostrophe, and are shown as they are.
+
         Raises:
-            InvalidInputError: for another ending.
+            InvalidInputError: for another ending, or formulas to escape in a Parquet file.
             StorageError: if the file cannot be written; then it is as it was.
         """
         target = check_ending(path)
+        check_formulas(formulas, target)
         columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
-        return write_table(arrow().table(columns), target)
+        return write_table(arrow().table(columns), target, formulas)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()
@@ -245,4 +258,6 @@ def _plain(column: Any) -> Any:
         return pc.add(column, arrow().scalar(0.0, column.type))
     if not types.is_dictionary(column.type):
         return column
+    if types.is_null(column.type.value_type):  # categories that were never named
+        return arrow().nulls(len(column))
     return column.cast(column.type.value_type).dictionary_encode()

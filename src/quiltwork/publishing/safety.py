@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quiltwork.errors import UnsupportedError
+from quiltwork.exact import integer
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.constraints.base import Conjunction, Constraint, as_constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
@@ -75,6 +76,7 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
 
     Theorem: m-privacy
     """
+    limit = integer(limit, "limit", 1)
     bound = as_constraint(constraint).bind(read_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     verdicts: dict[int, Verdict] = {}

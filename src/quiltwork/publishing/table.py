@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.publishing.arguments import by_column, one_of, shown
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
-from quiltwork.publishing.frames import Kind, column_names, frame_kind, opened, stacked
+from quiltwork.publishing.frames import (
+    Kind,
+    column_names,
+    frame_kind,
+    opened,
+    opened_alike,
+    stacked,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -31,6 +39,8 @@ class Table:
         ordinal: column → its values in order.
         hierarchies: column → a path or rows of a generalization hierarchy.
         missing: "refuse" (the default) or "value": a missing value is a value of its own.
+        text: columns of a file that are text whatever they look like. Without it, columns of CSV
+            files are numbers, dates or times if every cell is written as one; `02410` is not.
 
     Raises:
         InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
@@ -60,16 +70,17 @@ class Table:
         ordinal: Mapping[str, Sequence[Any]] | None = None,
         hierarchies: Mapping[str, Any] | None = None,
         missing: Missing = "refuse",
+        text: str | Sequence[str] = (),
     ) -> None:
         """Read the file, if it is a path, and check every declaration."""
         put = object.__setattr__
-        put(self, "frame", opened(frame))
+        put(self, "frame", opened(frame, _listed(text, "text")))
         put(self, "provider", provider)
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
         put(self, "subject", subject)
-        put(self, "ordinal", _orders(_declared(ordinal, "ordinal")))
-        put(self, "hierarchies", _declared(hierarchies, "hierarchies"))
+        put(self, "ordinal", read_orders(ordinal))
+        put(self, "hierarchies", by_column(hierarchies, "hierarchies"))
         put(self, "missing", missing)
         _check(self, column_names(self.frame))
 
@@ -80,6 +91,7 @@ class Table:
         quasi_identifiers: Sequence[str],
         sensitive: str | Sequence[str],
         provider: str = "provider",
+        text: str | Sequence[str] = (),
         **declarations: Any,
     ) -> Table:
         """Make one table of several frames or paths, one per provider; see `Table` for the rest.
@@ -93,7 +105,8 @@ class Table:
         >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
         Table(2 rows, 1 group, 2 providers)
         """
-        parts = _parts(frames)
+        _text(provider, "provider")
+        parts = _parts(frames, _listed(text, "text"))
         needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
         if declarations.get("subject") is not None:
             needed.append(declarations["subject"])
@@ -164,7 +177,7 @@ class Table:
         return f"Table({', '.join(words)})"
 
 
-def _parts(frames: Mapping[str, Any]) -> dict[str, Any]:
+def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
     """Return the frame of each provider, by its name as text."""
     if not isinstance(frames, Mapping):
         raise InvalidInputError(
@@ -179,42 +192,60 @@ def _parts(frames: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInputError(
             f"Two providers are called {twice!r} once their names are text; rename one of them."
         )
-    return {name: opened(frame) for name, frame in zip(names, frames.values(), strict=True)}
+    return dict(zip(names, opened_alike([*frames.values()], text), strict=True))
 
 
-def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+def _text(name: Any, what: str) -> None:
+    if not isinstance(name, str) or not name.isprintable():
+        raise InvalidInputError(f"{what} must be a name of a column, not {shown(name)}.")
+
+
+def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, Iterable):
-        raise InvalidInputError(f"{what} must be names of columns, not {names!r}.")
-    listed = tuple(names)
+        raise InvalidInputError(f"{what} must be names of columns, not {shown(names)}.")
+    return tuple(names)
+
+
+def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    listed = _listed(names, what)
     if not listed:
         raise InvalidInputError(f"{what} is empty; name at least one column.")
     return listed
 
 
-def _declared(value: Mapping[str, Any] | None, what: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InvalidInputError(f"{what} must be a dict with columns as keys, not {value!r}.")
-    return dict(value)
+def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+    """Return declared orders as lists.
 
-
-def _orders(declared: dict[str, Any]) -> dict[str, Any]:
+    Raises:
+        InvalidInputError: if an order is no list of values.
+    """
+    declared = by_column(value, "ordinal")
     for name, order in declared.items():
-        if isinstance(order, str | bytes | Set | Mapping) or not isinstance(order, Iterable):
+        unordered = isinstance(order, str | bytes | Set | Mapping)
+        if unordered or not isinstance(order, Iterable) or not all(map(_hashable, order)):
             raise InvalidInputError(
-                f"The order of column {name!r} must be a list of its values, not {order!r}."
+                f"The order of column {name!r} must be a list of its values, not {shown(order)}."
             )
     return {name: list(order) for name, order in declared.items()}
 
 
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _column(name: object, known: Sequence[str], where: str) -> None:
-    if not isinstance(name, str) or list(known).count(name) != 1:
+    if not isinstance(name, str):
+        raise InvalidInputError(f"Columns are named by text, not by {shown(name)}.")
+    if list(known).count(name) != 1:
         problem = "is there more than once" if name in known else "is not there"
         raise InvalidInputError(
-            f"Column {name!r} {problem} in {where}, whose columns are: {', '.join(known)}."
+            f"Column {shown(name)} {problem} in {where}, whose columns are: {', '.join(known)}."
         )
 
 
@@ -229,8 +260,7 @@ def _check(table: Table, known: Sequence[str]) -> None:
             f"Column {twice[0]!r} has two roles; it can be only one of provider, subject, "
             "quasi-identifier and sensitive."
         )
-    if table.missing not in get_args(Missing):
-        raise InvalidInputError(f"missing must be 'refuse' or 'value', not {table.missing!r}.")
+    one_of(Missing, table.missing, "missing")
     for what, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
         for name in declared:
             if name not in table.quasi_identifiers and name not in table.sensitive:

@@ -27,6 +27,8 @@ Integers: TypeAlias = NDArray[Any]
 """Integers of type int64, or Python's own where int64 could overflow."""
 States: TypeAlias = tuple[Label, ...]
 
+LONGEST = 2**53
+
 
 @dataclass(frozen=True, kw_only=True)
 class Query(ABC):
@@ -43,9 +45,9 @@ class Query(ABC):
     stop: int | None = None
 
     def __post_init__(self) -> None:
-        first = integer(self.start, "The first time point of a window", 1)
+        first = integer(self.start, "The first time point of a window", 1, LONGEST)
         if self.stop is not None:
-            integer(self.stop, "The last time point of a window", first)
+            integer(self.stop, "The last time point of a window", first, LONGEST)
 
     def on(self, start: int, stop: int | None = None) -> Self:
         """Return the same query on the window start..stop, which replaces an earlier window.
@@ -65,6 +67,7 @@ class Query(ABC):
         Raises:
             InvalidInputError: if the window does not fit.
         """
+        integer(length, "length", 1, LONGEST)
         stop = length if self.stop is None else self.stop
         if not 1 <= self.start <= stop <= length:
             shown = "the end" if self.stop is None else stop

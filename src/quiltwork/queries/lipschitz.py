@@ -22,6 +22,7 @@ from quiltwork.queries.base import IntArray, States
 from quiltwork.queries.custom import Custom, real_numbers
 
 _STATES_TRIED = 8
+_MOST = 10**6  # trials, and time points of one sequence
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ def check_lipschitz(
     labels = list_states(states)
     if len(labels) < 2:
         raise InvalidInputError("Give at least two states; with one, no point can change.")
-    start, stop = query.window(integer(length, "length", 1))
-    random = np.random.default_rng(seed)
+    start, stop = query.window(integer(length, "length", 1, _MOST))
+    random = np.random.default_rng(integer(seed, "seed", 0))
     largest, best = Fraction(-1), _fresh(random, len(labels), length)
-    for trial in range(integer(trials, "trials", 1)):
+    for trial in range(integer(trials, "trials", 1, _MOST)):
         base = _fresh(random, len(labels), length) if trial % 2 else _nearby(random, best, labels)
         position = int(random.integers(start, stop + 1))
         found = _largest_change(query, base, position, labels, random)

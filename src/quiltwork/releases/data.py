@@ -25,6 +25,7 @@ from quiltwork.beliefs.sequences import (
     read_labels,
 )
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import Custom
@@ -128,7 +129,8 @@ def check_query(query: Any) -> None:
     """Refuse what is no query."""
     if not isinstance(query, Query):
         raise InvalidInputError(
-            f"The query must come from qw.queries, such as queries.histogram(), not {query!r}."
+            f"The query must come from qw.queries, such as queries.histogram(), not "
+            f"{shortened(query)}."
         )
 
 

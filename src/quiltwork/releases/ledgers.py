@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 
 
 class Receipt(Protocol):
@@ -54,7 +55,9 @@ def check_ledger(ledger: Any, dataset: Any, key: Any) -> tuple[BudgetLedger, str
     """
     for name, text in (("dataset", dataset), ("key", key)):
         if text is not None and (not isinstance(text, str) or not text):
-            raise InvalidInputError(f"{name} must be text that is not empty, not {text!r}.")
+            raise InvalidInputError(
+                f"{name} must be text that is not empty, not {shortened(text)}."
+            )
     if ledger is None:
         raise InvalidInputError(
             "dataset and key belong to a ledger, and none is given: nothing would be debited. "

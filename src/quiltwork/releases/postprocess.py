@@ -14,9 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.releases.record import Release
+
+_LARGEST_BOUND = 2**62  # beyond, integers are no machine words
 
 
 def clip(release: Release, low: Number | None = 0, high: Number | None = None) -> Release:
@@ -26,6 +29,8 @@ def clip(release: Release, low: Number | None = 0, high: Number | None = None) -
     """
     bounds = [None if b is None else to_fraction(b, "A bound") for b in (low, high)]
     below, above = bounds
+    if any(b is not None and abs(b) > _LARGEST_BOUND for b in bounds):
+        raise InvalidInputError("A bound is far beyond every answer; leave it open with None.")
     if below is not None and above is not None and below > above:
         raise InvalidInputError(f"low must not exceed high, not {low!r} and {high!r}.")
     values = _numbers(release)
@@ -69,10 +74,10 @@ def normalize(release: Release) -> Release:
 
     Intervals are those of count / public total. Without a positive cell, shares are equal.
     """
-    total = release.total
+    values, total = _numbers(release), release.total
     if total is None or total == 0:
         raise _needs_total(release)
-    positive = np.maximum(_numbers(release).astype(float), 0)
+    positive = np.maximum(values.astype(float), 0)
     mass = positive.sum()
     shares = positive / mass if mass > 0 else np.full(positive.shape, 1 / positive.size)
     return release.processed(
@@ -119,7 +124,7 @@ def project(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
 
 
 def _numbers(release: Release) -> NDArray[Any]:
-    values = np.asarray(release.value)
+    values = np.asarray(instance(release, Release, "release").value)
     if release.mechanism == "exponential" or values.dtype.kind not in "if":
         raise UnsupportedError("A label cannot be post-processed as a number.")
     return values

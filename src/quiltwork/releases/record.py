@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import flag
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
@@ -154,7 +155,8 @@ class Release:
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()
-        steps = half_steps(self.law, confidence, len(self.cells) if simultaneous else 1)
+        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        steps = half_steps(self.law, confidence, together)
         low, high = ends(self.noisy, steps, self.offset, self.unit, self.rounding)
         if isinstance(self.value, np.ndarray):
             return Interval(low.reshape(self.value.shape), high.reshape(self.value.shape))

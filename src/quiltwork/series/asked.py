@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.grids import Grid, Rule, differing, duration, read_edges, seconds_of
-from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 
 
@@ -27,7 +27,7 @@ def asked_grid(
     return Grid(
         None if every is None else seconds_of(every),
         None if edges is None else read_edges(edges),
-        None if named is None else tuple(named),
+        None if named is None else list_states(named),
         rule,
     )
 

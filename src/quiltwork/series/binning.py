@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import check_labels, read_edges
-from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.states import Label, list_states
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Bins:
                 not fit.
         """
         numbers = read_edges(edges)
-        names = tuple(labels) if labels is not None else _interval_names(numbers)
+        names = _interval_names(numbers) if labels is None else list_states(labels)
         check_labels(numbers, names)
         return cls(numbers, names)
 

@@ -104,14 +104,15 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return array
 
 
-def only_column(source: str) -> str:
+def only_column(path: str | Path) -> str:
     """Return the name of the only column of a CSV file, or ask which one.
 
     Raises:
         InvalidInputError: if there are several, or the file is Parquet.
     """
-    if source.endswith((".parquet", ".pq")) or source == "-":
+    if not isinstance(path, (str, Path)) or str(path).endswith((".parquet", ".pq")) or path == "-":
         raise InvalidInputError("Say which column to read, with --value or value=….")
+    source = str(path)
     header: list[str] = with_csv(source, lambda reader: next(reader, []))
     if len(header) != 1:
         raise InvalidInputError(

@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.origins import Origin, note, resolved
 from quiltwork.beliefs.sequences import factorize, label_array
-from quiltwork.beliefs.states import Label
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.asked import agreed_grid, asked_grid
 from quiltwork.series.binning import Bins
@@ -92,13 +93,13 @@ def read_series(
     >>> read_series(path, "kw", time="time", edges=[0.5, 2]).data
     {None: array(['<0.5', '0.5..2'], dtype='<U6')}
     """
-    if missing not in get_args(Missing):
-        raise InvalidInputError(f"missing must be 'error', 'state' or 'split', not {missing!r}.")
+    choice(missing, get_args(Missing), "missing")
     members = as_beliefs(beliefs) if beliefs != () else ()
+    states = None if states is None else list_states(states)
     asked = asked_grid(edges, labels, states, every, rule)
     named, timed = labels is not None, time is not None
     grid = agreed_grid(asked, members, named=named, timed=timed)
-    names = [name for name in (value, time, subject) if name is not None]
+    names = [instance(name, str, "A column") for name in (value, time, subject) if name is not None]
     columns = dict(zip(names, read_columns(source, names), strict=True))
     if len(columns[value]) == 0:
         raise InvalidInputError(f"Column {value!r} has no rows; there is nothing to read.")
@@ -136,7 +137,7 @@ def read_states(
     Raises:
         InvalidInputError: if the file has several columns and none is named, or holds no rows.
     """
-    name = column if column is not None else only_column(str(source))
+    name = column if column is not None else only_column(source)
     read = read_series(source, name, states=states, beliefs=beliefs)
     (sequence,) = read.data.values()
     return sequence

@@ -6,6 +6,7 @@ columns, never what a cell holds, nor do the errors behind them.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.delimited import DECIMAL, WHOLE
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_LARGEST = 2**1023  # of integers that are floats
 
 
 def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
@@ -35,17 +38,22 @@ def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
 def as_labels(column: Column) -> list[Any]:
     """Return labels, with None where a cell is missing.
 
-    Text from a CSV file becomes integers if every cell is one, else floats if every cell is one,
-    else it stays text.
+    Text from a CSV file becomes integers if every cell is one in its usual spelling, else floats
+    likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label.
+
+    >>> as_labels(["2", "10"]), as_labels(["02", "10"])
+    ([2, 10], ['02', '10'])
     """
     cells = column.tolist() if isinstance(column, np.ndarray) else column
     distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
     texts = [cell for cell in distinct.values() if cell is not None]
     if isinstance(column, list) and texts:
-        for convert in (int, float):
-            converted = _converted(texts, convert)
-            if converted is not None:
-                distinct.update(zip(texts, converted, strict=True))
+        for pattern, convert in ((WHOLE, int), (DECIMAL, float)):
+            if all(re.match(pattern, text.strip()) for text in texts):
+                with suppress(ValueError):  # integers of thousands of digits stay text
+                    converted = [convert(text) for text in texts]
+                    if len(set(converted)) == len(texts):
+                        distinct.update(zip(texts, converted, strict=True))
                 break
     return [distinct[cell] for cell in cells]
 
@@ -59,7 +67,7 @@ def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:
         return as_labels(column)
     known = {str(state): state for state in states}
     numeric = {
-        float(s): s for s in states if isinstance(s, (int, float)) and not isinstance(s, bool)
+        float(s): s for s in states if type(s) is float or (type(s) is int and abs(s) < _LARGEST)
     }
     translate: dict[str, Any] = {}
     for cell in dict.fromkeys(column):
@@ -68,8 +76,7 @@ def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:
         elif _is_missing(cell):
             translate[cell] = None
         else:
-            number = _converted([cell], float)
-            translate[cell] = numeric.get(number[0], cell) if number else cell
+            translate[cell] = numeric.get(_float(cell), cell)
     return [translate[cell] for cell in column]
 
 
@@ -137,11 +144,11 @@ def _moment(cell: str, row: int, name: str, kinds: set[bool]) -> int:
     return int(aware.timestamp() // 1)
 
 
-def _converted(texts: list[str], convert: Any) -> list[Any] | None:
+def _float(text: str) -> float:
     try:
-        return [convert(text) for text in texts]
+        return float(text)
     except ValueError:
-        return None
+        return np.nan
 
 
 def _is_missing(cell: Any) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -86,13 +87,38 @@ def test_the_program_can_be_better_than_any_remap():
     assert best.expected_loss < remap.expected_loss * 0.95
 
 
+NEAR_1 = [1 - Fraction(1, 10**digits) for digits in (6, 9, 12, 15, 18)]
+
+
+@pytest.mark.parametrize("alpha", NEAR_1)
+@pytest.mark.parametrize("loss", oracle.NAMED[:6], ids=lambda loss: loss.name)
+def test_near_alpha_1_the_exact_remap_is_returned(alpha, loss):
+    """Every deterministic reading of G, in fractions: none is better, and no noise is mixed in."""
+    prior = [Fraction(w, 10) for w in (1, 4, 3, 2)]
+    best = optimal_mechanism(Consumer(prior, loss), 3, alpha)
+    g = oracle.geometric(3, alpha)
+    weighed = [[prior[i] * g[i][s] for i in range(4)] for s in range(4)]
+    least = min(
+        sum(weighed[s][i] * loss.exact(i, reading[s]) for s in range(4) for i in range(4))
+        for reading in product(range(4), repeat=4)
+    )
+    assert best.certificate.expected_loss == least
+    assert best.certificate.mixed == 0
+    assert oracle.is_private(best.exact, alpha)
+    assert np.allclose(best.matrix, np.array(best.exact, dtype=float), rtol=1e-14, atol=0)
+
+
 @settings(max_examples=15)
-@given(st.integers(1, 5).flatmap(priors), ALPHAS)
+@given(
+    st.integers(1, 5).flatmap(priors),
+    ALPHAS | st.sampled_from([*NEAR_1, Fraction(1), Fraction(1, 10**200), Fraction(1, 10**400)]),
+)
 def test_floats_of_the_matrix_are_private_as_they_stand(prior, alpha):
     best = optimal_mechanism(Consumer(prior), len(prior) - 1, alpha)
     for a, b in zip(best.matrix[:-1].ravel(), best.matrix[1:].ravel(), strict=True):
         assert alpha * Fraction(a) <= Fraction(b)
         assert alpha * Fraction(b) <= Fraction(a)
+    assert np.allclose(best.matrix, np.array(best.exact, dtype=float), rtol=1e-14, atol=1e-320)
     assert best.certificate.expected_loss == expected_loss(
         best.exact,
         [[prior[i] * abs(i - r) for r in range(len(prior))] for i in range(len(prior))],

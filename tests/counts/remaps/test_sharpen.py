@@ -100,5 +100,5 @@ def enumerated(length):
 
 
 def test_what_is_no_release_is_refused():
-    with pytest.raises(InvalidInputError, match="not int"):
+    with pytest.raises(InvalidInputError, match="release must be of type Release, not 5"):
         sharpen(5, qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]]))

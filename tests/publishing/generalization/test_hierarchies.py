@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.publishing import KAnonymity, anonymize
 from quiltwork.publishing.generalization.hierarchies import Hierarchy
+from quiltwork.publishing.table import Table
 
 ZIPS = [
     ("12367", "123**", "1****", "*"),
@@ -51,8 +54,10 @@ def test_a_label_may_stand_for_the_same_values_at_several_levels():
 
 
 def test_numbers_match_by_their_text():
-    tree = Hierarchy.read([("31", "30s"), ("32", "30s"), ("45", "40s")])
-    assert tree.ordered([45, 31.0], "age") == [31.0, 45]
+    tree = [("45", "40s"), ("31", "30s"), ("32", "30s")]
+    frame = pandas.DataFrame({"age": [31.0, 45.0], "ill": ["x", "y"]})
+    column = Table(frame, None, ["age"], "ill", hierarchies={"age": tree}).encoded.quasi[0]
+    assert column.values == (45.0, 31.0)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +90,21 @@ def test_another_encoding_is_refused(tmp_path):
 
 
 def test_a_value_without_a_line_is_refused():
-    with pytest.raises(InvalidInputError, match="'c', which its hierarchy does not name"):
-        Hierarchy.read([("a", "*"), ("b", "*")]).ordered(["c"], "town")
+    frame = pandas.DataFrame({"town": ["a", "b", "CANARY"], "ill": [*"xyz"]})
+    trees = {"town": [("a", "*"), ("b", "*")]}
+    with pytest.raises(InvalidInputError, match="value in row 3 that its") as refused:
+        _ = Table(frame, None, ["town"], "ill", hierarchies=trees).encoded
+    assert "CANARY" not in str(refused.value)
+
+
+@pytest.mark.parametrize("cells", [[None] * 4, ["a", None, None, None]])
+@pytest.mark.parametrize("quality", [False, True])
+def test_a_column_may_have_hardly_a_value(cells, quality):
+    """Nothing but missing values under a hierarchy was an IndexError."""
+    frame = pandas.DataFrame({"town": cells, "age": [1, 2, 3, 4], "ill": [*"xyxy"]})
+    trees = {"town": [("a", "*"), ("b", "*")]}
+    table = Table(frame, None, ["town", "age"], "ill", hierarchies=trees, missing="value")
+    made = anonymize(table, KAnonymity(2), 0, quality=quality)
+    expected = {"missing"} if cells[0] is None else {"missing", "{a, missing}"}
+    assert set(made.frame["town"]) == expected
+    assert made.report().assessment.models.k == 2

@@ -78,7 +78,12 @@ def test_every_attack_is_named_with_figures_of_the_table(frame):
     assert f"{cells / 400:.1%} of all cells are generalized" in told["downcoding"]
     assert f"tells {told_cells / cells:.1%} of these cells" in told["downcoding"]
     assert f"{found.disclosures[0].base:.1%}" in told["deFinetti"]
-    assert f"{against.most} of 200 people" in told["intersection"]
+    assert against.exact
+    assert against.explain() in told["intersection"]
+    assert (
+        f"200 people are in both. Counting what is left for whom, {against.most} of"
+        in (told["intersection"])
+    )
     plain = assess(Table(frame[["pay", "ill"]], None, ["pay"], "ill"))
     assert "no value is generalized" in plain.warnings[2].message
     assert "--against" in plain.warnings[3].message

@@ -198,6 +198,6 @@ def test_tables_that_do_not_go_together_are_refused():
     with pytest.raises(InvalidInputError, match="what anonymize returned"):
         definetti(table)
     with pytest.raises(InvalidInputError, match="what anonymize returned"):
-        refused_cuts(table, KAnonymity(2))
+        refused_cuts(table)
     with pytest.raises(InvalidInputError, match="what intersection"):
         assess(table, against=5)

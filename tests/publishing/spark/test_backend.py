@@ -30,7 +30,6 @@ from quiltwork.publishing.verification import verify_m_privacy
 from tests.publishing.spark.comparing import collected, sorted_rows
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -29,7 +29,6 @@ from quiltwork.publishing.table import Table
 from tests.publishing.spark.comparing import sorted_rows
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.counts.consumers.losses import FloatArray, Loss, MatrixLoss, read_loss
 from quiltwork.counts.consumers.monotonicity import Universality, universality
 from quiltwork.counts.consumers.priors import read_fractions, read_probabilities
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -38,7 +40,7 @@ class Consumer:
         if isinstance(prior, str):
             read_probabilities(prior, 1)
         elif isinstance(prior, (list, tuple, np.ndarray)):
-            read_probabilities(prior, len(prior) - 1)
+            read_probabilities(prior, len(listed(prior, "prior")) - 1)
 
     def probabilities(self, n: int) -> FloatArray:
         """Return the prior over 0..n."""
@@ -56,6 +58,7 @@ class Consumer:
         return universality(self.loss, n)
 
     def _check_size(self, n: int) -> None:
+        integer(n, "n", 1)
         if isinstance(self.loss, MatrixLoss) and self.loss.n != n:
             raise InvalidInputError(
                 f"The loss matrix covers counts 0..{self.loss.n}; the mechanism has n = {n}."

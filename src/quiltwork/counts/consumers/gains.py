@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.optimality.program import Certificate, optimal_mechanism
@@ -94,7 +95,7 @@ def _verdict(remap: Remap) -> str:
 
 def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
     """Compute what the remap is worth; about 25 remaps, and a program for losses without order."""
-    remap = mechanism.remap(consumer)
+    remap = instance(mechanism, GeometricMechanism, "mechanism").remap(consumer)
     unordered = remap.universality.condition == "fails" and mechanism.n <= _LARGEST_PROGRAM
     blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
     level = math.inf if mechanism.dp_epsilon is None else float_up(mechanism.dp_epsilon)

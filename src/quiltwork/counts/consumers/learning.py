@@ -7,6 +7,7 @@ give the prior that explains them best (maximum likelihood by EM). Cost: O(n) pe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,7 +20,7 @@ from quiltwork.counts.consumers.priors import read_probabilities
 from quiltwork.counts.levels import read_alpha
 from quiltwork.counts.remaps.filters import decay_filter
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer
+from quiltwork.exact import Number, integer, shortened, to_fraction
 
 
 def learn_from_release(
@@ -69,10 +70,13 @@ def learn_from_table(
     size = len(prior)
     decay = float(_open_ratio(alpha))
     seen = np.bincount(np.clip(values.ravel(), 0, n), minlength=size).astype(np.float64)
-    total = seen.sum() + smoothing
-    for _ in range(rounds):
+    imagined = float(to_fraction(smoothing, "smoothing"))
+    if not 0 <= imagined < math.inf:
+        raise InvalidInputError(f"smoothing must be at least 0, not {shortened(smoothing)}.")
+    total = seen.sum() + imagined
+    for _ in range(integer(rounds, "rounds", 1)):
         responsibility = prior * kernel_sum(seen / kernel_sum(prior, decay), decay)
-        updated = (responsibility + smoothing / size) / total
+        updated = (responsibility + imagined / size) / total
         settled = float(np.abs(updated - prior).max()) < 1e-9
         prior = updated / updated.sum()
         if settled:

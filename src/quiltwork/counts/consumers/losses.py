@@ -173,6 +173,10 @@ class MatrixLoss:
 
     def exact(self, count: int, answer: int) -> Fraction:
         """Return the entry as it was given."""
+        if max(count, answer) > self.n:
+            raise InvalidInputError(
+                f"The loss matrix covers counts 0..{self.n}, not {max(count, answer)}."
+            )
         if self.fractions is not None:
             return self.fractions[count][answer]
         return to_fraction(float(self.entries[count, answer]), "the loss")

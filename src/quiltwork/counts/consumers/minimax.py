@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.arguments import instance
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, read_loss
@@ -79,6 +80,7 @@ def minimax_remap(
 
     Theorem: minimax-consumers
     """
+    instance(mechanism, GeometricMechanism, "mechanism")
     low = integer(lower, "lower", 0)
     high = integer(mechanism.n if upper is None else upper, "upper", 0)
     if not low < high <= mechanism.n:

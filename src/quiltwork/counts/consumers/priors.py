@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import instance
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import to_fraction
+from quiltwork.exact import integer, shortened, to_fraction
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _SUM_TOLERANCE = 1e-9
 _LARGEST_CHAIN = 20_000
 LARGEST_PRIOR = 10_000_000
-_REMAP_SECONDS, _REMAP_BYTES = 2e-6, 400  # per count, measured up to n = 10⁷
+_REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10⁷
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,11 @@ class ChainCounts:
     chain: MarkovChain
     state: Any
 
+    def __post_init__(self) -> None:
+        from quiltwork.beliefs import MarkovChain
+
+        instance(self.chain, MarkovChain, "chain")
+
     def probabilities(self, n: int) -> FloatArray:
         """Return P(visits = 0..n) in n moments, by dynamic programming over (state, visits).
 
@@ -48,11 +54,11 @@ class ChainCounts:
         Raises:
             UnsupportedError: above 20,000 moments.
         """
-        if n > _LARGEST_CHAIN:
+        if integer(n, "n", 1) > _LARGEST_CHAIN:
             raise UnsupportedError(
-                f"The count distribution over {n} moments would take about "
-                f"{n**2 * len(self.chain.states) ** 2 / 2e9:.0f} s; simulate it and give an array, "
-                f"or take at most {_LARGEST_CHAIN} moments."
+                f"The count distribution over {shortened(n)} moments would take about "
+                f"{shortened(n**2 * len(self.chain.states) ** 2 // 2_000_000_000)} s; simulate it "
+                f"and give an array, or take at most {_LARGEST_CHAIN} moments."
             )
         if self.state not in self.chain.states:
             raise InvalidInputError(
@@ -127,9 +133,10 @@ def read_probabilities(prior: Any, n: int) -> FloatArray:
     """
     if n > LARGEST_PRIOR:
         raise UnsupportedError(
-            f"Reading answers with a prior over 0..{n} takes about {n * _REMAP_SECONDS:.2g} s and "
-            f"{n * _REMAP_BYTES / 1e9:.2g} GB; it is done up to n = {LARGEST_PRIOR:,}. Count in "
-            "larger units, or take answers at face value."
+            f"Reading answers with a prior over 0..{shortened(n)} takes about "
+            f"{shortened(n * _REMAP_MICROSECONDS // 10**6)} s and "
+            f"{shortened(n * _REMAP_BYTES // 10**9)} GB; it is done up to n = {LARGEST_PRIOR:,}. "
+            "Count in larger units, or take answers at face value."
         )
     if isinstance(prior, str):
         return _named(prior, n)

@@ -10,12 +10,15 @@ Theorem: geometric-mechanism, *Derivability*.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_alpha
@@ -125,22 +128,24 @@ def vertex_remap(matrix: Any, alpha: Number, tolerance: Number | None = None) ->
 
 
 def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fraction]:
-    """Return the consumer's Bayes-optimal remap of any mechanism, and its loss, exactly. O(n³).
+    """Return the consumer's Bayes-optimal remap of any mechanism, and its loss, exactly.
 
     Ties go to the smallest answer. The mechanism may have any number of answers; the remapped
-    ones are counts 0..n.
+    ones are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
     """
     x = read_matrix(matrix)
     size = len(x)
-    prior = consumer.fractions(size - 1)
-    losses = [[consumer.loss.exact(i, r) for r in range(size)] for i in range(size)]
-    mapping, total = [], Fraction(0)
-    for answer in range(len(x[0])):
-        weights = [prior[i] * x[i][answer] for i in range(size)]
-        costs = [
-            sum((w * losses[i][r] for i, w in enumerate(weights) if w), Fraction(0))
-            for r in range(size)
-        ]
-        mapping.append(costs.index(min(costs)))
-        total += min(costs)
-    return tuple(mapping), total
+    prior = instance(consumer, Consumer, "consumer").fractions(size - 1)
+    weights, share = _whole([[p * entry for entry in row] for p, row in zip(prior, x, strict=True)])
+    losses, unit = _whole([[consumer.loss.exact(i, r) for r in range(size)] for i in range(size)])
+    costs = (weights.T @ losses).tolist()
+    least = [min(row) for row in costs]
+    mapping = tuple(row.index(cost) for row, cost in zip(costs, least, strict=True))
+    return mapping, Fraction(sum(least), share * unit)
+
+
+def _whole(matrix: FractionMatrix) -> tuple[NDArray[Any], int]:
+    """Return the matrix times a common denominator, as Python integers, and that denominator."""
+    scale = math.lcm(*{entry.denominator for row in matrix for entry in row})
+    rows = [[entry.numerator * (scale // entry.denominator) for entry in row] for row in matrix]
+    return np.array(rows, dtype=object), scale

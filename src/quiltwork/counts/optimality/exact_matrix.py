@@ -9,14 +9,14 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import to_fraction
+from quiltwork.exact import float_down, float_up, to_fraction
 
 FractionMatrix: TypeAlias = list[list[Fraction]]
 
 _SUM_TOLERANCE = Fraction(1, 10**9)  # of floats, and of programs solved nearly exactly
-_ROUNDING = Fraction(1, 1 << 50)  # more than what floats move an entry by
 
 
 def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
@@ -47,9 +47,11 @@ def _read_entry(entry: Any, name: str) -> Fraction:
 
 
 def _is_nested(matrix: Any) -> bool:
-    return isinstance(matrix, (Sequence, np.ndarray)) and all(
-        isinstance(row, (Sequence, np.ndarray)) for row in matrix
-    )
+    return _is_list(matrix) and all(_is_list(row) for row in matrix)
+
+
+def _is_list(part: Any) -> bool:
+    return isinstance(part, Sequence) or (isinstance(part, np.ndarray) and part.ndim > 0)
 
 
 def compose(matrix: FractionMatrix, remap: FractionMatrix) -> FractionMatrix:
@@ -98,18 +100,35 @@ def make_stochastic(matrix: FractionMatrix) -> FractionMatrix:
 
 
 def mix_until_private(matrix: FractionMatrix, alpha: Fraction) -> tuple[FractionMatrix, Fraction]:
-    """Mix with the uniform mechanism until neighbouring rows keep α, even as floats.
+    """Mix with the uniform mechanism until neighbouring rows keep α.
 
     If x[i±1] ≥ α·x[i] fails by v at most, the share λ = v(n+1)/((1−α) + v(n+1)) of uniform noise
     restores it. Returns the mechanism and λ. At α = 1 all rows become their average.
     """
     size = len(matrix)
-    if alpha == 0:
-        return matrix, Fraction(0)
     if alpha == 1:
         average = [sum(column, Fraction(0)) / size for column in zip(*matrix, strict=True)]
         return [list(average) for _ in range(size)], Fraction(0)
-    violation = max(Fraction(0), -smallest_slack(matrix, alpha)) + _ROUNDING
+    violation = max(Fraction(0), -smallest_slack(matrix, alpha))
     share = violation * size / ((1 - alpha) + violation * size)
     uniform = share / size
     return [[(1 - share) * entry + uniform for entry in row] for row in matrix], share
+
+
+def private_floats(matrix: FractionMatrix, alpha: Fraction) -> NDArray[np.float64]:
+    """Round a private mechanism to floats that keep α exactly as they stand.
+
+    Each entry is the float nearest to its own value among those that keep α with the entry above
+    it, which is such a float itself. An entry moves by a relative (n+1)·2^-52 at most, or by the
+    smallest float where it is about as small.
+    """
+    columns = []
+    for column in zip(*matrix, strict=True):
+        rounded = [float_up(column[0])]  # never 0 for what is possible: all below would be 0 too
+        for entry in column[1:]:
+            above = Fraction(rounded[-1])
+            lowest = float_up(alpha * above)
+            highest = float_down(min(above / alpha, Fraction(1))) if alpha else 1.0
+            rounded.append(min(max(float(entry), lowest), highest))
+        columns.append(rounded)
+    return np.array(columns).T

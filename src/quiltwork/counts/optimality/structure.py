@@ -23,7 +23,7 @@ from quiltwork.counts.optimality.exact_matrix import read_matrix
 from quiltwork.counts.optimality.states import DOWN, SLACK, UP, ZERO, States
 from quiltwork.counts.optimality.vertices import exact_rank, tight_blocks
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import Number, to_fraction
+from quiltwork.exact import Number, shortened, to_fraction
 
 _ARROWS = {DOWN: "↓", UP: "↑", SLACK: "S", ZERO: "Z"}
 
@@ -61,7 +61,10 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
 def read_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
     """Return by how much entries may be off: as told, else 1e-9 for floats, 0 for fractions."""
     if tolerance is not None:
-        return to_fraction(tolerance, "tolerance")
+        told = to_fraction(tolerance, "tolerance")
+        if not 0 <= told < 1:
+            raise InvalidInputError(f"tolerance must lie in 0..1, not {shortened(tolerance)}.")
+        return told
     floats = any(isinstance(entry, (float, np.floating)) for row in matrix for entry in row)
     return Fraction(1, 10**9) if floats else Fraction(0)
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork import files
+from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import (
     Binary,
@@ -115,7 +116,10 @@ class Remap:
 
     def _clipped(self, released: ArrayLike) -> IntArray:
         """Read released counts of any size and move them into 0..n."""
-        values = np.asarray(released)
+        try:
+            values = np.asarray(released)
+        except ValueError:  # rows of different lengths
+            values = np.zeros(0)
         beyond_64_bits = values.dtype == object and all(type(v) is int for v in values.flat)
         if not (beyond_64_bits or np.issubdtype(values.dtype, np.integer)):
             raise InvalidInputError(
@@ -156,7 +160,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
 
     Theorem: geometric-mechanism
     """
-    prior = consumer.probabilities(mechanism.n)
+    prior = instance(consumer, Consumer, "consumer").probabilities(mechanism.n)
     post, chosen = choose(consumer.loss, prior, mechanism.alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import instance, listed
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.priors import PooledCounts
 from quiltwork.counts.geometric import GeometricMechanism
@@ -64,11 +65,9 @@ def sharpen(
         UnsupportedError: for queries that do not count states, or if no noise was added.
         InvalidInputError: if the lengths are needed and missing, or do not fit the release.
     """
-    query = getattr(release, "query", None)
-    if query is None:
-        raise InvalidInputError(
-            f"Only the answer of a release can be sharpened, not {type(release).__name__}."
-        )
+    from quiltwork.releases.record import Release
+
+    query = instance(release, Release, "release").query
     if query.kind not in _KINDS or release.noise_scale == 0:
         raise UnsupportedError(
             f"A {query.kind} release cannot be sharpened; counts, histograms and "
@@ -100,7 +99,7 @@ def _lengths(release: Release, lengths: Sequence[int] | None) -> tuple[int, ...]
                 "lengths=[…], how many time points were asked about of each."
             )
         return (each,) * release.subjects
-    read = tuple(integer(length, "a length", 1) for length in lengths)
+    read = tuple(integer(length, "a length", 1) for length in listed(lengths, "lengths"))
     if len(read) != release.subjects or sum(read) != release.points:
         raise InvalidInputError(
             f"The lengths are those of {len(read)} subjects and {sum(read)} time points; the "

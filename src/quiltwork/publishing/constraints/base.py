@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.publishing.arguments import shown, yes_or_no
 from quiltwork.publishing.constraints.histogram import Histogram
 
 if TYPE_CHECKING:
@@ -134,6 +135,16 @@ class Custom(Constraint):
     name: str = ""
     labels: tuple[Any, ...] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked."""
+        for what, asked in (("function", self.function), ("score", self.score)):
+            if asked is not None and not callable(asked):
+                raise InvalidInputError(f"{what} must be a function, not {shown(asked)}.")
+        yes_or_no(self.eg_monotonic, "eg_monotonic")
+        yes_or_no(self.generalization_monotonic, "generalization_monotonic")
+        if not isinstance(self.name, str):
+            raise InvalidInputError(f"name must be a text, not {shown(self.name)}.")
+
     def holds(self, left: Histogram) -> bool:
         """Ask the function.
 
@@ -142,7 +153,9 @@ class Custom(Constraint):
         """
         answer = self._asked(self.function, left)
         if not isinstance(answer, (bool, np.bool_)):
-            raise InvalidInputError(f"{self} must return True or False, not {answer!r}.")
+            raise InvalidInputError(
+                f"{self} must return True or False, not a {type(answer).__name__}."
+            )
         return bool(answer)
 
     def fitness(self, left: Histogram) -> float:
@@ -154,7 +167,9 @@ class Custom(Constraint):
             except (TypeError, ValueError):
                 found = math.nan
             if math.isnan(found):
-                raise InvalidInputError(f"The score of {self} must be a number, not {answer!r}.")
+                raise InvalidInputError(
+                    f"The score of {self} must be a number, not a {type(answer).__name__}."
+                )
             return found
         return 1.0 if self.holds(left) else 0.5
 
@@ -173,9 +188,10 @@ class Custom(Constraint):
         try:
             return function(self._labelled(left))
         except Exception as error:
+            # Its words may show sensitive values; the chain of exceptions keeps them.
             raise InvalidInputError(
-                f"{self} failed with {type(error).__name__}: {error}. It must answer for every set "
-                "of records."
+                f"{self} failed with {type(error).__name__}; it must answer for every set of "
+                "records."
             ) from error
 
     def _labelled(self, left: Histogram) -> dict[Any, int]:
@@ -209,6 +225,6 @@ def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:
             bool(getattr(value, "generalization_monotonic", False)),
         )
     raise InvalidInputError(
-        f"{value!r} is no privacy constraint; give KAnonymity(k), LDiversity(l), … or a function "
-        "of {sensitive value: records}, joined by &."
+        f"{shown(value)} is no privacy constraint; give KAnonymity(k), LDiversity(l), … or a "
+        "function of {sensitive value: records}, joined by &."
     )

@@ -7,12 +7,12 @@ not finding one is no proof.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.arguments import one_of
+from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.histogram import Histogram
 
 Property: TypeAlias = Literal["eg", "generalization"]
@@ -57,8 +57,8 @@ def refute(
     >>> refute(EntropyLDiversity(2))
     Refutation(satisfied=(0, 1), added=(1,))
     """
-    if which not in get_args(Property):
-        raise InvalidInputError(f"The property must be 'eg' or 'generalization', not {which!r}.")
+    constraint = as_constraint(constraint)
+    one_of(Property, which, "The property")
     rng = np.random.default_rng(seed)
     for trial in range(trials):
         size = 1 + trial * largest // trials

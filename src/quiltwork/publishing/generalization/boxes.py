@@ -137,7 +137,8 @@ def _hierarchy_side(
     known = [value for value in column.values if value is not None]
     leaf = np.array([tree.place[leaf_text(value)] for value in known], dtype=np.int64)
     alone = low >= len(leaf)  # only the missing value
-    leaf_low, leaf_high = (leaf[np.where(alone, 0, side)] for side in (low, high))
+    some = leaf if len(leaf) else np.zeros(1, dtype=np.int64)
+    leaf_low, leaf_high = (some[np.where(alone, 0, side)] for side in (low, high))
     level, first, final = tree.cover(leaf_low, leaf_high)
     lower = np.where(alone, low, np.searchsorted(leaf, first, side="left"))
     upper = np.where(alone, high, np.searchsorted(leaf, final, side="right") - 1)

@@ -7,7 +7,7 @@ order in which every label covers neighbours, so that a generalized value is an 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import contents
+from quiltwork.publishing.arguments import shown
 
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
@@ -66,20 +67,6 @@ class Hierarchy:
         """Leaf → its place in the order."""
         return {leaf: place for place, leaf in enumerate(self.leaves)}
 
-    def ordered(self, values: Sequence[Any], name: str) -> list[Any]:
-        """Return some values of a column in the order of the leaves; they match by their text.
-
-        Raises:
-            InvalidInputError: for a value that is no leaf.
-        """
-        for value in values:
-            if leaf_text(value) not in self.place:
-                raise InvalidInputError(
-                    f"Column {name!r} holds {value!r}, which its hierarchy does not name; add a "
-                    "line for it."
-                )
-        return sorted(values, key=lambda value: self.place[leaf_text(value)])
-
     @cached_property
     def blocks(self) -> NDArray[np.int64]:
         """For each level and leaf, the number of its block: leaves under the same label."""
@@ -121,8 +108,8 @@ def _rows(source: Any) -> list[list[str]]:
     for row in rows:
         if isinstance(row, str) or not isinstance(row, Iterable):
             raise InvalidInputError(
-                f"{row!r} is no hierarchy; give the path of a CSV file, or rows of labels from "
-                "leaf to root."
+                f"{shown(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
+                "from leaf to root."
             )
     return [[leaf_text(cell) for cell in row] for row in rows]
 

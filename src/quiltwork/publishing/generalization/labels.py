@@ -95,7 +95,7 @@ def parse_label(text: str) -> Label:
 def _pieces(body: str) -> list[str]:
     found = re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', body)
     if not found:
-        raise InvalidInputError(f"{{{body}}} is no published set; write it as {{x, y}}.")
+        raise InvalidInputError("A text in braces names no value; sets are written as {x, y}.")
     return [piece.strip() for piece in found]
 
 
@@ -110,7 +110,9 @@ def _plain(piece: str) -> str:
     try:
         return str(json.loads(piece))
     except ValueError:
-        raise InvalidInputError(f"{piece} is no quoted value; write it as in JSON.") from None
+        raise InvalidInputError(
+            "A text begins with a quotation mark and is no quoted value; write it as in JSON."
+        ) from None
 
 
 def texts(values: Iterable[Any]) -> list[str]:

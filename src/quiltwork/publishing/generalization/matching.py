@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.generalization.reading import covers
+from quiltwork.publishing.frames import arrow, arrow_column
+from quiltwork.publishing.generalization.reading import Reader
 from quiltwork.publishing.table import Table
 
 _PORTION = 1 << 23
@@ -30,7 +31,7 @@ def fitting_groups(
     tests = []
     for mine in own.encoded.quasi:
         shown = columns[mine.name]
-        covered = _covering(shown, mine, own.ordinal.get(mine.name, ()))
+        covered = _covering(shown, mine, _order(own, mine))
         tests.append((covered[shown.codes[published.groups.first]], mine.codes))
     step = max(1, _PORTION // max(1, published.groups.count))
     for start in range(0, len(rows), step):
@@ -41,6 +42,21 @@ def fitting_groups(
         yield portion, fits
 
 
+def _order(table: Table, column: Column) -> Sequence[Any]:
+    """Return the order of a column, declared or that of its categories; with all its values."""
+    if column.name in table.ordinal or column.kind != "ordinal":
+        return table.ordinal.get(column.name, ())
+    values = arrow_column(table.frame, column.name)
+    if not arrow().types.is_dictionary(values.type):
+        return ()
+    order: list[Any] = values.dictionary.to_pylist()
+    return order
+
+
 def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:
     """Tell which published texts (rows) cover which own values (columns)."""
-    return np.array([covers(text, own, order) for text in published.values])
+    reader = Reader(own, order)
+    covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
+    for row, text in zip(covered, published.values, strict=True):
+        row[reader.codes(text)] = True
+    return covered

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.generalization.hierarchies import leaf_text
-from quiltwork.publishing.generalization.labels import parse_label, value_text
-from quiltwork.publishing.generalization.reading import covers
+from quiltwork.publishing.generalization.reading import Reader
 
 if TYPE_CHECKING:
     from quiltwork.publishing.generalization.boxes import Boxes
@@ -135,14 +133,14 @@ def covered(column: Column, texts: Sequence[Any]) -> Sets:
     >>> covered(ages, ["20..30", "31", 25]).sizes().tolist()
     [2, 1, 1]
     """
-    reader = _Reader.of(column)
+    reader = Reader(column)
     found = [reader.codes(text) for text in texts]
-    for text, codes in zip(texts, found, strict=True):
-        if not len(codes):
-            raise InvalidInputError(
-                f"{text!r} in column {column.name!r} covers no value of the original table; "
-                "declare its hierarchy or order on the original table."
-            )
+    nothing = sum(not len(codes) for codes in found)
+    if nothing:
+        raise InvalidInputError(
+            f"{nothing:,} of {len(texts):,} published texts of column {column.name!r} cover no "
+            "value of the original table; declare its hierarchy or order on the original table."
+        )
     owners = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
     return _sets(owners, np.concatenate(found), len(found), len(column.values))
 
@@ -151,61 +149,3 @@ def _sets(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -
     below = np.zeros((labels, values + 1), dtype=np.int32)
     below[owners, codes.astype(np.int64) + 1] = 1
     return Sets(np.cumsum(below, axis=1, dtype=np.int32))
-
-
-@dataclass(frozen=True, eq=False)
-class _Reader:
-    """Reads the texts of one column: by value, by range of an order, by label of a hierarchy."""
-
-    column: Column
-    code_of: dict[str, int]
-    under: dict[str, list[int]]
-
-    @classmethod
-    def of(cls, column: Column) -> _Reader:
-        code_of = {value_text(value): code for code, value in enumerate(column.values)}
-        code_of |= {str(value): code for code, value in enumerate(column.values)}
-        under: dict[str, list[int]] = {}
-        if column.hierarchy is not None:
-            for code, value in enumerate(column.values):
-                if value is not None:
-                    for label in set(
-                        column.hierarchy.paths[column.hierarchy.place[leaf_text(value)]]
-                    ):
-                        under.setdefault(label, []).append(code)
-        return cls(column, code_of, under)
-
-    def codes(self, text: Any) -> NDArray[np.int64]:
-        if text is None:
-            return np.array([code for code, v in enumerate(self.column.values) if v is None])
-        if not isinstance(text, str):
-            return self._range(text, text)
-        label = parse_label(text)
-        lost = [self.code_of["missing"]] if label.missing and "missing" in self.code_of else []
-        if label.form == "set":
-            return np.array([*(c for v in label.values for c in self._one(v)), *lost], dtype=int)
-        low, high = label.values
-        found = self._one(low) if low == high else self._range(low, high)
-        if not len(found) and "*" in text:
-            return np.flatnonzero(covers(text, self.column))
-        return np.array([*found, *lost], dtype=np.int64)
-
-    def _one(self, text: str) -> list[int]:
-        if text in self.under:
-            return self.under[text]
-        if text in self.code_of:
-            return [self.code_of[text]]
-        return [int(code) for code in self._range(text, text)]
-
-    def _range(self, low: Any, high: Any) -> NDArray[np.int64]:
-        if self.column.kind == "numeric":
-            try:
-                ends = float(low), float(high)
-            except ValueError:
-                return np.zeros(0, dtype=np.int64)
-            numbers = self.column.numbers
-            return np.flatnonzero((numbers >= ends[0]) & (numbers <= ends[1]))
-        ends_of = [self.code_of.get(str(end)) for end in (low, high)]
-        if ends_of[0] is None or ends_of[1] is None:
-            return np.zeros(0, dtype=np.int64)
-        return np.arange(ends_of[0], ends_of[1] + 1)

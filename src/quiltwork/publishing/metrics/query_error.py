@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
+from quiltwork.publishing.arguments import number_of
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.metrics.coverage import Coverage, coverage_of_boxes, coverage_of_texts
 from quiltwork.publishing.table import Table
@@ -57,8 +58,7 @@ def query_error(table: Table, publication: Any, queries: int = 2500, seed: int =
     >>> query_error(table, table, queries=50)
     0.0
     """
-    if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
-        raise InvalidInputError(f"queries must be a positive whole number, not {queries!r}.")
+    queries = number_of(queries, "queries", 1)
     integer(seed, "seed", 0)
     cover = coverage(read_table(table), publication)
     codes = _small(table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import write
+from quiltwork.publishing.arguments import shown
 from quiltwork.publishing.metrics.loss import Loss, publication_loss
 from quiltwork.publishing.metrics.query_error import query_error
 from quiltwork.publishing.reports.parts import (
@@ -100,7 +101,7 @@ def write_page(path: str | Path, text: str) -> Path:
         StorageError: if the file cannot be written.
     """
     if not isinstance(path, (str, Path)):
-        raise InvalidInputError(f"The path must be a text or a Path, not {path!r}.")
+        raise InvalidInputError(f"The path must be a text or a Path, not {shown(path)}.")
     write(path, text)
     return Path(path)
 
@@ -124,13 +125,12 @@ def publication_report(publication: Publication, path: str | Path | None = None)
     rows = publication.source.encoded.rows
     queries = max(50, min(QUERIES, _QUERY_WORK // rows))
     error = query_error(publication.source, publication, queries)
-    asked = publication.asked
-    refused = None if asked is None else refused_cuts(publication, asked)
+    refused = refused_cuts(publication)
     assessment = assess(
         publication.table,
         learned=definetti(publication),
         refused=refused,
-        downcoded=downcoding(publication, asked),
+        downcoded=downcoding(publication, publication.recipe.constraint),
     )
     loss = publication_loss(publication)
     report = TableReport(

@@ -154,20 +154,9 @@ def _learned_parts(found: Sequence[Learned]) -> list[Html]:
 
 def intersection_section(found: Intersection) -> Html:
     """Write what an earlier release adds."""
-    if found.linked == "subjects":
-        told = (
-            f"{found.people:,} people are in both tables. Both together leave {found.most:,} of "
-            f"them with one possible value, though neither table does alone; {found.alone:,} are "
-            "the only ones in both their groups."
-        )
-    elif found.most == 0:
-        told = "Nobody has one possible value left who has more in each of the tables alone."
-    else:
-        told = (
-            f"Up to {found.most:,} people have one possible value left, though neither table "
-            f"gives it away alone; {found.least:,} have if everyone is in both tables."
-        )
-    return section("Together with the earlier release", paragraph(told), anchor="against")
+    return section(
+        "Together with the earlier release", paragraph(found.explain()), anchor="against"
+    )
 
 
 def loss_section(loss: Loss, queries: int, error: float | None) -> Html:

@@ -29,7 +29,7 @@ class Assessment:
         disclosures: the risk that sensitive values are inferred, per column.
         learned: how well a learner guesses sensitive values within the groups, where the original
             records were at hand to score it.
-        refused: groups left whole because of their sensitive values, for a publication.
+        refused: groups that numbers of records alone do not explain, for a publication.
         downcoded: how much of the generalization can be undone.
         against: what an earlier release adds, if one was compared.
         warnings: attacks that none of these values covers.
@@ -70,9 +70,9 @@ def assess(
     """Measure a table as it stands: groups are rows with equal quasi-identifiers.
 
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
-    or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication, constraint)`
-    did, `downcoded` what `downcoding(publication, constraint)` did; without it the texts of the
-    table are counted. Cost: a few passes over the rows.
+    or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication)` did,
+    `downcoded` what `downcoding(publication, constraint)` did; without it the texts of the table
+    are counted. Cost: a few passes over the rows.
 
     Raises:
         InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
@@ -85,11 +85,11 @@ def assess(
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection'])
     """
     disclosed = disclosures(read_table(table))
-    if against is not None and not isinstance(against, Intersection):
-        raise InvalidInputError(
-            f"against is what intersection(earlier, later) returned, not a "
-            f"{type(against).__name__}."
-        )
+    _check("against", against, Intersection, "intersection(earlier, later)")
+    _check("refused", refused, Refused, "refused_cuts(publication)")
+    _check("downcoded", downcoded, Downcoded, "downcoding(publication)")
+    for one in learned if isinstance(learned, tuple) else (learned,):
+        _check("learned", one, Learned, "definetti(publication)")
     undone = downcoding_of(table) if downcoded is None else downcoded
     return Assessment(
         rows=table.encoded.rows,
@@ -102,3 +102,8 @@ def assess(
         against=against,
         warnings=warnings_for(disclosed, learned, refused, undone, against),
     )
+
+
+def _check(name: str, value: Any, kind: type, made_by: str) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise InvalidInputError(f"{name} is what {made_by} returned, not a {type(value).__name__}.")

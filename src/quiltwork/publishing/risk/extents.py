@@ -157,8 +157,8 @@ def _ends(
         numbers = [reading.number(text) for text in label.values]
         if any(number is None for number in numbers):
             raise InvalidInputError(
-                f"Column {reading.name!r} has ranges, but {label.values[0]!r} has no place among "
-                "them; declare the order of its values."
+                f"Column {reading.name!r} has ranges, and values that have no place among them; "
+                "declare the order of its values."
             )
         placed = [number for number in numbers if number is not None]
         ends.append((min(placed), max(placed)) if placed else (np.inf, -np.inf))

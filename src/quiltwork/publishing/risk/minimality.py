@@ -1,31 +1,40 @@
-"""Cuts that were refused because of sensitive values: what the minimality attack starts from.
+"""Groups that only sensitive values explain: what the minimality attack starts from.
 
-Whoever knows the algorithm, the constraint and the members' quasi-identifiers can ask why a group
-was not cut further. If both sides of a cut would have had records enough, only sensitive values
-can have stood in its way: some value, or too few of them, would have stood out on one side (Wong,
-Fu, Wang and Pei, Minimality attack in privacy preserving data publishing, VLDB 2007). A refusal
-that sizes explain says nothing of that kind: under k-anonymity alone there is no such group.
-Cost: as one level of Mondrian, once for sizes and once for the whole constraint.
+Whoever knows the algorithm, the constraint and everybody's quasi-identifiers can make the table
+again under every assignment of sensitive values that fits what is published; those that do not give
+this very table are ruled out (Wong, Fu, Wang and Pei, Minimality attack in privacy preserving data
+publishing, VLDB 2007). What is ruled out depends on every cut of the tree that was refused, not
+only on those of the final groups. So the whole algorithm is followed again, with a constraint that
+asks for as many records and for nothing of their sensitive values.
+
+If that gives the same groups, and sensitive values have no other way into the algorithm, nothing is
+ruled out: every other assignment that fits the table meets the same cuts, with the same answers. A
+cut that was made leaves unions of published groups on both sides, which fulfil the constraint as
+these groups do; one that was not leaves too few records.
+
+Theorem: anonymization
+Cost: as the anonymization.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.exact import to_fraction
+from quiltwork.publishing.anonymization import assemble
 from quiltwork.publishing.asked import check_publication
-from quiltwork.publishing.constraints.base import Constraint, as_constraint
+from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.publishing.constraints.entropy import EntropyLDiversity
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
-from quiltwork.publishing.partitioning.cuts import halved
-from quiltwork.publishing.partitioning.guards import Guard, guard_for
-from quiltwork.publishing.partitioning.mondrian import both_private
-from quiltwork.publishing.partitioning.nodes import Nodes, bounds, starts_of
-from quiltwork.publishing.partitioning.records import Records, records_of
+from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
+from quiltwork.publishing.partitioning.recipe import Recipe, partition
+from quiltwork.publishing.partitioning.records import records_of
 
 if TYPE_CHECKING:
     from quiltwork.publishing.publication import Publication
@@ -33,79 +42,119 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Refused:
-    """Groups that a reader can reason about: sizes allowed a cut, sensitive values did not.
+    """What the algorithm gives away of sensitive values, as far as it was counted.
 
     Attributes:
-        groups: with a cut in the middle of a quasi-identifier that leaves records enough on both
-            sides, whoever colludes, and none that the whole constraint allows.
+        groups: that the algorithm would not have made by numbers of records alone: a cut of theirs,
+            or of a larger part of the table above them, was refused because of sensitive values.
+            Such a refusal can say something about other groups as well.
         of: groups in all.
         records: in these groups.
+        nothing: whether it is proven that the algorithm gives nothing away: every assignment of
+            sensitive values that fits the table would have made it.
     """
 
     groups: int
     of: int
     records: int
+    nothing: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values by name, JSON-ready."""
         return asdict(self)
 
 
-def refused_cuts(publication: Publication, constraint: Constraint | Callable[..., bool]) -> Refused:
-    """Count the groups that were left whole because of their sensitive values alone.
-
-    `constraint` is what the publication was made with. The cuts are Mondrian's: each
-    quasi-identifier in its middle.
+def refused_cuts(publication: Publication) -> Refused:
+    """Count the groups that numbers of records alone do not explain.
 
     Raises:
-        InvalidInputError: if there is no publication or no constraint.
+        InvalidInputError: if there is no publication.
 
     >>> import pandas
     >>> from quiltwork.publishing import Table, anonymize
     >>> frame = pandas.DataFrame({
     ...     "age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aababbab"]})
-    >>> asked = KAnonymity(2) & LDiversity(2)
-    >>> pub = anonymize(Table(frame, None, ["age"], "ill"), asked, m=0)
-    >>> refused_cuts(pub, asked)  # 20..31 would have been cut, but 20 and 21 have the same value
-    Refused(groups=2, of=2, records=8)
+    >>> table = Table(frame, None, ["age"], "ill")
+    >>> refused_cuts(anonymize(table, KAnonymity(2) & LDiversity(2), m=0))  # 20 and 21 are alike
+    Refused(groups=2, of=2, records=8, nothing=False)
+    >>> refused_cuts(anonymize(table, KAnonymity(2), m=0))
+    Refused(groups=0, of=4, records=0, nothing=True)
+
+    Theorem: anonymization
     """
     check_publication(publication)
+    recipe, count = publication.recipe, publication.boxes.count
+    if _blind(recipe):
+        return Refused(0, count, 0, nothing=True)
     encoded = publication.source.encoded
-    bound = as_constraint(constraint).bind(encoded)
-    records = records_of(encoded)
-    if publication.suppressed:
-        records = records.take(publication.rows)
-    nodes = Nodes(np.argsort(publication.labels, kind="stable"), starts_of(publication.sizes))
-    m = 0 if publication.method == "separate" else publication.m
-    by_size = _can_be_cut(records, nodes, guard_for(encoded, KAnonymity(records_needed(bound)), m))
-    refused = by_size & ~_can_be_cut(records, nodes, guard_for(encoded, bound, m))
+    by_size = replace(recipe, constraint=KAnonymity(records_needed(recipe.constraint)))
+    labels = partition(encoded, records_of(encoded), by_size)
+    again = assemble(publication.source, labels, by_size)
+    explained = _same_groups(publication, again)
+    joined = len(np.unique(labels[labels >= 0])) > again.boxes.count
     return Refused(
-        groups=int(refused.sum()),
-        of=len(refused),
-        records=int(publication.sizes[refused].sum()),
+        groups=int(count - explained.sum()),
+        of=count,
+        records=int(publication.sizes[~explained].sum()),
+        nothing=bool(explained.all()) and not joined and _only_by_cuts(publication),
     )
 
 
 def records_needed(constraint: Constraint) -> int:
     """Return how many records a constraint asks for at least; l values need l records."""
-    least = [part.k for part in constraint.parts if isinstance(part, KAnonymity)]
-    least += [part.l for part in constraint.parts if isinstance(part, LDiversity)]
-    return max(least, default=1)
+    least = [1]
+    for part in constraint.parts:
+        if isinstance(part, KAnonymity):
+            least.append(part.k)
+        elif isinstance(part, LDiversity | RecursiveLDiversity | EntropyLDiversity):
+            least.append(math.ceil(to_fraction(part.l, "l")))
+    return max(least)
 
 
-def _can_be_cut(records: Records, nodes: Nodes, guard: Guard) -> NDArray[np.bool_]:
-    """Tell which nodes have a cut in the middle of a quasi-identifier with both sides private."""
-    low, high = bounds(records, nodes)
-    found = np.zeros(nodes.count, dtype=bool)
-    for axis in range(len(low)):
-        trying = np.flatnonzero((low[axis] < high[axis]) & ~found)
-        if len(trying):
-            halves = halved(
-                records,
-                nodes.select(trying),
-                np.full(len(trying), axis),
-                low[axis, trying],
-                high[axis, trying],
-            )
-            found[trying] = both_private(records, halves, guard)
-    return found
+def _blind(recipe: Recipe) -> bool:
+    """Tell whether the algorithm does not look at sensitive values at all.
+
+    Scores count them, and so does the order in which records with equal values part.
+    """
+    plain = recipe.rules.split != "fitness" and not recipe.by_content
+    asks_of_size = (
+        isinstance(part, KAnonymity) or (isinstance(part, LDiversity) and part.l == 1)
+        for part in recipe.constraint.parts
+    )
+    return plain and all(asks_of_size)
+
+
+def _only_by_cuts(publication: Publication) -> bool:
+    """Tell whether sensitive values decide nothing but whether a cut is made, without coalitions.
+
+    Of split="loss" that is so where the number of values decides which cuts are compared. With
+    coalitions, an assignment that fits the table may make a group that does not withstand them. The
+    method "provider-aware" also compares with groups that are not published, of which the
+    table says nothing; so do rows that are left out. Entropy, recursive diversity and t-closeness
+    count a person's values, where one has several records.
+    """
+    recipe, encoded = publication.recipe, publication.source.encoded
+    alone = len(encoded.providers) == 1 or (recipe.m == 0 and recipe.method == "baseline")
+    counts = all(isinstance(part, KAnonymity | LDiversity) for part in recipe.constraint.parts)
+    return (
+        alone
+        and (recipe.rules.split == "range" or (recipe.rules.split == "loss" and counts))
+        and not recipe.by_content
+        and not publication.suppressed
+        and encoded.subject is None
+        and recipe.constraint.generalization_monotonic
+    )
+
+
+def _same_groups(publication: Publication, other: Publication) -> NDArray[np.bool_]:
+    """Tell which groups the other publication has too, with the same rows of the source."""
+    found = np.full(publication.source.encoded.rows, -1, dtype=np.int64)
+    found[other.rows] = other.labels
+    theirs = found[publication.rows]
+    low = np.full(publication.boxes.count, len(found), dtype=np.int64)
+    high = np.full_like(low, -1)
+    np.minimum.at(low, publication.labels, theirs)
+    np.maximum.at(high, publication.labels, theirs)
+    same: NDArray[np.bool_] = (low == high) & (low >= 0)
+    same[same] = other.sizes[low[same]] == publication.sizes[same]
+    return same

@@ -54,22 +54,29 @@ def warnings_for(
 def _minimality(refused: Refused | None) -> RiskWarning:
     if refused is None:
         told = "The values of l and t above do not count that in."
+    elif refused.nothing:
+        told = (
+            "Here that says nothing: numbers of records alone would have made the same groups, "
+            "whatever sensitive values fit the table."
+        )
     elif refused.groups == 0:
         told = (
-            "Here no group gives that away: wherever a group was not cut in the middle of a "
-            "quasi-identifier, a side would have had too few records."
+            "Here numbers of records alone would have made the same groups. That does not prove "
+            "that nothing is given away: sensitive values also had a say in which groups withstand "
+            "colluding providers, were compared or left out, which was not counted."
         )
     else:
         told = (
             f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.records:,} records, "
-            "were left whole though a cut leaves records enough on both sides: only sensitive "
-            "values can have been the reason. k-anonymity alone would rule that out."
+            "would not have been made by numbers of records alone: only sensitive values can have "
+            "stood in the way of a cut, there or further up in the table, which may say something "
+            "about other groups as well. k-anonymity alone would rule that out."
         )
     return RiskWarning(
         "minimality",
-        "Whoever knows the algorithm and the constraint can ask why a group was not cut further: "
-        "often because a sensitive value would have stood out, which says something about its "
-        f"members. {told}",
+        "Whoever knows the algorithm and the constraint can ask why a part of the table was not "
+        "cut, or not cut otherwise: often because a sensitive value would have stood out, which "
+        f"says something about its members. {told}",
     )
 
 
@@ -141,21 +148,9 @@ def _shared(found: Downcoded) -> str:
 
 
 def _intersection(against: Intersection | None) -> RiskWarning:
-    if against is None:
-        told = "Compare with earlier releases about the same people before publishing (--against)."
-    elif against.linked == "subjects":
-        told = (
-            f"Together with the earlier release, {against.most:,} of {against.people:,} people in "
-            f"both have one possible value left, and {against.alone:,} are alone in both their "
-            "groups."
-        )
-    elif against.most == 0:
-        told = "The earlier release that was compared pins nobody down together with this one."
-    else:
-        told = (
-            f"Together with the earlier release, up to {against.most:,} people have one possible "
-            f"value left; {against.least:,} have if everyone is in both."
-        )
+    told = "Compare with earlier releases about the same people before publishing (--against)."
+    if against is not None:
+        told = f"Together with the earlier release: {against.explain()}"
     return RiskWarning(
         "intersection",
         "Two tables that are safe alone need not be together: only what both leave possible "

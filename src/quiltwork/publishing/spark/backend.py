@@ -15,9 +15,10 @@ from quiltwork.publishing.partitioning.axes import Axes
 from quiltwork.publishing.partitioning.guards import guard_for
 from quiltwork.publishing.partitioning.mondrian import Progress, Rules, Split
 from quiltwork.publishing.partitioning.provider_aware import parts_freely
+from quiltwork.publishing.partitioning.recipe import Method, Recipe
 from quiltwork.publishing.spark.blocks import encoded_blocks
 from quiltwork.publishing.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.publishing.spark.finish import GROUP, WIDTH, Plan, finished
+from quiltwork.publishing.spark.finish import GROUP, WIDTH, finished
 from quiltwork.publishing.spark.passes import measurer, sent
 from quiltwork.publishing.spark.session import quoted, spark_frame
 from quiltwork.publishing.spark.subjects import CIRCLE
@@ -31,6 +32,7 @@ from quiltwork.publishing.spark.verification import (
 )
 from quiltwork.publishing.spark.watching import Watch
 from quiltwork.publishing.table import Table
+from quiltwork.publishing.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -105,16 +107,17 @@ class SparkPublication:
 
         return spark_report(self, path)
 
-    def write(self, path: str | Path) -> Path:
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
         """Write the published frame as a folder of Parquet (or, ending in .csv, CSV) files.
 
         Raises:
-            InvalidInputError: if the folder exists.
+            InvalidInputError: if the folder exists, or for formulas to escape in Parquet files.
         """
         target = Path(path)
+        check_formulas(formulas, target)
         if target.exists():
             raise InvalidInputError(f"{str(target)!r} exists already; choose another folder.")
-        writer = self.frame.write
+        writer = (_escaped(self.frame) if formulas == "escape" else self.frame).write
         if target.suffix == ".csv":
             writer.options(header=True, escape='"').csv(str(target))
         else:
@@ -132,11 +135,25 @@ class SparkPublication:
         return f"SparkPublication({rows} rows, {groups} groups, {self.subtrees} subtrees)"
 
 
+def _escaped(frame: DataFrame) -> DataFrame:
+    """Escape names and texts that a spreadsheet would compute."""
+    from pyspark.sql import functions as f
+
+    columns = []
+    for name, kind in frame.dtypes:
+        column = frame[quoted(name)]
+        if kind == "string":
+            formula = column.rlike(FORMULA) & ~column.rlike(NO_FORMULA)
+            column = f.when(formula, f.concat(f.lit("'"), column)).otherwise(column)
+        columns.append(column.alias(escaped(name)))
+    return frame.select(*columns)
+
+
 def anonymize_spark(
     table: Table,
     constraint: Constraint,
     m: int,
-    method: str,
+    method: Method,
     *,
     split: Split = "range",
     relaxed: bool = False,
@@ -180,9 +197,12 @@ def anonymize_spark(
         leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
         best: Split = "loss" if quality and split == "range" else split
         rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
-        plan = Plan(asked, coalition, method, rules, quality)
+        # A subtree of method="separate" is one provider's already.
+        recipe = Recipe(
+            asked, coalition, "baseline" if alone else method, rules, quality and not alone
+        )
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, plan, watch.tell)
+        published = finished(table, frame, parts, domains, recipe, watch.tell)
         published = published.persist(StorageLevel.DISK_ONLY)
         left = sum(found.size for found in leaves.values())
         lost = domains.rows - left
@@ -265,9 +285,4 @@ def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> No
             "published, so the table is withheld; give a frame that does not change."
         )
     if not verdict.private:
-        raise NotPrivateError(
-            "The anonymized table did not pass its verification, so it is withheld. "
-            f"{verdict.explain()} Groups that look alike are one: leave out relaxed and quality, "
-            "use method='baseline', ask for less, or use a constraint that is generalization "
-            "monotonic."
-        )
+        raise verdict.withheld

@@ -132,7 +132,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     quasi, counts = [], []
     for name, found in zip(table.quasi_identifiers, tables, strict=False):
         column = _encoded(table, found, name, trees.get(name))
-        refuse_endless(column)
+        refuse_endless(column, _somewhere)
         quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
         counts.append(_by_code(column.codes, found, len(column.values)))
     found = tables[len(quasi)]
@@ -173,7 +173,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
     """Encode the distinct values of a column; say how many rows have none if that is refused."""
-    column = encode_column(found, name, "value", table.ordinal.get(name), tree)
+    column = encode_column(found, name, "value", table.ordinal.get(name), tree, _somewhere)
     if column.values[-1] is None and table.missing == "refuse":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
@@ -181,6 +181,11 @@ def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None)
             "value of its own with missing='value' (--missing value)."
         )
     return column
+
+
+def _somewhere(row: int) -> str:
+    """Say nothing of the place of a distinct value: rows have no numbers here."""
+    return ""
 
 
 def _providers(found: Any, name: str) -> tuple[Any, ...]:

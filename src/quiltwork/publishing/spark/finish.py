@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.encoding import Encoded, code_type
 from quiltwork.publishing.generalization.boxes import boxes_of
-from quiltwork.publishing.partitioning.guards import guard_for
-from quiltwork.publishing.partitioning.mondrian import Rules, mondrian
-from quiltwork.publishing.partitioning.ordering import by_content
-from quiltwork.publishing.partitioning.provider_aware import provider_aware
+from quiltwork.publishing.partitioning.recipe import Recipe, partition
 from quiltwork.publishing.partitioning.records import Records
-from quiltwork.publishing.partitioning.repair import repair
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.domains import Domains
 from quiltwork.publishing.spark.subjects import CIRCLE
@@ -37,23 +32,12 @@ Tell = Callable[[int], object]
 """Called by workers with the records that they have done."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is done within a subtree; `constraint` is bound to the whole table."""
-
-    constraint: Constraint
-    m: int
-    method: str
-    rules: Rules
-    quality: bool = False
-
-
 def finished(
     table: Table,
     frame: DataFrame,
     parts: DataFrame,
     domains: Domains,
-    plan: Plan,
+    recipe: Recipe,
     tell: Tell | None = None,
 ) -> Any:
     """Return the published records of all subtrees, with provider, width and group.
@@ -71,11 +55,11 @@ def finished(
         known.append(types.StructField(table.subject, types.LongType()))
         known.append(types.StructField(CIRCLE, types.IntegerType()))
     schema = types.StructType([*text, *kept, *known])
-    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, plan, tell), schema)
+    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe, tell), schema)
 
 
 def _finisher(
-    table: Table, domains: Domains, plan: Plan, tell: Tell | None = None
+    table: Table, domains: Domains, recipe: Recipe, tell: Tell | None = None
 ) -> Callable[[Any], Any]:
     packing = Packing.of(domains)
     roles = _Roles(table.provider, table.sensitive, table.subject)
@@ -83,7 +67,7 @@ def _finisher(
     def finish(blocks: Any) -> Any:
         rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
         encoded, records = local_table(domains, rows)
-        labels = partition(encoded, records, plan)
+        labels = partition(encoded, records, recipe)
         subtree = blocks.column("subtree")[0].as_py()
         done = _published(domains, encoded, rows, labels, subtree, roles)
         if tell is not None:
@@ -127,28 +111,6 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
         trees=domains.trees,
     )
     return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
-
-
-def partition(encoded: Encoded, records: Records, plan: Plan) -> Counts:
-    """Return the group of each record of a subtree whose whole is private.
-
-    As `anonymize` does: where records with equal values may part, content alone says which.
-    """
-    order = np.arange(records.count)
-    if plan.rules.relaxed or plan.quality:
-        order = by_content(records, encoded.subject)
-        records = records.take(order)
-    guard = guard_for(encoded, plan.constraint, plan.m)
-    aware = plan.method == "provider-aware" and plan.rules.split != "fitness"
-    if aware and records.providers > 1:
-        labels = provider_aware(records, guard, plan.rules)
-    else:
-        labels = mondrian(records, guard, plan.rules)
-    if plan.quality and plan.method != "separate":
-        labels = repair(records, labels, guard)
-    found = np.empty_like(labels)
-    found[order] = labels
-    return found
 
 
 def _published(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quiltwork import files
+from quiltwork.errors import NotPrivateError
 
 _MOST_LISTED = 20
 
@@ -72,6 +73,19 @@ class Verdict:
         return (
             f"Not private: {who} {verb} {self.broken} in the group ({group}). {without}: "
             f"{self.left_size} ({left})."
+        )
+
+    @property
+    def withheld(self) -> NotPrivateError:
+        """The refusal to publish a table that did not pass; it shows nothing of its records."""
+        why = "a group needs more checks than the limit allows"
+        if self.settled:
+            who = "anyone" if self.outsiders else _listed(self.coalition)
+            why = f"in one of its groups {who} would breach {self.broken}"
+        return NotPrivateError(
+            "The anonymized table did not pass its verification, so it is withheld: "
+            f"{why}. Groups that look alike are one: leave out relaxed and quality, use "
+            "method='baseline', ask for less, or use a constraint that is generalization monotonic."
         )
 
     def to_json(self) -> str:

@@ -14,8 +14,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
+from quiltwork.publishing.arguments import one_of
 from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.histogram import Histogram
@@ -26,7 +27,7 @@ from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification.checks import Outcome
 from quiltwork.publishing.verification.definition import breach_between
 from quiltwork.publishing.verification.exact import breach
-from quiltwork.publishing.verification.search import METHODS, Method, search
+from quiltwork.publishing.verification.search import Method, search
 from quiltwork.publishing.verification.settle import BROKEN, SAFE, settle
 from quiltwork.publishing.verification.spaces import spaces
 from quiltwork.publishing.verification.verdict import Verdict
@@ -37,7 +38,7 @@ LIMIT = 200_000
 _MOST_SHRUNK = 100
 """Members of a coalition that are tried one by one for whether they are needed."""
 
-AnyMethod: TypeAlias = Literal["exact"] | Method
+AnyMethod: TypeAlias = Literal["exact", Method]
 
 
 @dataclass(frozen=True)
@@ -259,10 +260,7 @@ def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled)
 
 def _asked(constraint: Constraint | Callable[..., bool], method: str) -> Constraint:
     asked = as_constraint(constraint)
-    if method != "exact" and method not in METHODS:
-        raise InvalidInputError(
-            f"The method must be 'exact', {', '.join(map(repr, METHODS))}, not {method!r}."
-        )
+    one_of(AnyMethod, method, "method")
     if method != "exact" and not asked.eg_monotonic:
         loose = next(part for part in asked.parts if not part.eg_monotonic)
         raise UnsupportedError(

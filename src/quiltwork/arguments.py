@@ -1,0 +1,64 @@
+"""Arguments that are no numbers, read in one place: what is of another kind gets a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
+
+Kind = TypeVar("Kind")
+
+
+def flag(value: object, name: str) -> bool:
+    """Read True or False, NumPy's too; a number or an array is neither.
+
+    >>> flag(1, "exact")
+    Traceback (most recent call last):
+        ...
+    quiltwork.errors.InvalidInputError: exact must be True or False, not 1.
+    """
+    if type(value).__name__ in ("bool", "bool_") and getattr(value, "ndim", 0) == 0:
+        return bool(value)
+    raise InvalidInputError(f"{name} must be True or False, not {shortened(value)}.")
+
+
+def choice(value: object, allowed: Sequence[str], name: str) -> str:
+    """Read one of a few words.
+
+    >>> choice("mean", ("mean", "last"), "rule")
+    'mean'
+    """
+    if isinstance(value, str) and value in allowed:
+        return value
+    words = " or ".join([", ".join(map(repr, allowed[:-1])), repr(allowed[-1])])
+    raise InvalidInputError(f"{name} must be {words}, not {shortened(value)}.")
+
+
+def instance(value: object, kind: type[Kind], name: str) -> Kind:
+    """Read an object of one of our classes.
+
+    >>> instance("x", int, "the number")
+    Traceback (most recent call last):
+        ...
+    quiltwork.errors.InvalidInputError: the number must be of type int, not 'x'.
+    """
+    if isinstance(value, kind):
+        return value
+    wanted = "text" if kind is str else f"of type {kind.__name__}"
+    raise InvalidInputError(f"{name} must be {wanted}, not {shortened(value)}.")
+
+
+def listed(values: Any, name: str) -> list[Any]:
+    """Read a list, tuple, array or anything else that goes through its parts, once.
+
+    Raises:
+        InvalidInputError: for text, a mapping, and what has no parts.
+    """
+    if not isinstance(values, (str, bytes, Mapping)) and isinstance(values, Iterable):
+        try:
+            return list(values)
+        except TypeError:  # an array without dimensions
+            pass
+    raise InvalidInputError(f"{name} must be a list, not {shortened(values)}.")
