@@ -17,10 +17,11 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.influence.sweep.compiled import Kernels, kernels
+from quiltwork.influence.sweep.compiled import kernels
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
+from quiltwork.influence.sweep.stretches import Pieces, endless, sweep_stretches
 from quiltwork.influence.sweep.walks import Walk
 
 MOST_WARM_UP = 4096
@@ -130,23 +131,6 @@ class Sweep:
         return bool(self.known(shown).all())
 
 
-@dataclass(frozen=True, eq=False)
-class Pieces:
-    """Stretches of nodes start..stop; a deep one stands for all nodes up to `last`."""
-
-    start: IntArray
-    stop: IntArray
-    last: IntArray
-    deep: BoolArray
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def take(self, which: IntArray) -> Pieces:
-        """Some of them."""
-        return Pieces(self.start[which], self.stop[which], self.last[which], self.deep[which])
-
-
 class Swept:
     """One set of levels swept over a series."""
 
@@ -186,13 +170,14 @@ class Swept:
         """
         period, node = self.sweep.walk.period, self.sweep._late
         node += (1 << 40) // period * period
-        start = side.unknown(1) if outer is None else outer[[0]]
+        # from a given start the bounds of late nodes may lie a hair above those that hold for ever
+        start = side.unknown(1) if outer is None or self._started(side) else outer[[0]]
         bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
         levels, toward = np.append(grid, grid[-1]), 1 if side is self.sweep.left else -1
         most = min(self.levels.length, MOST_WARM_UP) + period
         steps, stride = 0, max(_STRIDE, period)
         while True:
-            found = _endless(side, bounds, node, toward, levels, stride)
+            found = endless(side, bounds, node, toward, levels, stride)
             node, steps = node + toward * stride, steps + stride
             bounds, stride = found[:, -1], 2 * stride
             settled = _close(found[:-1, -1], found[:-1, -1 - period], 0.0)
@@ -330,12 +315,17 @@ class Swept:
                 leak = np.where(self.sweep.known(nodes), 0.0, leak)
             yield nodes, leak, own, before, after
 
+    def _started(self, side: Side) -> bool:
+        """Whether a side is that of nodes after a given start."""
+        walk = self.sweep.walk
+        return side is self.sweep.left and walk.laws is not None and len(walk.possible) > 0
+
     def _lane(self, side: Side, pieces: Pieces, outer: FloatArray | None) -> FloatArray:
         """The bounds of one side at all nodes of the pieces, (pieces, nodes, …)."""
         to_left = side is self.sweep.left
         size, lanes = int((pieces.stop - pieces.start).max()) + 1, len(pieces)
         walk = self.sweep.walk
-        started = to_left and walk.laws is not None and len(walk.possible) > 0
+        started = self._started(side)
         near = pieces.start if to_left else pieces.stop
         reach = self.warm_up
         if started:
@@ -358,7 +348,7 @@ class Swept:
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
-            _swept_by(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
+            sweep_stretches(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
             return result
         stepper = side.stepper(lanes)
         steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
@@ -382,60 +372,6 @@ class Swept:
             bounds = [np.where(early_steps, unknown, found), *bounds[: side.spans[-1] - 1]]
             levels = [own, *levels[: side.spans[-1] - 1]]
         return result
-
-
-def _endless(
-    side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
-) -> FloatArray:
-    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
-    lanes = len(levels)
-    nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
-    if isinstance(side, Exact) and (fast := kernels(side.walk.size)) is not None:
-        result = np.empty((lanes, steps + 1, *bounds.shape[1:]))
-        spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
-        first = nodes.min(axis=1)
-        count = np.full(lanes, steps)
-        _swept_by(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result)
-        return result if toward > 0 else result[:, ::-1]
-    stepper, known = side.stepper(lanes), [bounds]
-    for step in range(1, steps + 1):
-        beyond = known[: -side.spans[-1] - 1 : -1]
-        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)))
-    return np.stack(known, axis=1)
-
-
-def _swept_by(
-    fast: Kernels,
-    side: Exact,
-    start: FloatArray,
-    begin: IntArray,
-    steps: IntArray,
-    visited: IntArray,
-    spent: FloatArray,
-    first: IntArray,
-    result: FloatArray,
-) -> None:
-    """Sweep stretches with the compiled loops."""
-    walk = side.walk
-    possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
-    if side.to_left:
-        possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
-    margins = np.array([walk.margin(span) for span in side.spans])
-    fast.sweep(
-        *side.stacked,
-        np.array(side.spans),
-        margins,
-        *walk.pairs,
-        walk.tells.astype(np.float64),
-        side.to_left,
-        np.ascontiguousarray(start),
-        begin.astype(np.int64),
-        steps.astype(np.int64),
-        spent,
-        possible,
-        first.astype(np.int64),
-        result,
-    )
 
 
 def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:

@@ -1,0 +1,86 @@
+"""Stretches of nodes that are swept in step.
+
+A stretch begins some nodes further out than it is asked for, from bounds that hold there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.influence.ratios import BoolArray
+from quiltwork.influence.sweep.compiled import Kernels, kernels
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.sides import Exact, Side
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Stretches of nodes start..stop; a deep one stands for all nodes up to `last`."""
+
+    start: IntArray
+    stop: IntArray
+    last: IntArray
+    deep: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, which: IntArray) -> Pieces:
+        """Some of them."""
+        return Pieces(self.start[which], self.stop[which], self.last[which], self.deep[which])
+
+
+def endless(
+    side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
+) -> FloatArray:
+    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
+    lanes = len(levels)
+    nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
+    if isinstance(side, Exact) and (fast := kernels(side.walk.size)) is not None:
+        result = np.empty((lanes, steps + 1, *bounds.shape[1:]))
+        spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
+        first = nodes.min(axis=1)
+        count = np.full(lanes, steps)
+        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result)
+        return result if toward > 0 else result[:, ::-1]
+    stepper, known = side.stepper(lanes), [bounds]
+    for step in range(1, steps + 1):
+        beyond = known[: -side.spans[-1] - 1 : -1]
+        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)))
+    return np.stack(known, axis=1)
+
+
+def sweep_stretches(
+    fast: Kernels,
+    side: Exact,
+    start: FloatArray,
+    begin: IntArray,
+    steps: IntArray,
+    visited: IntArray,
+    spent: FloatArray,
+    first: IntArray,
+    result: FloatArray,
+) -> None:
+    """Sweep stretches with the compiled loops."""
+    walk = side.walk
+    possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
+    if side.to_left:
+        possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
+    margins = np.array([walk.margin(span) for span in side.spans])
+    fast.sweep(
+        *side.stacked,
+        np.array(side.spans),
+        margins,
+        *walk.pairs,
+        walk.tells.astype(np.float64),
+        side.to_left,
+        np.ascontiguousarray(start),
+        begin.astype(np.int64),
+        steps.astype(np.int64),
+        spent,
+        possible,
+        first.astype(np.int64),
+        result,
+    )
