@@ -92,3 +92,10 @@ def _plain(matrix, levels):
             ratios = (weights @ matrix[x]) / (weights @ matrix[y])
             bounds[t, pair] = np.log(ratios.max())
     return bounds
+
+
+@pytest.mark.parametrize("length", [100, 10**6])
+def test_early_nodes_of_a_given_start_decide_where_they_leak_most(length):
+    chain = qw.MarkovChain(RESTLESS, initial=[0.2, 0.8])
+    found = qw.calibrate(chain, length, 1)
+    assert (found.node, found.scale) == (8, pytest.approx(3.361587344, rel=1e-8))

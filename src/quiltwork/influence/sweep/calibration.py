@@ -87,9 +87,12 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[f
 def _raised(leak_at: Callable[[float], Leak], low: float, epsilon: float) -> tuple[float, Leak]:
     """The largest factor from one on that fits: steps in proportion until one is too large."""
     best, limit = leak_at(low), low * _ENOUGH
-    while best.leak > epsilon:  # by rounding alone
-        low *= 1 - 2.0**-36
+    while best.leak > epsilon:  # early nodes may leak more than those of an endless series
+        high, worst = low, best
+        low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - _CLOSE))
         best = leak_at(low)
+        if best.leak <= epsilon:
+            return _search(leak_at, (low, best), (high, worst), epsilon)
     while best.leak < epsilon * (1 - _CLOSE):
         ahead = low * min(2.0, (epsilon / max(best.leak, epsilon / 4)) ** 2) * (1 + _CLOSE)
         found = leak_at(ahead)
@@ -129,7 +132,12 @@ def _search(
 
 
 def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
-    """Whether some node lies so deep inside the highest levels that no end is felt there."""
+    """Whether some node lies so deep inside the highest levels that no end is felt there.
+
+    From a given start an early node may leak more than any later one, so there it is not asked.
+    """
+    if sweep.walk.laws is None or nodes.start <= len(sweep.walk.possible):
+        return False
     deep, first, last = _deepest(sweep, unit, nodes)
     highest = (row[deep] == row.max() for row in (unit.own, unit.forward, unit.backward))
     room = (last - first - sweep.episode + 1) // 2
