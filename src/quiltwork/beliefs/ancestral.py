@@ -15,10 +15,12 @@ from quiltwork.exact import integer
 if TYPE_CHECKING:
     from quiltwork.beliefs.network import Network
 
+_MOST_ENTRIES = 10**9
+
 
 def sample(network: Network, count: int, seed: int | None) -> NDArray[Any]:
     """Return `count` rows of labels, one column per node in order."""
-    rows = integer(count, "count", 1)
+    rows = integer(count, "count", 1, _MOST_ENTRIES // network.length)
     chosen = None if seed is None else integer(seed, "seed", 0)
     uniform = np.random.default_rng(chosen).random((rows, network.length))
     draw = _directed if network.directed else _undirected

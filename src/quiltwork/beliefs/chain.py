@@ -40,6 +40,8 @@ from quiltwork.exact import Number, integer
 
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
+_LONGEST_SAMPLE = 10**9
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class MarkovChain(LongRun, Belief):
@@ -222,7 +224,7 @@ class MarkovChain(LongRun, Belief):
         >>> MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1, 0]).sample(4, seed=0)
         array([0, 1, 0, 1])
         """
-        steps = integer(length, "length", 1)
+        steps = integer(length, "length", 1, _LONGEST_SAMPLE)
         chosen = None if seed is None else integer(seed, "seed", 0)
         codes = evolution.simulate(self.start, self.transition, steps, chosen)
         return label_array(self.states)[codes]

@@ -230,6 +230,8 @@ class Network(Belief):
         Raises:
             InvalidInputError: for nodes that are missing or unknown.
         """
+        if not isinstance(values, Mapping):
+            raise InvalidInputError("An observation is a value for every node, as a dict.")
         for name in values:
             self.node(name)
         for name in self.names:

@@ -79,4 +79,7 @@ def resolved(source: Any) -> str | None:
     """Return the place of a file, links resolved; None for standard input and what is no path."""
     if not isinstance(source, (str, os.PathLike)) or str(source) == "-":
         return None
-    return os.path.realpath(Path(source))
+    try:
+        return os.path.realpath(Path(source))
+    except ValueError:  # a zero byte: no place of a file
+        return None

@@ -6,9 +6,7 @@ machine, as they always are, and sent there.
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +25,8 @@ _QUIET = {
 }
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _REASON = re.compile(r"\[[A-Z_.]+\] (.+)")
+_VALUE = re.compile(r"'[^']*'")
+"""How Spark shows a cell that it cannot convert; messages here never do."""
 
 
 def all_parquet(files: Sequence[str]) -> bool:
@@ -90,10 +90,9 @@ def spark_at_work() -> Iterator[None]:
 
 
 def _session() -> Any:
-    """Return the running Spark, or start one whose workers use this Python and that says little."""
+    """Return the running Spark, or start one that says little."""
     from quiltwork.publishing.spark.session import spark_session
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     return spark_session(_QUIET, log_level="ERROR")
 
@@ -108,4 +107,4 @@ def _failures(kind: type[Exception], what: str) -> Iterator[None]:
     except (Py4JError, PySparkException) as error:
         told = _REASON.search(str(error))
         reason = told[1] if told else str(error).partition("\n")[0]
-        raise kind(f"{what}: {reason}") from None
+        raise kind(f"{what}: {_VALUE.sub('…', reason)}") from None

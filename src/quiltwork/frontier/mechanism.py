@@ -19,6 +19,7 @@ import numpy as np
 
 from quiltwork import files
 from quiltwork.accounting import Spending
+from quiltwork.arguments import instance
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
@@ -209,6 +210,7 @@ def optimal_for_chain(
     """
     level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")
+    instance(user, Consumer, "user")
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     laws = count_laws(chains, points, query)

@@ -20,7 +20,7 @@ from quiltwork import files
 from quiltwork.accounting import Accountant
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number
+from quiltwork.exact import Number, shortened
 from quiltwork.ledger.backups import read_backup, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
@@ -389,6 +389,8 @@ class Ledger:
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""
+        if not callable(question):
+            raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
         return self._ask(dataset, lambda state: question(state.accountant))
 
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:

@@ -117,7 +117,7 @@ def _read(path: Path) -> Any:
         _refuse_bomb(path)
         if _is_parquet(path):
             return parquet.read_table(path)
-    except (OSError, EOFError, pa.ArrowException) as error:
+    except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
     return read_texts(path)

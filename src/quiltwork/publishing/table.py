@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer
 from quiltwork.publishing.arguments import by_column, one_of, shown
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
 from quiltwork.publishing.frames import (
@@ -156,7 +157,7 @@ class Table:
 
     def group_values(self, group: int) -> tuple[Any, ...]:
         """Return the quasi-identifier values of a group."""
-        row = self.groups.first[group]
+        row = self.groups.first[integer(group, "group", 0, len(self.groups.first) - 1)]
         return tuple(column.values[column.codes[row]] for column in self.encoded.quasi)
 
     def _hierarchies(self) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from quiltwork.releases.data import check_query, fixed_length, public_states
 from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortfall
 from quiltwork.releases.plan import Plan, make_plan
 
+_MOST_SUBJECTS = 10**7
+
 
 @dataclass(frozen=True)
 class Preview:
@@ -93,7 +95,7 @@ def preview(
     states = public_states(members, query) or ()
     if states:
         query.check(states)
-    lengths = _lengths(members, length, integer(subjects, "subjects", 1))
+    lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     plan = make_plan(query, members, lengths, exact_epsilon, method, secrets)
     if query.mechanism == "exponential":

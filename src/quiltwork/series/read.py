@@ -94,7 +94,7 @@ def read_series(
     {None: array(['<0.5', '0.5..2'], dtype='<U6')}
     """
     choice(missing, get_args(Missing), "missing")
-    members = as_beliefs(beliefs) if beliefs != () else ()
+    members = () if isinstance(beliefs, tuple) and not beliefs else as_beliefs(beliefs)
     states = None if states is None else list_states(states)
     asked = asked_grid(edges, labels, states, every, rule)
     named, timed = labels is not None, time is not None

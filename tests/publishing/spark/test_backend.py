@@ -15,6 +15,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.publishing.partitioning.mondrian import Rules
+from quiltwork.publishing.partitioning.recipe import Recipe
 from quiltwork.publishing.spark import (
     anonymize_spark,
     blocks,
@@ -217,7 +218,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
     sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
-    plan = finish.Plan(asked, 1, "provider-aware", Rules(provider_splits=True))
+    plan = Recipe(asked, 1, "provider-aware", Rules(provider_splits=True))
     finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     published = pa.concat_tables(parts).select(columns)

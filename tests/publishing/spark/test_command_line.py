@@ -130,21 +130,23 @@ def test_verdicts_are_those_of_the_local_backend(call, folder):
     }
 
 
-def test_times_without_a_zone_get_none(call, spark, tmp_path):
+def test_times_without_a_zone_get_none_and_formulas_an_apostrophe(call, spark, tmp_path):
     times = ["2020-01-01 10:00:00", "2021-06-01 11:30:00"] * 4
-    (tmp_path / "t.csv").write_text("at,ill\n" + "".join(f"{time},flu\n" for time in times))
+    (tmp_path / "t.csv").write_text("at,ill\n" + "".join(f"{time},=1+1\n" for time in times))
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         code, _, _ = call(
             *("anonymize", str(tmp_path / "t.csv"), "--quasi", "at", "--sensitive", "ill"),
             *("--k", "2", "--m", "0", "--backend", "spark", "--output", str(tmp_path / "out.csv")),
+            "--escape-formulas",
         )
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     assert code == 0
     shown = pd.concat(map(pd.read_csv, (tmp_path / "out.csv").glob("*.csv")))
     assert sorted(shown["at"]) == sorted(times)
+    assert set(shown["ill"]) == {"'=1+1"}
     assert spark.conf.get("spark.sql.timestampType") == "TIMESTAMP_LTZ"
 
 

@@ -20,6 +20,7 @@ from quiltwork.publishing.anonymization import anonymize
 from quiltwork.publishing.circles import circles
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.publishing.partitioning.mondrian import Rules
+from quiltwork.publishing.partitioning.recipe import Recipe
 from quiltwork.publishing.spark import (
     anonymize_spark,
     blocks,
@@ -227,7 +228,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     everyone = counted[counted["kind"] == b""].groupby("node")["people"].sum()
     assert everyone.tolist() == [source[0][side]["person"].nunique() for side in (left, ~left)]
     sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
-    plan = finish.Plan(asked, 1, "baseline", Rules(split="loss"), quality=True)
+    plan = Recipe(asked, 1, "baseline", Rules(split="loss"), quality=True)
     told: list[int] = []
     finisher = finish._finisher(table, known, plan, told.append)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]

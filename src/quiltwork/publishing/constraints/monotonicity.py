@@ -11,9 +11,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from quiltwork.exact import integer
 from quiltwork.publishing.arguments import one_of
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.histogram import Histogram
+
+_MOST = 100_000  # trials, values and rows
 
 Property: TypeAlias = Literal["eg", "generalization"]
 
@@ -59,8 +62,10 @@ def refute(
     """
     constraint = as_constraint(constraint)
     one_of(Property, which, "The property")
-    rng = np.random.default_rng(seed)
-    for trial in range(trials):
+    integer(values, "values", 1, _MOST)
+    integer(largest, "largest", 1, _MOST)
+    rng = np.random.default_rng(integer(seed, "seed", 0))
+    for trial in range(integer(trials, "trials", 1, _MOST)):
         size = 1 + trial * largest // trials
         satisfied = _codes(rng, size, values)
         if not constraint.holds(Histogram.of(satisfied)):

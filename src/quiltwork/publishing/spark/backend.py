@@ -20,7 +20,7 @@ from quiltwork.publishing.spark.blocks import encoded_blocks
 from quiltwork.publishing.spark.domains import Domains, bound, compares_with_all, read_domains
 from quiltwork.publishing.spark.finish import GROUP, WIDTH, finished
 from quiltwork.publishing.spark.passes import measurer, sent
-from quiltwork.publishing.spark.session import quoted, spark_frame
+from quiltwork.publishing.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.publishing.spark.subjects import CIRCLE
 from quiltwork.publishing.spark.suppression import without_widest
 from quiltwork.publishing.spark.tree import Measure, Router, decided, grow, is_private
@@ -149,6 +149,7 @@ def _escaped(frame: DataFrame) -> DataFrame:
     return frame.select(*columns)
 
 
+@with_this_package()
 def anonymize_spark(
     table: Table,
     constraint: Constraint,

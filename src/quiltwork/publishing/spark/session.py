@@ -1,8 +1,16 @@
-"""Where Spark comes from: the table's own session, the active one, or a local one."""
+"""Where Spark comes from: the table's own session, the active one, or a local one.
+
+Workers must find this package. A session that is started here has the Python that runs it, whether
+its environment is activated or not; of another session, what is missing is said in a sentence.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
@@ -13,6 +21,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_PYTHON = "PYSPARK_PYTHON"
+"""The Python of the workers, read when a session starts; `python3` on their path without it."""
+_LACKING = re.compile(r"ModuleNotFoundError: No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 _TIMES = "spark.sql.timestampType"
 """What a time without a zone becomes: left alone, Spark would give it the session's zone."""
 
@@ -102,7 +113,8 @@ def spark_session(settings: Mapping[str, str] | None = None, log_level: str | No
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        with _this_python():
+            session = builder.getOrCreate()
     except (PySparkException, OSError) as error:
         reason = " ".join(str(error).split())
         raise UnsupportedError(
@@ -112,6 +124,41 @@ def spark_session(settings: Mapping[str, str] | None = None, log_level: str | No
     if log_level is not None:
         session.sparkContext.setLogLevel(log_level)
     return session
+
+
+@contextmanager
+def _this_python() -> Iterator[None]:
+    """Let the workers of a session that starts run this Python, unless another is named."""
+    named = _PYTHON in os.environ
+    os.environ.setdefault(_PYTHON, sys.executable)
+    try:
+        yield
+    finally:
+        if not named:
+            del os.environ[_PYTHON]
+
+
+@contextmanager
+def with_this_package() -> Iterator[None]:
+    """Say what to do where the workers of someone's own session do not find this package.
+
+    Raises:
+        UnsupportedError: if they run a Python without it or what it needs, or of another version.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark", "py4j")):
+            raise
+        lacking = _LACKING.search(str(error))
+        if lacking is None:
+            raise
+        what = f"without the module {lacking[1]!r}" if lacking[1] else "of another version"
+        raise UnsupportedError(
+            f"The workers of this Spark run a Python {what}. Install quiltwork[spark] for it, or "
+            "name a Python that has it in PYSPARK_PYTHON before the session is made; on this "
+            f"machine: {sys.executable}."
+        ) from None
 
 
 def _plain(table: Any) -> Any:

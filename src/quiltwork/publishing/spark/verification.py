@@ -21,7 +21,7 @@ from quiltwork.exact import integer
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.spark.domains import COUNT, Domains, bound, read_domains
-from quiltwork.publishing.spark.session import mapped, quoted
+from quiltwork.publishing.spark.session import mapped, quoted, with_this_package
 from quiltwork.publishing.spark.subjects import (
     CIRCLE,
     ROWS_PER_PARTITION,
@@ -59,6 +59,7 @@ class PartVerdict:
     squares: int
 
 
+@with_this_package()
 def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: int) -> Verdict:
     """Verify a Spark table against every coalition of at most m providers.
 
