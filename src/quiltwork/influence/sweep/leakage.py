@@ -382,9 +382,10 @@ class Swept:
             place = nodes - pieces.start
             shown = (place >= 0) & (nodes <= pieces.stop)
             result[np.flatnonzero(shown), place[shown]] = found[shown]
-            own = spent[:, step]
-            early_steps = (step < delay)[:, None, None]
-            bounds = [np.where(early_steps, unknown, found), *bounds[: side.spans[-1] - 1]]
+            early = step < delay
+            own = np.where(early, np.inf, spent[:, step])
+            found = np.where(early[:, None, None], unknown, found)
+            bounds = [found, *bounds[: side.spans[-1] - 1]]
             levels = [own, *levels[: side.spans[-1] - 1]]
         return result
 
