@@ -172,6 +172,7 @@ class ExactStepper:
             limits = level[:, np.newaxis, np.newaxis] * walk.tells + bounds[span - 1]
             values = self._programs[span].bound(self.rows(span, nodes), limits)
             values = values.reshape(self.count, -1) + (gap[:, np.newaxis] + walk.margin(span))
+            values[np.isinf(gap)] = np.inf
             best = values if best is None else np.minimum(best, values)
         assert best is not None  # noqa: S101  (a span of one node is always there)
         found = np.zeros((self.count, walk.size, walk.size))
