@@ -69,9 +69,7 @@ class Secrets:
             exact = Fraction(0)
         return Worst(min(exact, usage.total), found.node, found.own, found.before, found.after)
 
-    def _largest_charge(
-        self, usage: Usage, levels: Levels, unknown: int, most: float
-    ) -> Fraction:
+    def _largest_charge(self, usage: Usage, levels: Levels, unknown: int, most: float) -> Fraction:
         """The most that is spent on a secret itself, in fractions, where nothing is added.
 
         More than `most` is spent only on what is known anyway.
