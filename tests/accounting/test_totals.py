@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import accounting_reference as reference
+from evidence import sweep_program as program
 from evidence.checks import accounting_joint as totals
 from quiltwork.accounting import Accountant, Spending
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
@@ -186,19 +187,19 @@ def test_a_finite_set_costs_the_worst_of_its_members(records, start):
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=25)
+@settings(max_examples=8)
 def test_any_start_and_a_box_cover_every_chain_they_stand_for(seed):
     rng = np.random.default_rng(seed)
     start, matrix = reference.random_chain(rng, 2, "positive")
-    length, records = 6, random_case(seed)[2]
+    length, records = 4, random_case(seed)[2]
     records = [r for r in records if r.stop <= length]
-    law = reference.path_law(start, matrix, length)
-    truth = reference.total(law, length, records) if records else 0.0
+    law, charges = program.chain_law(start, [matrix] * 3), totals.charges_of(records, length)
+    truth = max(program.charged_supremum(law, charges, [node]) for node in range(length))
     box = ChainBox(matrix * 0.9, np.minimum(1, matrix * 1.1))
     for belief in (MarkovChain(matrix, initial="any"), box):
         account = Accountant(belief, length)
         account.add_all(records)
-        assert account.epsilon() >= truth * (1 - 1e-12)
+        assert account.epsilon() >= truth * (1 - 1e-6)
 
 
 @given(spendings(length=10), st.lists(st.integers(0, 3), min_size=10, max_size=10))
