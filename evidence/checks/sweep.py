@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable
 from itertools import product
 
-import networkx as nx
 import numpy as np
 from numpy.random import Generator
 
@@ -24,8 +23,9 @@ from evidence.random_sweeps import (
     start,
     truth,
 )
-from quiltwork.beliefs import Belief, ChainBox, MarkovChain, Network
+from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError
+from quiltwork.influence import sweep
 
 NAME = "the sweep"
 CLAIM = (
@@ -40,7 +40,7 @@ Claim = Callable[[Case], np.ndarray]
 
 def claimed(case: Case) -> np.ndarray:
     """What is claimed to leak about each block: the one place that says whose claim it is."""
-    return by_reference(case)
+    return by_package(case)
 
 
 def by_reference(case: Case) -> np.ndarray:
@@ -59,27 +59,32 @@ def _by_reference(belief: Chain | Box | Tree, case: Case) -> np.ndarray:
 
 def by_package(case: Case) -> np.ndarray:
     """The claim of the package, block by block; the reference's for beliefs it has no class for."""
-    from quiltwork.sweep import leakage
-
-    levels = [np.array(one) for one in (case.levels.own, case.levels.forward, case.levels.backward)]
+    spent = case.charges.cost(range(case.length))
     found = []
     for belief in case.beliefs:
         made = None if case.everyone else as_belief(belief, case.kind)
         if made is None:
             found.append(_by_reference(belief, case))
         else:
-            found.append(leakage(made, case.length, *levels, episode=case.episode))
-    return np.max(found, axis=0)[: len(case.blocks)]
+            swept = sweep.sweep_of(made, case.length, case.episode)
+            found.append(node_by_node(swept, case.levels, spent)[: len(case.blocks)])
+    return np.max(found, axis=0)
 
 
-def as_belief(belief: Chain | Box | Tree, kind: str) -> Belief | None:
+def node_by_node(swept: sweep.Sweep, levels: Levels, total: float) -> np.ndarray:
+    """The package's profile of a short series, spread over its nodes."""
+    own, forward, backward = map(np.array, (levels.own, levels.forward, levels.backward))
+    length = len(own)
+    spent = sweep.Levels(np.arange(1, length + 1), own, forward, backward, length, total)
+    first, last, leak = swept.profile(spent, range(1, length + 1))
+    return np.repeat(leak, last - first + 1)
+
+
+def as_belief(belief: Chain | Box | Tree, kind: str) -> MarkovChain | ChainBox | None:
     if isinstance(belief, Box):
         return ChainBox(belief.lower, belief.upper)
     if isinstance(belief, Tree):
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(belief.law.ndim))
-        graph.add_edges_from(belief.edges)
-        return Network(graph, belief.tables)
+        return None
     if len({m.tobytes() for m in belief.matrices}) > 1 or len(set(belief.values)) < len(
         belief.values
     ):

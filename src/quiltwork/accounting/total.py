@@ -64,13 +64,16 @@ class Secrets:
             exact = Fraction(found.leak)
         elif found.leak:
             known = outlook.sweep(self.episode).walk.known_nodes
-            exact = self._largest_charge(usage, levels, known + 1)
+            exact = self._largest_charge(usage, levels, known + 1, found.own)
         else:
             exact = Fraction(0)
         return Worst(min(exact, usage.total), found.node, found.own, found.before, found.after)
 
-    def _largest_charge(self, usage: Usage, levels: Levels, unknown: int) -> Fraction:
-        """The most that is spent on a secret itself, in fractions, where nothing is added."""
+    def _largest_charge(self, usage: Usage, levels: Levels, unknown: int, most: float) -> Fraction:
+        """The most that is spent on a secret itself, in fractions, where nothing is added.
+
+        More than `most` is spent only on what is known anyway.
+        """
         first, last = max(self.first, unknown), self.last - self.episode + 1
         starts = np.clip(levels.first, first, last)
         starts = np.unique(starts[(levels.last >= first) & (levels.first <= self.last)])
@@ -78,6 +81,8 @@ class Secrets:
             ends = np.clip(levels.last - self.episode + 1, first, last)
             starts = np.unique(np.concatenate([starts, ends]))
         costs = levels.block(starts, starts + self.episode - 1)
+        fits = costs <= most * (1 + _TIE)
+        starts, costs = starts[fits], costs[fits]
         close = starts[costs >= costs.max() * (1 - _TIE)].tolist()
         return max(usage.charge(start, start + self.episode - 1) for start in close)
 

@@ -157,12 +157,12 @@ class Swept:
     @cached_property
     def probes(self) -> tuple[FloatArray, FloatArray, int]:
         """Bounds deep inside runs of the grids' levels, and after how many nodes they hold."""
-        left, steps = self._probe(self.sweep.left, self.grids[0], self.outer[0])
-        right, more = self._probe(self.sweep.right, self.grids[1], self.outer[1])
+        left, steps = self._probe(self.sweep.left, 1, self.grids[0], self.outer[0])
+        right, more = self._probe(self.sweep.right, -1, self.grids[1], self.outer[1])
         return left, right, max(steps, more)
 
     def _probe(
-        self, side: Side, grid: FloatArray, outer: FloatArray | None
+        self, side: Side, toward: int, grid: FloatArray, outer: FloatArray | None
     ) -> tuple[FloatArray, int]:
         """Run endless series of each level until nothing changes; the worst over a period.
 
@@ -171,9 +171,9 @@ class Swept:
         period, node = self.sweep.walk.period, self.sweep._late
         node += (1 << 40) // period * period
         # from a given start the bounds of late nodes may lie a hair above those that hold for ever
-        start = side.unknown(1) if outer is None or self._started(side) else outer[[0]]
+        start = side.unknown(1) if outer is None or self._started(toward) else outer[[0]]
         bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
-        levels, toward = np.append(grid, grid[-1]), 1 if side is self.sweep.left else -1
+        levels = np.append(grid, grid[-1])
         most = min(self.levels.length, MOST_WARM_UP) + period
         steps, stride = 0, max(_STRIDE, period)
         while True:
@@ -299,10 +299,10 @@ class Swept:
         self, pieces: Pieces
     ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
         """For each piece its nodes, what they leak, and the three parts of that."""
-        left = self._lane(self.sweep.left, pieces, self.outer[0])
+        left = self._lane(self.sweep.left, 1, pieces, self.outer[0])
         more = self.sweep.episode - 1
         ends = Pieces(pieces.start + more, pieces.stop + more, pieces.last, pieces.deep)
-        right = self._lane(self.sweep.right, ends, self.outer[1])
+        right = self._lane(self.sweep.right, -1, ends, self.outer[1])
         total = self.levels.total
         for number in range(len(pieces)):
             nodes = np.arange(pieces.start[number], pieces.stop[number] + 1)
@@ -315,23 +315,28 @@ class Swept:
                 leak = np.where(self.sweep.known(nodes), 0.0, leak)
             yield nodes, leak, own, before, after
 
-    def _started(self, side: Side) -> bool:
-        """Whether a side is that of nodes after a given start."""
+    def _started(self, toward: int) -> bool:
+        """Whether a side, swept in this direction, is that of nodes after a given start."""
         walk = self.sweep.walk
-        return side is self.sweep.left and walk.laws is not None and len(walk.possible) > 0
+        return toward == 1 and walk.laws is not None and len(walk.possible) > 0
 
-    def _lane(self, side: Side, pieces: Pieces, outer: FloatArray | None) -> FloatArray:
-        """The bounds of one side at all nodes of the pieces, (pieces, nodes, …)."""
-        to_left = side is self.sweep.left
+    def _lane(
+        self, side: Side, toward: int, pieces: Pieces, outer: FloatArray | None
+    ) -> FloatArray:
+        """The bounds of one side at all nodes of the pieces, (pieces, nodes, …).
+
+        `toward` is the direction in which they are swept: 1 on the left, −1 on the right. The two
+        sides of a box are one and the same, so that it cannot be read from the side.
+        """
+        to_left = toward == 1
         size, lanes = int((pieces.stop - pieces.start).max()) + 1, len(pieces)
         walk = self.sweep.walk
-        started = self._started(side)
+        started = self._started(toward)
         near = pieces.start if to_left else pieces.stop
         reach = self.warm_up
         if started:
             early = near <= len(walk.possible) + reach
             reach = max(reach, int((near[early] - 1).max(initial=0)))
-        toward = 1 if to_left else -1
         begin = np.clip(near - toward * reach, 1, self.levels.length)
         at_end = (begin == (1 if to_left else self.levels.length)) & ~pieces.deep
         steps = np.abs(pieces.stop - begin) if to_left else np.abs(begin - pieces.start)
@@ -367,9 +372,10 @@ class Swept:
             place = nodes - pieces.start
             shown = (place >= 0) & (nodes <= pieces.stop)
             result[np.flatnonzero(shown), place[shown]] = found[shown]
-            own = spent[:, step]
-            early_steps = (step < delay)[:, None, None]
-            bounds = [np.where(early_steps, unknown, found), *bounds[: side.spans[-1] - 1]]
+            early = step < delay
+            own = np.where(early, np.inf, spent[:, step])
+            found = np.where(early[:, None, None], unknown, found)
+            bounds = [found, *bounds[: side.spans[-1] - 1]]
             levels = [own, *levels[: side.spans[-1] - 1]]
         return result
 

@@ -100,8 +100,10 @@ class Rows:
         return most
 
     def without_trees(self, most: FloatArray) -> FloatArray:
-        """A bound by the largest limit and by single entries alone."""
-        return np.asarray(np.minimum(most + self.masses, self.unlimited))
+        """A bound by the largest limit and by single entries alone; none for empty rows."""
+        with np.errstate(invalid="ignore"):
+            bound = np.minimum(most + self.masses, self.unlimited)
+        return np.where(np.isnan(bound), np.inf, bound)
 
 
 class Program:

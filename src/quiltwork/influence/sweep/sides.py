@@ -49,7 +49,10 @@ class Stepper(Protocol):
     def step(
         self, nodes: IntArray, bounds: Sequence[FloatArray], levels: Sequence[FloatArray]
     ) -> FloatArray:
-        """The bounds at `nodes`, from those of the nodes beyond, the nearest first."""
+        """The bounds at `nodes`, from those of the nodes beyond, the nearest first.
+
+        A level of +inf belongs to a node that a stretch did not visit: no step begins there.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +168,11 @@ class ExactStepper:
         for span in self.side.spans:
             if span > len(bounds):
                 break
-            limits = levels[span - 1][:, np.newaxis, np.newaxis] * walk.tells + bounds[span - 1]
+            gap, level = _between(levels, span)
+            limits = level[:, np.newaxis, np.newaxis] * walk.tells + bounds[span - 1]
             values = self._programs[span].bound(self.rows(span, nodes), limits)
-            gap = sum(levels[: span - 1], np.zeros(self.count))
             values = values.reshape(self.count, -1) + (gap[:, np.newaxis] + walk.margin(span))
+            values[np.isinf(gap)] = np.inf
             best = values if best is None else np.minimum(best, values)
         assert best is not None  # noqa: S101  (a span of one node is always there)
         found = np.zeros((self.count, walk.size, walk.size))
@@ -216,8 +220,8 @@ class Contracted:
         best = bounds[0] + levels[0][:, np.newaxis, np.newaxis]
         for span, diameter in self.diameters:
             if span <= len(bounds):
-                alpha = bounds[span - 1] + levels[span - 1][:, np.newaxis, np.newaxis]
-                gap = sum(levels[: span - 1], np.zeros(len(nodes)))
+                gap, level = _between(levels, span)
+                alpha = bounds[span - 1] + level[:, np.newaxis, np.newaxis]
                 best = np.minimum(best, contracted(diameter, alpha) + gap[:, None, None])
         return np.asarray(best * (1 + 2.0**-50))
 
@@ -226,6 +230,14 @@ class Contracted:
         found = [_fixed_point(span, diameter, level) for span, diameter in self.diameters]
         least = min(found, default=math.inf)
         return None if math.isinf(least) else np.full((1, 1, 1), least)
+
+
+def _between(levels: Sequence[FloatArray], span: int) -> tuple[FloatArray, FloatArray]:
+    """What is paid on the way, +inf where a stretch began later, and the level at its far end."""
+    far = levels[span - 1]
+    visited = np.isfinite(far)
+    gap = sum(levels[: span - 1], np.where(visited, 0.0, np.inf))
+    return np.asarray(gap), np.where(visited, far, 0.0)
 
 
 def contracted(diameter: float, alpha: FloatArray) -> FloatArray:

@@ -28,7 +28,8 @@ class Walk:
         steps: (period, k, k) the matrices.
         laws: (n, k) numbers proportional to the laws of X_1..X_n; None for every start at once.
         possible: (n, k) the states they can take.
-        limits: (period, k) what later laws are proportional to, or None where they have no limit.
+        limits: (period, k) what later laws are proportional to, or None where they have no limit;
+            for every start at once, 1 for the states that later nodes can take.
         slack: how far they can be from it, projectively; what rounding may add is included.
         tells: (k, k) which pairs of states the data tell apart; the others are no secret, and a
             release does not move between them.
@@ -129,8 +130,9 @@ def walk_of(chain: MarkovChain, length: int) -> Walk:
     tells = ~np.eye(len(reached), dtype=np.bool_)
     steps = matrix[np.newaxis]
     if isinstance(chain.initial, str) and chain.initial == "any":
-        found = supports(chain, length)
-        return Walk(steps, None, found.sets[:, reached], None, 0.0, tells)
+        found = supports(chain, length)  # they only shrink, so that late ones are all the same
+        late = None if found.settled is None else 1.0 * found.at(found.settled)[np.newaxis, reached]
+        return Walk(steps, None, found.sets[:, reached], late, 0.0, tells)
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
         nothing = np.empty((0, len(reached)))

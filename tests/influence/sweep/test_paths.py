@@ -1,0 +1,91 @@
+"""Compiled loops and NumPy, one piece and many, both directions: the same bounds every way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evidence.random_sweeps import SHAPES, matrix, start
+from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.errors import InvalidInputError
+from quiltwork.influence.sweep import Levels, compiled, leakage, sweep_of
+
+THREE = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
+
+
+def node_by_node(belief, levels, episode=1):
+    nodes = range(1, levels.length + 1)
+    first, last, leak = sweep_of(belief, levels.length, episode).profile(levels, nodes)
+    return np.repeat(leak, last - first + 1)
+
+
+def windows(rng, length):
+    """Runs of levels; on some, a part is charged per pair of neighbours."""
+    first = np.unique(np.append(1, rng.integers(1, length + 1, 3)))
+    point, pair = rng.choice([0, 0.01, 0.1, 0.5, 2], (2, len(first)))
+    sides = point + pair
+    return Levels(first, sides + pair, sides, sides, length, 1e6)
+
+
+def random_chain(rng, shape):
+    rows = matrix(rng, int(rng.integers(2, 5)), shape)
+    begin = ("any", "stationary", start(rng, len(rows)))[rng.integers(3)]
+    try:
+        return MarkovChain(rows, begin)
+    except InvalidInputError:  # several stationary laws
+        return MarkovChain(rows, start(rng, len(rows)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
+    pytest.importorskip("numba", reason="numba is not installed")
+    rng = np.random.default_rng(list(SHAPES).index(shape))
+    for _ in range(3):
+        chain, levels = random_chain(rng, shape), windows(rng, int(rng.integers(1, 30)))
+        episode, found = min(int(rng.integers(1, 4)), levels.length), []
+        for done in (-(10**9), 10**9):
+            monkeypatch.setattr(compiled._Work, "done", done)
+            found.append(node_by_node(chain, levels, episode))
+        assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("done", [-(10**9), 10**9])
+@pytest.mark.parametrize(
+    "belief",
+    [
+        MarkovChain(THREE, [1 - 2e-4, 1e-4, 1e-4]),
+        MarkovChain([[0.9, 0.1], [0.4, 0.6]], "any"),
+        ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]]),
+    ],
+)
+def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch):
+    """Stretches begin at different nodes, and none takes a step from before its own beginning."""
+    monkeypatch.setattr(compiled._Work, "done", done)
+    first = np.array([1, 20, 45])
+    runs = np.array([0.3, 1.0, 0.01])
+    levels = Levels(first, runs, runs, runs, 60, 1e6)
+    whole = node_by_node(belief, levels)
+    monkeypatch.setattr(leakage, "_SHORT", 4)
+    monkeypatch.setattr(leakage, "_SMALL_PIECE", 8)
+    pieces = node_by_node(belief, levels)
+    assert (pieces >= whole * (1 - 1e-9)).all()
+    assert pieces == pytest.approx(whole, rel=1e-6)
+
+
+def test_both_sides_of_a_box_are_swept():
+    """Only the last point is used, and the first leaks through it."""
+    box = ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]])
+    there = node_by_node(box, Levels.of_points(np.array([0.0, 0.0, 1.0])))
+    back = node_by_node(box, Levels.of_points(np.array([1.0, 0.0, 0.0])))
+    member = MarkovChain([[0.9, 0.1], [0.4, 0.6]], [0.5, 0.5])
+    inside = node_by_node(member, Levels.of_points(np.array([0.0, 0.0, 1.0])))
+    assert there == pytest.approx(back[::-1])
+    assert (there >= inside * (1 - 1e-9)).all()
+    assert inside[0] > 0.1
+
+
+def test_what_every_start_ends_in_is_known():
+    absorbing = MarkovChain([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], "any")
+    leak = node_by_node(absorbing, Levels.constant(0.1, 50))
+    assert leak[:2] == pytest.approx(0.2)
+    assert (leak[2:] == 0).all()
