@@ -49,7 +49,7 @@ def test_errors_fall_along_the_frontier_and_no_route_beats_the_floor(found):
 def test_a_figure_and_a_table_show_it(found):
     header, rows = found.table()
     assert len(header) == len(rows[0])
-    assert len(rows) == 15
+    assert len(rows) == 17
     assert "not private here" in str(
         [tick.get_text() for tick in found.plot().axes[0].get_yticklabels()]
     )

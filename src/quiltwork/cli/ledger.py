@@ -224,9 +224,7 @@ def restore(file: str, url: str, checkpoint: str | None) -> None:
 @click.option("--weekly", metavar="QUERY", help="With --year: every seven days.")
 @click.option("--monthly", metavar="QUERY", help="With --year: every month.")
 @protect_option
-def plan(
-    url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **year: Any
-) -> None:
+def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **year: Any) -> None:
     """Find the noise with which releases to come use up the budget exactly.
 
     Nothing is spent. Every kind of release is shown with its expected error, a verdict, and what

@@ -2,8 +2,8 @@
 
 Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan
 can be shown to anyone. Subjects are independent, so noise that protects one point of one subject
-protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one, so the
-longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
+protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
+so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
 
 Theorem: query-sensitivity
 """

@@ -98,7 +98,7 @@ class Release:
 
     @property
     def epsilon(self) -> float:
-        """The guarantee of this release: what it may tell about any protected stretch of `episode`."""
+        """The guarantee of this release: what it may tell about any protected secret."""
         return float(self.exact_epsilon)
 
     @property

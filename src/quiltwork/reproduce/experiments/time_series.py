@@ -149,7 +149,7 @@ class Job:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuiltworkWarning)
             found = calibrate(self.beliefs, self.length, epsilon, method, queries.frequencies())
-        noise = TwoSidedGeometric.from_scale(found.exact_scale).expected_absolute
+        noise = TwoSidedGeometric.from_scale(found.integer_scale).expected_absolute
         return self.cells * noise / (self.length * self.subjects)
 
 
@@ -161,7 +161,7 @@ def _histogram_errors(name: str, tasks: Mapping[str, Sequence[Job]], progress: P
         errors[task, epsilon, method] = mean(job.error(epsilon, method) for job in tasks[task])
         progress(done, len(wanted))
     rows = [
-        Row(f"{task}, ε = {epsilon:g}", errors[task, epsilon, method], unit=f"L1, method {method}")
+        Row(f"{task}, ε = {epsilon:g}, {method}", errors[task, epsilon, method], unit="L1")
         for task, epsilon, method in product(tasks, EPSILONS, ("sweep", "exact"))
     ]
     header = ("task", "epsilon", *METHODS)
