@@ -32,10 +32,13 @@ def test_the_worked_example():
     found = qw.calibrate(CHAIN, 100, 1.0, "optimal-scale", queries.count(1))
     assert found.scale == pytest.approx(3.336, abs=5e-4)
     assert found.method == "optimal-scale"
-    assert qw.calibrate(CHAIN, 100, 1.0, query=queries.count(1)).scale == pytest.approx(
-        12.84, abs=5e-3
-    )
-    assert qw.influence_curve(CHAIN, 100).epsilon(1 / found.scale) == pytest.approx(2.577, abs=5e-4)
+    quilts = qw.calibrate(CHAIN, 100, 1.0, "exact", queries.count(1))
+    assert quilts.scale == pytest.approx(12.84, abs=5e-3)
+    curve = qw.influence_curve(CHAIN, 100, method="exact")
+    assert curve.epsilon(1 / found.scale) == pytest.approx(2.577, abs=5e-4)
+    assert qw.influence_curve(CHAIN, 100).epsilon(1 / found.scale) == pytest.approx(1, rel=1e-8)
+    swept = qw.calibrate(CHAIN, 100, 1.0, query=queries.count(1))
+    assert swept.scale == pytest.approx(found.scale, rel=1e-8)  # two states: nothing is lost
 
 
 @pytest.mark.parametrize("noise", ["laplace", "geometric"])

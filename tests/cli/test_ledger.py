@@ -183,3 +183,19 @@ def test_what_export_writes_is_for_its_owner_only(cli, url, made, tmp_path):
     ran = cli("ledger", "export", url, "--output", written[0], "--checkpoint", written[1])
     assert ran.code == 0, ran.err
     assert [path.stat().st_mode & 0o777 for path in written] == [0o600, 0o600]
+
+
+def test_a_dataset_may_protect_stretches(cli, url, belief):
+    create = ["ledger", "create", url, "walks", "--belief", belief, "--length", "100"]
+    ran = cli(*create, "--budget", "1", "--protect", "18")
+    assert ran.code == 0, ran.err
+    assert "protects every stretch of 18 time points" in ran.out
+    assert cli("ledger", "show", url, "--json").document["datasets"][0]["episode"] == 18
+    plan = ["ledger", "plan", url, "walks", "--ask", "count:walk", "--json"]
+    scales = [
+        cli(*plan, *more).document["releases"][0]["scale"]
+        for more in ([], ["--protect", "1"], ["--protect", "30"])
+    ]
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    wanted = [qw.calibrate(chain, 100, 1, episode=episode).scale for episode in (18, 18, 30)]
+    assert scales == pytest.approx(wanted, rel=1e-8)

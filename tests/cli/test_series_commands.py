@@ -67,15 +67,19 @@ def test_declared_states_and_edges(cli, folder):
 def test_calibrate_explains_the_scale(cli, folder):
     ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1")
     assert ran.code == 0, ran.err
-    assert "12.84" in ran.out
-    ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
-    assert abs(ran.document["scale"] - 12.839964) < 1e-5
+    assert "Noise scale 3.33641 " in ran.out
+    assert "Neighbours add 0.350138 from before and 0.350138 from after" in ran.out
+    asked = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
+    assert cli(*asked).document["scale"] == pytest.approx(3.336409, abs=1e-6)
+    exact = cli(*asked, "--method", "exact").document
+    assert exact["scale"] == pytest.approx(12.839964, abs=1e-6)
 
 
 def test_calibrate_compares_methods(cli, folder):
     ran = cli("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--compare")
     assert ran.code == 0, ran.err
     lines = {line.split()[0]: line for line in ran.out.splitlines()}
+    assert "3.33641  worst node" in lines["sweep"]
     assert "12.84" in lines["exact"]
     assert "15.652" in lines["approx"]
     assert "not private" in lines["entry"]
@@ -87,7 +91,9 @@ def test_calibrate_compares_methods(cli, folder):
         "calibration-comparison",
         (1,),
     )
-    assert [row["method"] for row in document["methods"]][:2] == ["exact", "approx"]
+    assert [row["method"] for row in document["methods"]][:3] == [
+        *("sweep", "exact", "approx"),
+    ]
 
 
 def test_calibrate_on_a_window_needs_less(cli, folder):
@@ -95,7 +101,8 @@ def test_calibrate_on_a_window_needs_less(cli, folder):
         common = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1", "--json")
         return cli(*common, "--query", "count:walk", *more).document["scale"]
 
-    assert scale("--window", "40:42") == pytest.approx(3, rel=0.3)
+    assert scale("--window", "40:42", "--method", "exact") == pytest.approx(3, rel=0.3)
+    assert scale("--window", "40:42") == pytest.approx(2.062044, abs=1e-6)
     assert scale("--window", "40:42") < scale()
     assert scale("--secrets", "1:1") <= scale()
 
@@ -299,3 +306,29 @@ def test_a_belief_says_nothing_of_the_data_but_its_matrix(cli, folder):
     silent = cli("release", "other.csv", "--belief", "own.json", "--epsilon", "1")
     assert "fitted on the data" in warned.err
     assert silent.err == ""
+
+
+def test_protect_takes_durations_where_the_step_is_known(cli, meters):
+    assert cli(*FIT, "--every", "1h", "-o", "hour.json").code == 0
+    ran = cli(*RELEASE, "--belief", "hour.json", "--protect", "3h", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.document["episode"] == 3
+    asked = ("calibrate", "hour.json", "--length", "200", "--epsilon", "1")
+    numbers = ("--query", "histogram", "--json", "--protect")
+    same = cli(*asked, *numbers, "150min").document
+    assert (same["episode"], same["scale"]) == (3, cli(*asked, *numbers, "3").document["scale"])
+    assert "stretch of 3 time points" in cli(*asked, "--protect", "3").out
+    preview = (*RELEASE, "--belief", "hour.json", "--protect", "3h", "--preview")
+    assert "for every stretch of 3 time points" in cli(*preview).out
+    assert "stretch of 3 time points with" in cli(*preview[:-1]).out
+
+
+@pytest.mark.parametrize(
+    ("protect", "words"),
+    [("3h", "How many time points are 3h?"), ("0", "--protect"), ("some", "duration 'some'")],
+)
+def test_protect_says_what_it_cannot_read(cli, folder, protect, words):
+    asked = ("calibrate", "belief.json", "--length", "100", "--epsilon", "1")
+    ran = cli(*asked, "--protect", protect)
+    assert ran.code == 2
+    assert words in ran.err

@@ -32,7 +32,7 @@ def test_the_truth_is_a_count_of_the_simulated_states(told):
 
 def test_the_noise_is_between_that_of_one_moment_and_that_of_all(told):
     scales = told.data["scales"]
-    assert 2 < scales["exact"] <= scales["approx"] < scales["group"]
+    assert 2 < scales["sweep"] < scales["exact"] <= scales["approx"] < scales["group"]
     assert scales["group"] == pytest.approx(2 * series.LENGTH)
     assert told.data["level_if_dependence_is_ignored"] > 1
 
@@ -41,13 +41,14 @@ def test_the_noise_it_speaks_of_is_the_noise_it_adds(told):
     from fractions import Fraction
 
     released = Fraction(told.data["release"]["noise_scale"])
-    assert released >= Fraction(told.data["scales"]["exact"]) * (1 - Fraction(1, 10**9))
-    assert released <= Fraction(told.data["scales"]["exact"]) * (1 + Fraction(1, 10**3))
+    assert released >= Fraction(told.data["scales"]["sweep"]) * (1 - Fraction(1, 10**9))
+    assert released <= Fraction(told.data["scales"]["sweep"]) * (1 + Fraction(1, 10**3))
 
 
 def test_the_intervals_shown_hold_the_truth_as_often_as_they_say(monkeypatch):
     """40 runs of 3 cells at 95 %: fewer than 80 % happens less than once in 10⁷."""
-    monkeypatch.setattr(series, "_scales", lambda belief: {"exact": 1.0, "approx": 1.0, "group": 1})
+    scales = dict.fromkeys(("sweep", "exact", "approx", "group"), 1.0)
+    monkeypatch.setattr(series, "_scales", lambda belief: scales)
     monkeypatch.setattr(series, "_level_if_ignored", lambda belief: 1.0)
     inside = total = 0
     for _ in range(40):

@@ -21,6 +21,8 @@ def found():
 def test_the_worked_example(found):
     assert found["quilts, exact influence"].error == pytest.approx(12.83, abs=0.01)
     assert found["quilts, exact influence, remapped"].error == pytest.approx(2.85, abs=0.005)
+    assert found["sweep"].error == pytest.approx(3.28, abs=0.01)
+    assert found["sweep"].level == pytest.approx(1, rel=1e-8)
     assert found["exact calibration, remapped"].error == pytest.approx(2.15, abs=0.005)
     assert found["optimal mechanism, cap 1"].error == pytest.approx(1.06, abs=0.005)
     assert found["optimal mechanism, cap 2"].error == pytest.approx(0.63, abs=0.005)
@@ -47,7 +49,7 @@ def test_errors_fall_along_the_frontier_and_no_route_beats_the_floor(found):
 def test_a_figure_and_a_table_show_it(found):
     header, rows = found.table()
     assert len(header) == len(rows[0])
-    assert len(rows) == 15
+    assert len(rows) == 17
     assert "not private here" in str(
         [tick.get_text() for tick in found.plot().axes[0].get_yticklabels()]
     )

@@ -54,7 +54,7 @@ def test_the_perturbation_bound_shrinks_with_the_distance_and_grows_with_the_len
 def test_a_sweep_shows_how_far_levels_move():
     found = sweep(CHAIN, 30, queries.count(1), 3.336, [1e-5, 1e-3, 1e-2, 5e-2])
     assert found[0].by == "perturbation"
-    assert found[-1].by == "quilts"
+    assert found[-1].by == "sweep"
     for one in found:
         assert one.believed <= one.observed <= one.bound
     assert found[-1].observed > 1.3

@@ -70,6 +70,7 @@ class Accountant:
     ) -> None:
         self._budget = None if budget is None else positive_fraction(budget, "budget")
         self._account = Account(read_account(beliefs, length, episode))
+        self._episode = integer(episode, "episode", 1)
         self._lengths = [(0, self.length)]
 
     @property
@@ -89,8 +90,8 @@ class Accountant:
 
     @property
     def episode(self) -> int:
-        """How many time points in a row are one secret."""
-        return self._account.secrets.episode
+        """How many time points in a row are one secret; a shorter series is one as a whole."""
+        return self._episode
 
     @property
     def states(self) -> tuple[Label, ...] | None:

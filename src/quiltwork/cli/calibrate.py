@@ -13,19 +13,27 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, text_table
-from quiltwork.cli.series import read_beliefs, read_query, read_window, step_lines
+from quiltwork.cli.series import (
+    protect_option,
+    read_beliefs,
+    read_episode,
+    read_query,
+    read_window,
+    step_lines,
+)
 from quiltwork.errors import QuiltworkError, QuiltworkWarning
 
 if TYPE_CHECKING:
     from quiltwork.influence import Calibration
 
-METHODS = ("exact", "approx", "spectral", "contraction", "optimal-scale", "group", "entry")
+METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale", "group", "entry")
 
 
 @command(
     example="""
     quiltwork calibrate belief.json --length 10080 --epsilon 1
     quiltwork calibrate belief.json --length 10080 --epsilon 1 --query count:walk --window 1:1440
+    quiltwork calibrate belief.json --length 10080 --epsilon 1 --protect 3h
     quiltwork calibrate belief.json --length 10080 --epsilon 1 --compare
     """
 )
@@ -37,7 +45,7 @@ METHODS = ("exact", "approx", "spectral", "contraction", "optimal-scale", "group
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="How to bound influence; by default exact where the belief allows it, else approx.",
+    help="How to bound influence; by default the sweep for chains, else the sharpest quilts.",
 )
 @click.option(
     "--query",
@@ -50,6 +58,7 @@ METHODS = ("exact", "approx", "spectral", "contraction", "optimal-scale", "group
 @click.option(
     "--secrets", metavar="START:STOP", help="Protect only these time points; default: all."
 )
+@protect_option
 @click.option("--compare", is_flag=True, help="Show every method side by side.")
 def calibrate(
     belief: tuple[str, ...],
@@ -59,6 +68,7 @@ def calibrate(
     question: str | None,
     window: str | None,
     secrets: str | None,
+    protect: str | None,
     compare: bool,
 ) -> None:
     """Find the noise scale that beliefs ask for.
@@ -74,9 +84,10 @@ def calibrate(
     beliefs = read_beliefs(belief)
     query = None if question is None else read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
+    episode = read_episode(protect, beliefs)
 
     def run(name: Any) -> Calibration:
-        return influence.calibrate(beliefs, length, epsilon, name, query, protected)
+        return influence.calibrate(beliefs, length, epsilon, name, query, protected, episode)
 
     if not compare:
         calibration = run(method)
@@ -97,6 +108,8 @@ def _tried(run: Any, name: str) -> tuple[float | None, str]:
             return None, str(error)
     if found.leakage:
         return found.scale, f"not private: it may leak up to {found.leakage:.6g}"
+    if found.method == "sweep":
+        return found.scale, f"worst node {found.node}, neighbours add {found.influence:.6g}"
     return found.scale, f"worst node {found.node}, quilt {found.quilt}"
 
 

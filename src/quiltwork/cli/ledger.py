@@ -10,6 +10,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
 from quiltwork.cli.output import emit
+from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
@@ -53,16 +54,23 @@ def _opened(url: str) -> Ledger:
     required=True,
     help="What all releases together may tell about any time point.",
 )
+@protect_option
 def create(
-    url: str, dataset: str, belief: tuple[str, ...], length: int | None, budget: Fraction
+    url: str,
+    dataset: str,
+    belief: tuple[str, ...],
+    length: int | None,
+    budget: Fraction,
+    protect: str | None,
 ) -> None:
     """Begin a dataset with its beliefs and its budget.
 
-    The first one creates the file or the tables. Beliefs and budget are fixed for ever.
+    The first one creates the file or the tables. Beliefs, budget and what is protected are fixed
+    for ever.
     """
-    from quiltwork.cli.series import read_beliefs
-
-    _show([_opened(url).create(dataset, read_beliefs(belief), length, budget)])
+    beliefs = read_beliefs(belief)
+    episode = read_episode(protect, beliefs)
+    _show([_opened(url).create(dataset, beliefs, length, budget, episode)])
 
 
 @command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
@@ -215,11 +223,13 @@ def restore(file: str, url: str, checkpoint: str | None) -> None:
 @click.option("--daily", metavar="QUERY", help="With --year: every day.")
 @click.option("--weekly", metavar="QUERY", help="With --year: every seven days.")
 @click.option("--monthly", metavar="QUERY", help="With --year: every month.")
-def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
+@protect_option
+def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **year: Any) -> None:
     """Find the noise with which releases to come use up the budget exactly.
 
     Nothing is spent. Every kind of release is shown with its expected error, a verdict, and what
-    splitting the budget evenly would give.
+    splitting the budget evenly would give. Stretches are as long as those of the dataset, or with
+    --protect longer.
     """
     from quiltwork.accounting import plan as planned
     from quiltwork.cli.ledger_plan import plan_document, read_schedule
@@ -236,6 +246,7 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], **year: Any) -> None:
         budget=status.exact_budget,
         queries=queries,
         spent=spent,
+        episode=max(status.episode, read_episode(protect, status.beliefs)),
     )
     document = files.dump("ledger-plan", 1, {"dataset": dataset, **plan_document(found)})
     emit(document, [*found.table().splitlines(), "", *found.explain().splitlines()])

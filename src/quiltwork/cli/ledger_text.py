@@ -17,6 +17,7 @@ def status_document(status: Status) -> dict[str, Any]:
         "dataset": status.dataset,
         "beliefs": [repr(belief) for belief in status.beliefs],
         "length": status.length,
+        "episode": status.episode,
         "budget": str(status.exact_budget),
         "total": status.total,
         "remaining": status.remaining,
@@ -54,6 +55,8 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
     (status,) = statuses
     yield ""
     yield from (f"belief: {belief!r}" for belief in status.beliefs)
+    if status.episode > 1:
+        yield f"protects every stretch of {status.episode} time points"
     for name in sorted({*status.shares, *status.charged}):
         share = status.shares.get(name)
         cap = "none" if share is None or share.cap is None else f"{float(share.cap):.6g}"

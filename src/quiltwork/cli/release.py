@@ -16,7 +16,15 @@ from quiltwork.cli.calibrate import METHODS
 from quiltwork.cli.command import command, confidence_number, exact_number
 from quiltwork.cli.output import deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
-from quiltwork.cli.series import read, read_beliefs, read_query, read_window, reading_options
+from quiltwork.cli.series import (
+    protect_option,
+    read,
+    read_beliefs,
+    read_episode,
+    read_query,
+    read_window,
+    reading_options,
+)
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
@@ -56,6 +64,7 @@ if TYPE_CHECKING:
 )
 @click.option("--method", type=click.Choice(METHODS), help="How to bound influence.")
 @click.option("--secrets", metavar="START:STOP", help="Protect only these time points.")
+@protect_option
 @click.option(
     "--apart",
     is_flag=True,
@@ -82,6 +91,7 @@ def release(
     epsilon: Fraction,
     method: Any,
     secrets: str | None,
+    protect: str | None,
     apart: bool,
     preview: bool,
     ledger_url: str | None,
@@ -103,15 +113,16 @@ def release(
     beliefs = read_beliefs(belief)
     query = read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
+    episode = read_episode(protect, beliefs, reading["every"])
     _check_delivery(query, output, plot)
     series = read(file, reading, beliefs=beliefs)
     if preview:
-        _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected)
+        _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
         return
 
     from quiltwork.releases import release as answer
 
-    options = {"epsilon": epsilon, "method": method, "secrets": protected}
+    options = {"epsilon": epsilon, "method": method, "secrets": protected, "episode": episode}
     writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
@@ -157,6 +168,7 @@ def _preview(
     confidence: Fraction,
     method: Any,
     secrets: tuple[int, int] | None,
+    episode: int,
 ) -> None:
     from quiltwork.releases import preview
 
@@ -169,6 +181,7 @@ def _preview(
         method=method,
         secrets=secrets,
         subjects=len(lengths),
+        episode=episode,
     )
     body = {
         "epsilon": str(epsilon),
@@ -176,6 +189,7 @@ def _preview(
         "scale": foreseen.scale,
         "cells": foreseen.cells,
         "method": foreseen.method,
+        "episode": foreseen.episode,
         "expected_error": foreseen.expected_error,
         "confidence": str(confidence),
         "half_width": foreseen.half_width,

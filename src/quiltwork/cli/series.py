@@ -14,6 +14,7 @@ from quiltwork import files
 from quiltwork.cli.command import exact_number
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief, Label
@@ -116,6 +117,45 @@ def step_lines(beliefs: Sequence[Belief]) -> list[str]:
 
     steps = {belief.grid.step for belief in beliefs if belief.grid is not None} - {None}
     return [f"A time point is a step of {duration(step)}." for step in steps if step is not None]
+
+
+def protect_option(function: Function) -> Function:
+    """Add the option that says how long a secret is; `read_episode` reads it."""
+    return click.option(
+        "--protect",
+        metavar="DURATION|N",
+        help="Hide stretches as long as this, whatever happens in them: 3h where the step is "
+        "known, or a number of time points.  [default: each time point on its own]",
+    )(function)
+
+
+def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None = None) -> int:
+    """Read how many time points in a row are one secret: a number, or a duration in steps.
+
+    A duration that is no whole number of steps is rounded up.
+
+    Raises:
+        InvalidInputError: for anything else, and for a duration where no step is known.
+
+    >>> read_episode("18", []), read_episode("3h", [], every="10min"), read_episode(None, [])
+    (18, 18, 1)
+    """
+    from quiltwork.beliefs.grids import seconds_of
+
+    if text is None:
+        return 1
+    if text.strip().isdecimal():
+        return integer(int(text), "--protect", 1)
+    seconds = seconds_of(text)
+    steps = {belief.grid.step for belief in beliefs if belief.grid is not None} - {None}
+    if every is not None:
+        steps = {seconds_of(every)}
+    if len(steps) != 1:
+        raise InvalidInputError(
+            f"How many time points are {text}? The belief does not say how long a step is; give "
+            "their number, for example --protect 18."
+        )
+    return -(-seconds // (steps.pop() or 1))
 
 
 def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:

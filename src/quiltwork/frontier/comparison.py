@@ -33,7 +33,8 @@ METHODS = {
     "group": ("group DP", "any dependence at all"),
     "spectral": ("quilts, spectral bound", "every start of these chains"),
     "approx": ("quilts, best bound", "every start of these chains"),
-    "exact": ("quilts, exact influence", "these chains; composes by the influence curve"),
+    "exact": ("quilts, exact influence", "these chains; composes by joint quilts"),
+    "sweep": ("sweep", "these chains; composes by the sweep"),
     "optimal-scale": ("exact calibration", "these chains only"),
 }
 

@@ -2,7 +2,7 @@
 
 Two bounds, and the smaller one counts. Perturbation: if every possible transition keeps its
 probability within a factor e^r and the start within e^s, no level rises by more than
-4·(s + (T−1)·r). Quilts: every chain in the box around the belief, from any start, leaks at most
+4·(s + (T−1)·r). Sweep: every chain in the box around the belief, from any start, leaks at most
 the influence curve of that box at the plain level of the noise, whatever the length.
 
 Theorem: robustness
@@ -47,7 +47,7 @@ class Robustness:
     believed: float
     observed: float
     bound: float
-    by: Literal["perturbation", "quilts"]
+    by: Literal["perturbation", "sweep"]
 
 
 def robustness(
@@ -87,18 +87,18 @@ def robustness(
         level + perturbation_bound(chain, points, distance, start_distance)
         for chain, level in zip(chains, levels, strict=True)
     ]
-    quilts = [quilt_bound(chain, points, query, sigma, distance) for chain in chains]
+    boxes = [box_bound(chain, points, query, sigma, distance) for chain in chains]
     near = [
         leakage(other, points, release) for c in chains for other in shifted_chains(c, distance)
     ]
-    best = [min(one, other) for one, other in zip(moved, quilts, strict=True)]
+    best = [min(one, other) for one, other in zip(moved, boxes, strict=True)]
     worst = int(np.argmax(best))
     return Robustness(
         distance,
         max(levels),
         max(levels + near),
         best[worst],
-        "perturbation" if moved[worst] <= quilts[worst] else "quilts",
+        "perturbation" if moved[worst] <= boxes[worst] else "sweep",
     )
 
 
@@ -126,7 +126,7 @@ def log_ratio(probabilities: FloatArray, distance: float) -> float:
     return -math.log1p(-distance / smallest) if distance < smallest else math.inf
 
 
-def quilt_bound(
+def box_bound(
     chain: MarkovChain, length: int, query: Query, scale: Fraction, distance: float
 ) -> float:
     """Return the influence curve of the box around a chain at the noise's plain level.

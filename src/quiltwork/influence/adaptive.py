@@ -43,8 +43,8 @@ class Outlook:
         """
         if question.episode > 1:
             raise UnsupportedError(
-                f"method={self.method!r} protects single time points; for stretches of "
-                f"{question.episode} leave method out."
+                f"method={self.method!r} protects single time points; stretches of "
+                f"{question.episode} take the sweep, which is for chains."
             )
         price = ScaleFor(epsilon)
         found, _ = self.worst(question.cost, price, question.nodes)

@@ -119,6 +119,8 @@ class Calibration:
                 "node": self.node,
                 "quilt": list(self.quilt),
                 "influence": self.influence,
+                "before": self.before,
+                "episode": self.question.episode,
                 "nearby": self.nearby,
                 "change": self.change,
                 "method": self.method,

@@ -22,12 +22,18 @@ def explain(found: Calibration) -> str:
     lines = [
         f"Noise scale {found.scale:.6g} for epsilon {float(found.epsilon):g} "
         f"(method {found.method}, {found.length} time points).",
+        *_protects(found),
         needs,
         *(_parts(found) if found.method == "sweep" else _quilt_lines(found)),
     ]
     if len(found.outlooks) > 1:
         lines.append(f"Belief {found.belief} of {len(found.outlooks)} decides.")
     return "\n".join(lines)
+
+
+def _protects(found: Calibration) -> list[str]:
+    episode = found.question.episode
+    return [f"Every stretch of {episode} time points is one secret."] if episode > 1 else []
 
 
 def _parts(found: Calibration) -> list[str]:

@@ -81,6 +81,7 @@ class Dataset:
             shares=dict(self.shares),
             charged=dict(self.charged),
             retired=self.retired,
+            episode=self.accountant.episode,
         )
 
     def catch_up(self, tables: Tables) -> None:
@@ -107,7 +108,9 @@ class Dataset:
         match entry.kind:
             case "create":
                 budget = written_fraction(body["budget"], "budget")
-                self._accountant = Accountant(read_beliefs(body), body["length"], budget)
+                self._accountant = Accountant(
+                    read_beliefs(body), body["length"], budget, body.get("episode", 1)
+                )
             case "extend":
                 self.accountant.extend(body["length"])
             case "allot":
@@ -185,7 +188,8 @@ class Dataset:
     def _accountant_of(self, analyst: str) -> Accountant:
         """The account of one analyst's releases alone."""
         if analyst not in self._alone:
-            account = Accountant(self.accountant.beliefs, self.accountant.length)
+            whole = self.accountant
+            account = Accountant(whole.beliefs, whole.length, episode=whole.episode)
             account.record(*self._by_analyst.get(analyst, []))
             self._alone[analyst] = account
         return self._alone[analyst]

@@ -32,7 +32,7 @@ _QUESTIONS = frozenset(
         "largest_factor",
         "largest_next",
         "leakage",
-        "method",
+        "episode",
         "outlooks",
         "plot",
         "profile",

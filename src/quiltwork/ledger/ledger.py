@@ -102,11 +102,17 @@ class Ledger:
         self.close()
 
     def create(
-        self, dataset: str, beliefs: Belief | Sequence[Belief], length: int | None, budget: Number
+        self,
+        dataset: str,
+        beliefs: Belief | Sequence[Belief],
+        length: int | None,
+        budget: Number,
+        episode: int = 1,
     ) -> Status:
         """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
 
-        Its budget is fixed for ever and its name is never used again.
+        Its budget is fixed for ever and its name is never used again. With an `episode` the total
+        bounds what is told about any so many time points in a row.
 
         Raises:
             InvalidInputError: for bad arguments, or if the dataset exists.
@@ -114,7 +120,8 @@ class Ledger:
         name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
         members = as_beliefs(beliefs)
         size = None if length is None else points(length)
-        body = create_body(members, Accountant(members, size, limit).length, limit)
+        account = Accountant(members, size, limit, episode)
+        body = create_body(members, account.length, limit, account.episode)
 
         def work(tables: Tables) -> None:
             if tables.of_dataset(name, 0):

@@ -80,6 +80,7 @@ class Status:
         shares: caps and reserved shares by analyst.
         charged: by how much each named analyst raised the total.
         retired: why no more is granted; None while it is open.
+        episode: how many time points in a row are one secret.
     """
 
     dataset: str
@@ -91,6 +92,7 @@ class Status:
     shares: Mapping[str, Share]
     charged: Mapping[str, Fraction]
     retired: str | None
+    episode: int = 1
 
     @property
     def budget(self) -> float:
@@ -111,11 +113,12 @@ class Status:
 
 
 def create_body(
-    beliefs: Belief | Sequence[Belief], length: int | None, budget: Fraction
+    beliefs: Belief | Sequence[Belief], length: int | None, budget: Fraction, episode: int = 1
 ) -> dict[str, Any]:
     """Write what a dataset begins with."""
     document = json.loads(beliefs_to_json(as_beliefs(beliefs)))
-    return {"beliefs": document, "length": length, "budget": str(budget)}
+    body = {"beliefs": document, "length": length, "budget": str(budget)}
+    return body if episode == 1 else {**body, "episode": episode}
 
 
 def read_beliefs(body: Mapping[str, Any]) -> tuple[Belief, ...]:

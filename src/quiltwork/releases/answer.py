@@ -46,6 +46,7 @@ def release(
     dataset: str | None = None,
     key: str | None = None,
     secrets: tuple[int, int] | None = None,
+    episode: int = 1,
 ) -> Release:
     """Answer a query so that no protected time point is betrayed by more than epsilon.
 
@@ -56,13 +57,14 @@ def release(
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list.
         epsilon: the guarantee.
-        method: how to calibrate; None takes the exact method where the belief allows. With "entry"
+        method: how to calibrate; None takes the sweep for chains, else quilts. With "entry"
             on data that depend on each other the guarantee is weaker than asked for: the release's
             `epsilon` is then what it really keeps, and a warning says so.
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
         secrets: (start, stop) restricts what is protected; by default every time point.
+        episode: how many time points in a row are one secret, whatever they are.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -88,7 +90,7 @@ def release(
         ledger, dataset = check_ledger(ledger, dataset, key)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
-    plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets)
+    plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
     if isinstance(query, Custom) and states:
         query.rehearse(plan.length, states)
     unanswered = _record(plan, members, states or (), exact_epsilon, secrets, dataset)
@@ -169,7 +171,9 @@ def _record(
         node=calibration.node,
         quilt=calibration.quilt,
         influence=calibration.influence,
+        before=calibration.before,
         secrets=None if secrets is None else (secrets[0], secrets[1]),
+        episode=calibration.question.episode,
         beliefs=tuple(repr(belief) for belief in members),
         belief_digest=digest(members),
         dataset=dataset,

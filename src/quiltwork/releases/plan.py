@@ -2,8 +2,8 @@
 
 Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan
 can be shown to anyone. Subjects are independent, so noise that protects one point of one subject
-protects all of them. Quilts never ask a longer series for less noise than a shorter one, so the
-longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
+protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
+so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
 
 Theorem: query-sensitivity
 """
@@ -61,6 +61,7 @@ def make_plan(
     epsilon: Fraction,
     method: str | None = None,
     secrets: tuple[int, int] | None = None,
+    episode: int = 1,
 ) -> Plan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
@@ -76,7 +77,7 @@ def make_plan(
     subjects = None if fixed else list(counted.elements())
 
     def calibrated(level: Fraction) -> Calibration:
-        return calibrate(members, subjects, level, method=method, query=query, secrets=secrets)
+        return calibrate(members, subjects, level, method, query, secrets, episode)
 
     states = members[0].states or ()
     fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)

@@ -13,6 +13,7 @@ from quiltwork.queries.base import Query, States
 from quiltwork.releases.data import check_query, fixed_length, public_states
 from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortfall
 from quiltwork.releases.plan import Plan, make_plan
+from quiltwork.releases.words import stretch
 
 _MOST_SUBJECTS = 10**7
 
@@ -34,6 +35,7 @@ class Preview:
         cells: how many.
         confidence: of the half-widths.
         method: of the calibration.
+        episode: how many time points in a row would be one secret.
     """
 
     query: Query
@@ -46,16 +48,20 @@ class Preview:
     cells: int
     confidence: float
     method: str
+    episode: int = 1
 
     def explain(self) -> str:
         """Say it in a sentence."""
+        level = f"At ε = {self.epsilon:g}"
+        if self.episode > 1:
+            level += f" for every {stretch(self.episode)}"
         if self.query.mechanism == "exponential":
             return (
-                f"At ε = {self.epsilon:g} the chosen state's count is within {self.half_width:g} "
+                f"{level} the chosen state's count is within {self.half_width:g} "
                 f"of the largest with {100 * self.confidence:g} % confidence."
             )
         return (
-            f"At ε = {self.epsilon:g} a cell ({self.cells} in all) errs by "
+            f"{level} a cell ({self.cells} in all) errs by "
             f"{self.expected_error:.6g} on average; {100 * self.confidence:g} % intervals are "
             f"±{self.half_width:.6g} a cell, ±{self.simultaneous_half_width:.6g} for all at once."
         )
@@ -71,6 +77,7 @@ def preview(
     method: str | None = None,
     secrets: tuple[int, int] | None = None,
     subjects: int = 1,
+    episode: int = 1,
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
 
@@ -83,6 +90,7 @@ def preview(
         method: of calibration, as in `release`.
         secrets: as in `release`.
         subjects: how many series of this length would be pooled.
+        episode: as in `release`.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
@@ -97,7 +105,7 @@ def preview(
         query.check(states)
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    plan = make_plan(query, members, lengths, exact_epsilon, method, secrets)
+    plan = make_plan(query, members, lengths, exact_epsilon, method, secrets, episode)
     if query.mechanism == "exponential":
         errors = _label_errors(plan, len(states), confidence)
     else:
@@ -115,6 +123,7 @@ def preview(
         cells=cells,
         confidence=float(confidence),
         method=plan.calibration.method,
+        episode=plan.calibration.question.episode,
     )
 
 

@@ -51,14 +51,18 @@ class Release:
         length: the longest subject.
         subjects: how many independent subjects were pooled.
         method: how the noise was calibrated.
-        node: the time point that needs the most noise, with its active quilt …
-        quilt: … and that quilt's …
-        influence: … max-influence.
+        node: the time point that needs the most noise, of an episode the first; where the method
+            works by quilts, with its active …
+        quilt: … quilt.
+        influence: what all other time points add to what is told about it: by the sweep what the
+            noisy answer tells about them, by quilts the max-influence of the quilt.
         secrets: the protected time points, or None for all.
         beliefs: the beliefs, in words.
         belief_digest: SHA-256 of their JSON without their sources.
         dataset: the ledger's name for the data, if a ledger was debited.
         processing: free post-processing steps applied to `value`, in order.
+        episode: how many time points in a row are one secret; 1 protects each on its own.
+        before: of `influence`, what earlier time points add; 0 where the method does not say.
     """
 
     value: Any
@@ -83,6 +87,8 @@ class Release:
     belief_digest: str
     dataset: str | None = None
     processing: tuple[str, ...] = ()
+    episode: int = 1
+    before: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -92,7 +98,7 @@ class Release:
 
     @property
     def epsilon(self) -> float:
-        """The guarantee of this release: what it may tell about any protected time point."""
+        """The guarantee of this release: what it may tell about any protected secret."""
         return float(self.exact_epsilon)
 
     @property

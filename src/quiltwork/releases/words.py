@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from quiltwork.queries.document import to_document
 
@@ -51,6 +54,8 @@ def _reason(release: Release) -> str:
             "Calibrated by method 'entry', as if no time point said anything about the others: "
             "what that protects under the beliefs is told next."
         )
+    if release.method == "sweep":
+        return _swept(release)
     if release.node is None or release.quilt is None:
         return f"Calibrated by method {release.method!r}."
     quilt = ", ".join(f"X_{node}" for node in release.quilt) or "empty"
@@ -60,10 +65,42 @@ def _reason(release: Release) -> str:
     )
 
 
+def _swept(release: Release) -> str:
+    """What is spent on the worst secret itself, and what its neighbours add."""
+    if release.node is None or release.noise_scale == 0:
+        return "Calibrated by method 'sweep'."
+    if not release.influence and _spent(release, 1, release.length) <= release.exact_epsilon:
+        return (
+            "Calibrated by method 'sweep': the noise hides all time points at once, so nothing is "
+            "left for neighbours to tell."
+        )
+    last = min(release.node + release.episode - 1, release.length)
+    worst = f"time point is X_{release.node}"
+    if last > release.node:
+        worst = f"stretch is X_{release.node}..X_{last}"
+    after = max(0.0, release.influence - release.before)
+    return (
+        f"Calibrated by method 'sweep': the worst {worst}. On it "
+        f"{float(_spent(release, release.node, last)):.6g} is spent, and its neighbours add "
+        f"{release.before:.6g} from before and {after:.6g} from after."
+    )
+
+
+def _spent(release: Release, start: int, stop: int) -> Fraction:
+    moved = release.query.change(np.array([start]), np.array([stop]), release.length)
+    return int(moved[0]) / release.noise_scale
+
+
+def stretch(episode: int) -> str:
+    """Name a secret."""
+    return "time point" if episode == 1 else f"stretch of {episode} time points"
+
+
 def _protects(release: Release) -> str:
-    which = "every time point"
+    which = f"every {stretch(release.episode)}"
     if release.secrets is not None:
-        which = f"the time points {release.secrets[0]}..{release.secrets[1]}"
+        within = f"the time points {release.secrets[0]}..{release.secrets[1]}"
+        which = within if release.episode == 1 else f"{which} within {within}"
     guarantee = (
         f"Protects {which} with ε = {release.epsilon:g} against each of: "
         f"{'; '.join(release.beliefs)}."

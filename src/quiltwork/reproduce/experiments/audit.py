@@ -25,19 +25,20 @@ def _example() -> MarkovChain:
 
 @experiment(
     "exact-calibration",
-    title="Exact calibration against the quilt mechanism",
+    title="Exact calibration against the quilt mechanism and the sweep",
     item="quiltwork",
     quick={"length": 100},
     full={"length": 1000},
 )
 def exact_calibration(progress: Progress, length: int) -> Result:
-    """One count on the example chain: the noise of both methods, and what it really leaks."""
+    """One count on the example chain: the noise of each method, and what it really leaks."""
     from quiltwork import audit, calibrate, influence_curve, queries
 
     chain, count = _example(), queries.count(1)
-    rows, quilts, exact = [], [], []
+    rows, quilts, swept, exact = [], [], [], []
     for done, epsilon in enumerate(EPSILONS, start=1):
         by_quilts = calibrate(chain, length, epsilon, "exact", count).scale
+        by_sweep = calibrate(chain, length, epsilon, "sweep", count).scale
         least = calibrate(chain, length, epsilon, "optimal-scale", count).scale
         true = audit.leakage(chain, length, [(count, by_quilts)])
         charged = influence_curve(chain, length).epsilon(1 / least)
@@ -45,6 +46,7 @@ def exact_calibration(progress: Progress, length: int) -> Result:
             Row(
                 f"ε = {epsilon:g}: scale, exact quilts", by_quilts, note=f"really leaks {true:.4g}"
             ),
+            Row(f"ε = {epsilon:g}: scale, sweep", by_sweep),
             Row(
                 f"ε = {epsilon:g}: scale, exact calibration",
                 least,
@@ -52,14 +54,19 @@ def exact_calibration(progress: Progress, length: int) -> Result:
             ),
         ]
         quilts.append((epsilon, by_quilts))
+        swept.append((epsilon, by_sweep))
         exact.append((epsilon, least))
         progress(done, len(EPSILONS))
     chart = LineChart(
         "Noise that a count needs",
-        "Noise scale over epsilon for exact quilts and for exact calibration.",
+        "Noise scale over epsilon for exact quilts, the sweep and exact calibration.",
         "epsilon",
         "noise scale",
-        (Series("exact quilts", tuple(quilts)), Series("exact calibration", tuple(exact))),
+        (
+            Series("exact quilts", tuple(quilts)),
+            Series("sweep", tuple(swept)),
+            Series("exact calibration", tuple(exact)),
+        ),
         log_x=True,
         log_y=True,
     )
@@ -194,11 +201,13 @@ def activity_windows(progress: Progress, length: int) -> Result:
         for state in series.states:
             count = queries.count(state)
             by_quilts = calibrate(chain, length, 1, "exact", count).scale
+            by_sweep = calibrate(chain, length, 1, "sweep", count).scale
             least = calibrate(chain, length, 1, "optimal-scale", count).scale
             true = audit.leakage(chain, length, [(count, by_quilts)])
             name = f"person {one}, minutes in state {state}"
             rows += [
                 Row(f"{name}: scale, exact quilts", by_quilts, note=f"really leaks {true:.3g}"),
+                Row(f"{name}: scale, sweep", by_sweep),
                 Row(f"{name}: scale, exact calibration", least),
             ]
         progress(done, len(people))
