@@ -46,7 +46,7 @@ def sequential(
     """Theorem 3.7: Markov quilt releases from one series cost the sum of their levels.
 
     Holds for every time point, for MQMExact and MQMApprox in any mixture, and for any release
-    priced by its influence curve.
+    priced by the influence curve of quilts.
 
     Args:
         releases: the releases or calibrations, or the level of each as a number.
@@ -56,8 +56,8 @@ def sequential(
     Raises:
         InvalidInputError: for numbers without mqm=True, and for releases that differ in their
             beliefs, protected time points or lengths.
-        UnsupportedError: with mqm=False, and for releases calibrated by "optimal-scale": levels of
-            arbitrary Pufferfish mechanisms do not add up.
+        UnsupportedError: with mqm=False, and for releases calibrated by "sweep" or
+            "optimal-scale": levels of arbitrary Pufferfish mechanisms do not add up.
 
     >>> sequential([1, 0.5], mqm=True)
     1.5

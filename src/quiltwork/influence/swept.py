@@ -91,7 +91,8 @@ class SweptOutlook:
         for scale in scales.tolist():
             first, last, leak = sweep.profile(unit.times(1 / scale), nodes)
             fits = leak <= float(epsilon) * (1 + 2.0**-30)
-            found.append(runs_of(first, last, np.where(fits, scale, needed)))
+            asked = np.where(leak == 0, 0.0, scale)  # about known nodes nothing leaks
+            found.append(runs_of(first, last, np.where(fits, asked, needed)))
             if found[1:] and not fits.any():
                 break
         return combined(found, np.minimum)

@@ -55,6 +55,12 @@ def test_a_stationary_bound_is_no_bound_for_another_start():
     assert (other.node, other.leak) == (8, pytest.approx(1.008052522, rel=1e-8))
 
 
+def test_a_node_that_everybody_knows_needs_no_noise_of_its_own():
+    found = qw.calibrate(qw.MarkovChain(RESTLESS, initial=[1, 0]), 100, 1).per_node()
+    assert found.at(1) == 0
+    assert 0 < found.at(2) < found.at(50) == pytest.approx(3.336408922, rel=1e-8)
+
+
 def test_two_releases_can_cost_more_than_the_sum_of_what_each_costs():
     curve = qw.influence_curve(CHAIN, 100)
     level = 1 / 12.839964231247
