@@ -19,8 +19,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 for library in ("OPENBLAS", "OMP", "MKL"):  # workers share the cores already
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("dev", deadline=None, max_examples=50)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
 settings.register_profile("evidence", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 

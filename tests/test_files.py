@@ -64,7 +64,10 @@ def test_numbers_that_json_has_not_are_never_written(value):
 
 
 def calls_of_dump(path: Path) -> Iterator[tuple[ast.Call, ast.Module]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if "dump" not in text:
+        return
+    tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("files.dump", "dump"):
             yield node, tree

@@ -19,6 +19,7 @@ from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from tests.accounting.test_spending import HOSTILE
 from tests.accounting.test_usage import spendings
+from tests.sizes import sample
 
 COIN = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -67,7 +68,7 @@ def test_a_refused_release_leaves_no_trace(name):
     st.integers(1, 25),
     st.integers(0, 24),
 )
-@settings(max_examples=15)
+@settings(max_examples=sample(7, full=15))
 def test_what_is_calibrated_to_what_remains_fits_and_little_more_does_not(
     name, records, start, more
 ):
@@ -114,7 +115,7 @@ def test_a_release_made_for_the_whole_budget_fits_it(name, epsilon):
 @given(
     st.sampled_from(["coin", "chain", "any"]), spendings(length=20, most=3), st.floats(0.01, 0.5)
 )
-@settings(max_examples=20)
+@settings(max_examples=sample(10, full=20))
 def test_as_many_more_fit_as_it_says(name, records, level):
     spending = Spending.dp(level, 4, 17)
     before = Accountant(BELIEFS[name], 20)
@@ -175,7 +176,7 @@ def test_points_outside_every_window_count():
 
 
 @given(st.sampled_from(["chain", "box", "any"]), spendings(length=25, most=4), st.integers(0, 60))
-@settings(max_examples=20)
+@settings(max_examples=sample(10, full=20))
 def test_growing_never_raises_the_cost(name, records, more):
     account = Accountant(BELIEFS[name], 25)
     account.add_all(records)

@@ -20,6 +20,7 @@ from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
 from tests.accounting.test_spending import HOSTILE
+from tests.sizes import sample
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]
 FAST = MarkovChain([[0.55, 0.45], [0.45, 0.55]])
@@ -162,7 +163,7 @@ def test_lemma_1_1_a_larger_set_of_nodes_has_no_less_influence(seed):
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=40)
+@settings(max_examples=sample(20, full=40))
 def test_lemma_1_2_the_answer_and_the_remote_part_together_stay_within_the_level(seed):
     """P(answer, X_RUQ | X_i = a) / P(answer, X_RUQ | X_i = b) ≤ e^ε, by enumeration."""
     rng = np.random.default_rng(seed)
@@ -203,7 +204,7 @@ def two_windows(rng, length):
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=40)
+@settings(max_examples=sample(20, full=40))
 def test_theorem_3_1_holds_and_joint_quilts_are_never_worse_inside_the_windows(seed):
     rng = np.random.default_rng(seed)
     start, matrix = reference.random_chain(rng, 2, rng.choice(SHAPES))

@@ -17,6 +17,7 @@ from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric
+from tests.sizes import sample
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 HISTOGRAM = queries.histogram()
@@ -83,7 +84,7 @@ def test_a_hair_of_budget_is_nothing_left():
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=8)
+@settings(max_examples=sample(4, full=8))
 def test_any_windows_meet_the_budget(seed):
     rng = np.random.default_rng(seed)
     asked = []

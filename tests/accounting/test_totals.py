@@ -16,6 +16,7 @@ from quiltwork.accounting import Accountant, Spending
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.influence import calibrate
 from tests.accounting.test_usage import spendings
+from tests.sizes import sample
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]
 NEARLY = 1.01  # chains without zeros are swept one node at a time, and quilts may jump
@@ -171,7 +172,7 @@ def test_ten_releases_of_level_one_cost_less_than_ten():
 
 
 @given(spendings(length=40), st.sampled_from(["stationary", "any", "given"]))
-@settings(max_examples=25)
+@settings(max_examples=sample(12, full=25))
 def test_a_finite_set_costs_the_worst_of_its_members(records, start):
     initial = [0.3, 0.7] if start == "given" else start
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=initial)

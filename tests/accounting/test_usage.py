@@ -13,6 +13,7 @@ from quiltwork.accounting import Spending
 from quiltwork.accounting import steps as steps_module
 from quiltwork.accounting.steps import Steps
 from quiltwork.accounting.usage import Usage
+from tests.sizes import sample
 
 LENGTH = 12
 COST = st.one_of(
@@ -39,7 +40,7 @@ def used(records) -> Usage:
 
 
 @given(spendings(), st.integers(1, LENGTH), st.integers(1, LENGTH))
-@settings(max_examples=50)
+@settings(max_examples=sample(25, full=50))
 def test_charges_are_the_sum_over_releases(records, a, b):
     usage = used(records)
     low, high = min(a, b), max(a, b)
@@ -56,7 +57,7 @@ def test_charges_are_the_sum_over_releases(records, a, b):
 
 
 @given(spendings(), spendings(), st.floats(1e-6, 50))
-@settings(max_examples=50)
+@settings(max_examples=sample(25, full=50))
 def test_a_scaled_usage_charges_in_proportion(some, others, factor):
     exact = Fraction(str(factor))
     combined = used(some).combined(used(others), exact)

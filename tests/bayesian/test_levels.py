@@ -17,6 +17,7 @@ from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import to_fraction
 from quiltwork.influence import influence_curve
+from tests.sizes import sample
 from tests.strategies import chains
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
@@ -112,7 +113,7 @@ def test_back_and_forth_never_gains(chain, length, epsilon, bound):
 
 
 @given(chains(2, 3), st.integers(1, 30), LEVELS)
-@settings(max_examples=30)
+@settings(max_examples=sample(15, full=30))
 @example(MarkovChain([[0, 0, 1], [0, 0, 1], [0, 0.5, 0.5]], initial="any"), 4, 5.0)
 @example(MarkovChain([[1 / 3] * 3, [0.2, 0.6, 0.2], [0.2, 0.6, 0.2]], [0, 0.5, 0.5]), 3, 1.0)
 def test_tight_is_never_worse_than_the_paper(chain, length, level):

@@ -9,10 +9,11 @@ from scipy.optimize import linprog
 
 from quiltwork import ChainBox, InvalidInputError
 from quiltwork.beliefs.intervals import clip_to_row_sums
+from tests.sizes import sample
 from tests.strategies import boxes, stochastic_matrices
 
 
-@settings(max_examples=20)
+@settings(max_examples=sample(10, full=20))
 @given(boxes(max_states=4))
 def test_every_bound_is_reached_by_a_row_of_the_box(box):
     bounds = [list(zip(a, b, strict=True)) for a, b in zip(box.lower, box.upper, strict=True)]

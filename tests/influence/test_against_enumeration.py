@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from quiltwork import ChainBox, MarkovChain, calibrate, influence_curve, max_influence, queries
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from tests.influence.paths import Paths, separators
+from tests.sizes import sample
 from tests.strategies import chains
 
 EXAMPLE = [[0.9, 0.1], [0.4, 0.6]]
@@ -173,7 +174,7 @@ def test_a_box_covers_time_varying_chains_inside_it(seed, length, epsilon):
     assert paths.leakage(answers, scale) <= epsilon * (1 + 1e-12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=sample(30, full=60))
 @given(chains(max_states=4), st.integers(1, 60), st.sampled_from([0.2, 1.0, 5.0]))
 def test_exact_is_at_most_approx_is_at_most_spectral(chain, length, epsilon):
     exact = calibrate(chain, length, epsilon, "exact").scale

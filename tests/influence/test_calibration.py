@@ -24,6 +24,7 @@ from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import positive_fraction
 from quiltwork.influence import calibrate, influence_curve
+from tests.sizes import sample
 from tests.strategies import chains
 
 RESTLESS = [[0.9, 0.1], [0.4, 0.6]]
@@ -70,7 +71,7 @@ def test_the_methods_are_ordered():
 @given(
     chains(2, 4, initials=("given", "stationary")), st.integers(8, 25), st.sampled_from([0.3, 1, 4])
 )
-@settings(max_examples=25)
+@settings(max_examples=sample(12, full=25))
 def test_longer_series_agree_with_the_loops_of_the_paper(chain, length, epsilon):
     scale, _ = mqm_exact(chain, length, epsilon)
     assert calibrate(chain, length, epsilon, "exact").scale == pytest.approx(scale, rel=1e-9)
@@ -109,7 +110,7 @@ def test_a_query_on_a_window_is_charged_what_it_touches_of_the_nearby_set(chain,
 
 
 @given(chains(2, 4), st.lists(st.integers(1, 40), min_size=1, max_size=5))
-@settings(max_examples=20)
+@settings(max_examples=sample(10, full=20))
 def test_of_several_subjects_the_longest_decides(chain, lengths):
     apart = [calibrate(chain, length, 1).scale for length in lengths]
     together = calibrate(chain, lengths, 1)

@@ -23,7 +23,7 @@ LEVELS = st.floats(1e-3, 10)
 
 
 @given(chains(2, 4), st.integers(1, 40), LEVELS)
-@settings(max_examples=40)
+@settings(max_examples=sample(20, full=40))
 def test_the_inverse_never_overshoots_and_loses_next_to_nothing(chain, length, epsilon):
     curve = influence_curve(chain, length)
     level = curve.dp_epsilon(epsilon)
@@ -60,7 +60,7 @@ def test_the_curve_of_a_single_node_is_concave(chain, length, one, other, data):
 
 
 @given(chains(2, 4), st.integers(1, 40), st.lists(LEVELS, min_size=2, max_size=5))
-@settings(max_examples=30)
+@settings(max_examples=sample(15, full=30))
 def test_releases_together_cost_at_most_the_sum_of_what_they_cost_apart(chain, length, levels):
     """Theorem 3.7: f(Σ ε_k) ≤ Σ f(ε_k), for quilts."""
     curve = influence_curve(chain, length, "exact")

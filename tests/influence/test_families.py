@@ -13,6 +13,7 @@ from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import max_influence, quilt_families
 from quiltwork.influence.families import IntervalFamily, KnownNodes
+from tests.sizes import sample
 from tests.strategies import chains
 
 METHODS = ("exact", "approx", "contraction", "group", "entry")
@@ -36,7 +37,7 @@ def test_families_hold_every_node_once_and_so_do_their_refinements(chain, length
 
 
 @given(chains(2, 3), st.integers(1, 12), st.data())
-@settings(max_examples=60)
+@settings(max_examples=sample(30, full=60))
 def test_every_candidate_of_an_exact_family_has_its_quilts_influence(chain, length, data):
     """At blocks of many nodes it may be higher, never lower; at single nodes it is equal."""
     reach = data.draw(st.integers(1, 14))

@@ -11,6 +11,7 @@ from evidence import enumeration
 from quiltwork import queries
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.influence import calibrate, influence_curve
+from tests.sizes import sample
 from tests.strategies import chains
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[1, 0])
@@ -28,7 +29,7 @@ def test_each_node_needs_the_best_over_its_separators(chain, length, data):
 
 
 @given(chains(2, 4), st.integers(1, 80), st.data())
-@settings(max_examples=40)
+@settings(max_examples=sample(20, full=40))
 def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
     query = data.draw(st.sampled_from([None, queries.histogram(), queries.transitions()]))
     found = calibrate(chain, length, 1, query=query)
@@ -39,7 +40,7 @@ def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
 
 
 @given(chains(2, 3), st.integers(2, 40), st.data())
-@settings(max_examples=25)
+@settings(max_examples=sample(12, full=25))
 def test_a_node_of_the_profile_is_the_calibration_of_that_secret_alone(chain, length, data):
     node = data.draw(st.integers(1, length))
     alone = calibrate(chain, length, 1, secrets=(node, node))

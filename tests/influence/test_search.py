@@ -13,6 +13,7 @@ from quiltwork.influence.intervals import best_interval
 from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.rows import PairRows
 from quiltwork.influence.search import common, price_at, worst_in_family, worst_node
+from tests.sizes import sample
 
 
 def falling_rows(rng, reach: int, columns: int) -> PairRows:
@@ -61,7 +62,7 @@ def test_the_best_quilt_is_the_best_of_all_candidates(problem, data):
 
 
 @given(problems())
-@settings(max_examples=150)
+@settings(max_examples=sample(75, full=150))
 def test_the_worst_node_is_the_worst_of_all_nodes(problem):
     family, cost, price = problem
     found = worst_in_family(family, cost, price, range(1, family.length + 1))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.timeline import marginals, projective_distance, supports
+from tests.sizes import sample
 from tests.strategies import chains
 
 
@@ -25,7 +26,7 @@ def test_supports_are_those_of_the_chain_at_every_time(chain, length, data):
 
 
 @given(chains(1, 4, initials=("given",)), st.integers(1, 60), st.data())
-@settings(max_examples=60)
+@settings(max_examples=sample(30, full=60))
 def test_marginals_are_those_of_the_chain_and_come_ever_closer_to_their_limit(chain, length, data):
     possible = supports(chain, length)
     found = marginals(chain, possible, length)

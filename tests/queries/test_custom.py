@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, UnsupportedError, queries
+from tests.sizes import sample
 
 
 @given(
@@ -16,7 +17,7 @@ from quiltwork import InvalidInputError, UnsupportedError, queries
     shares=st.lists(st.integers(-100, 100), min_size=4, max_size=4),
     points=st.integers(1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sample(100, full=200), deadline=None)
 def test_rounded_answers_of_neighbours_differ_by_at_most_change(lipschitz, before, shares, points):
     """Two real answers at L1 distance points·lipschitz, wherever they lie on the grid."""
     moved = shares[: len(before)]

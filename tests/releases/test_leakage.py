@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from quiltwork import Clusters, MarkovChain, queries, release
+from tests.sizes import sample
 from tests.strategies import chains
 
 STATES = (0, 1)
@@ -87,7 +88,7 @@ WINDOWS = [(1, None), (1, 2), (2, 3), (4, 4)]
     window=st.sampled_from(WINDOWS),
     epsilon=st.sampled_from([0.2, 1.0, 5.0]),
 )
-@settings(max_examples=12)
+@settings(max_examples=sample(6, full=12))
 def test_no_release_leaks_more_than_epsilon(query, chain, window, epsilon):
     parts = released(chain, 4, query.on(*window), epsilon)
     assert leakage(*parts) <= epsilon * (1 + 1e-9)

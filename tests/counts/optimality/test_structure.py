@@ -16,6 +16,7 @@ from quiltwork.counts.optimality.uniqueness import compare_with_geometric
 from quiltwork.counts.optimality.vertices import solve_exactly, vertex_of
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from tests.counts.oracle import ALPHAS, geometric
+from tests.sizes import sample
 
 FIGURE_3 = """\
 ↓ Z ↑ ↑ ↑ ↑
@@ -31,7 +32,7 @@ def test_figure_3_is_the_constraint_matrix_of_figure_2():
     assert draw_constraints(constraint_matrix(floats, 0.5)) == FIGURE_3
 
 
-@settings(max_examples=40)
+@settings(max_examples=sample(20, full=40))
 @given(st.integers(1, 7), ALPHAS)
 def test_the_geometric_mechanism_is_tight_everywhere(n, alpha):
     states = constraint_matrix(geometric(n, alpha), alpha)

@@ -21,6 +21,7 @@ from tests.counts.oracle import (
     power_cases,
     shaped_posteriors,
 )
+from tests.sizes import sample
 
 EXPONENTS = st.sampled_from([Fraction(1, 1000), *map(Fraction, ("0.1", "0.5", "0.9", "0.999"))])
 
@@ -64,7 +65,8 @@ def test_few_blocks_of_candidates_are_tried_per_block_of_answers(alpha, most):
 @pytest.mark.parametrize("exponent", ["0.3", "0.5", "0.9"])
 def test_answers_of_little_remaining_loss_try_few_blocks(shape, alpha, exponent):
     """At most 6 + 4·(6m)^(1/p)/B of them, m being the answer's least cost."""
-    post, size, p = shaped_posteriors(shape, 3_000, Fraction(alpha)), 10, float(exponent)
+    n, size, p = sample(900, full=3_000), 10, float(exponent)
+    post = shaped_posteriors(shape, n, Fraction(alpha))
     tried = Counter()
 
     def counted(costs, row, b, c):

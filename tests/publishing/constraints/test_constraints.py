@@ -24,6 +24,7 @@ from quiltwork.publishing.constraints import (
 from quiltwork.publishing.constraints.fitness import score
 from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.table import Table
+from tests.sizes import sample
 
 CODES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 NUMBERS = st.integers(1, 12).map(lambda n: Fraction(n, 4))
@@ -39,7 +40,7 @@ def bound(constraint, codes):
 
 
 @given(CODES, st.integers(1, 6), NUMBERS, st.fractions(0, Fraction(9, 10), max_denominator=10))
-@settings(max_examples=150)
+@settings(max_examples=sample(75, full=150))
 def test_constraints_are_their_definitions(codes, number, c, t):
     whole = [*range(5), 0, 1, 1, 2]
     level = 1 + c

@@ -22,6 +22,7 @@ from quiltwork.publishing.partitioning.guards import CountingGuard, GeneralGuard
 from quiltwork.publishing.partitioning.nodes import Nodes, starts_of
 from quiltwork.publishing.partitioning.records import Records
 from quiltwork.publishing.verification import group_is_private
+from tests.sizes import sample
 
 
 def groups_and_rows(records: Records, seed: int) -> Nodes:
@@ -111,7 +112,7 @@ def test_other_constraints_get_the_general_guard():
     assert isinstance(guard_for(encoded, EntropyLDiversity(2), 1), GeneralGuard)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sample(20, full=40), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     m=st.integers(0, 3),

@@ -17,6 +17,7 @@ from quiltwork.publishing.partitioning.guards import CountingGuard
 from quiltwork.publishing.partitioning.mondrian import Rules, leaves_of, mondrian, whole
 from quiltwork.publishing.partitioning.nodes import Nodes, bounds, starts_of, widths
 from quiltwork.publishing.partitioning.provider_aware import provider_aware
+from tests.sizes import sample
 
 
 def as_sets(labels) -> set[frozenset[int]]:
@@ -44,7 +45,7 @@ def test_never_wider_than_the_baseline_and_private(seed, m, providers):
         )
 
 
-@settings(max_examples=20)
+@settings(max_examples=sample(10, full=20))
 @given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(2, 5))
 def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
     records = random_records(seed, rows=150, codes=10, providers=providers)
@@ -92,7 +93,7 @@ def lost(records, leaves) -> float:
     return sum(len(leaf) * width for leaf, width in zip(leaves, spread, strict=True))
 
 
-@settings(max_examples=12)
+@settings(max_examples=sample(6, full=12))
 @given(
     seed=st.integers(0, 10**6),
     m=st.integers(0, 4),
@@ -116,7 +117,7 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
     assert as_sets(found) == compared_in_full(records, guard, rules)
 
 
-@settings(max_examples=60)
+@settings(max_examples=sample(30, full=60))
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(40, 160),

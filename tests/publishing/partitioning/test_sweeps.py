@@ -13,6 +13,7 @@ from quiltwork.publishing.partitioning.guards import CountingGuard
 from quiltwork.publishing.partitioning.mondrian import Rules
 from quiltwork.publishing.partitioning.records import records_of
 from quiltwork.publishing.table import Table
+from tests.sizes import sample
 
 
 def labelled(seed: int, rows: int, leaves: int, lost: bool) -> Table:
@@ -35,7 +36,7 @@ def labelled(seed: int, rows: int, leaves: int, lost: bool) -> Table:
     return Table(frame, "who", known, "ill", hierarchies=trees, missing="value")
 
 
-@settings(max_examples=30)
+@settings(max_examples=sample(15, full=30))
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(20, 200),

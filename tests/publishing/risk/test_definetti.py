@@ -16,6 +16,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing import KAnonymity, LDiversity, Table, anonymize
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.risk import assess, definetti, definetti_on, refused_cuts
+from tests.sizes import sample
 
 MODULE = importlib.import_module("quiltwork.publishing.risk.definetti")
 
@@ -88,7 +89,7 @@ def person_by_person(people, groups, truth):
     ),
     st.integers(0, 1000),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sample(20, full=40), deadline=None)
 def test_the_score_is_that_of_the_attack_written_out(rows, seed):
     """Boxes overlap, so that some people may be in several groups."""
     rng = np.random.default_rng(seed)

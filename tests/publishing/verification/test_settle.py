@@ -27,6 +27,7 @@ from quiltwork.publishing.verification import corners, group_breach, rows
 from quiltwork.publishing.verification.between import surely_safe, worst_between
 from quiltwork.publishing.verification.excess import Frequencies
 from quiltwork.publishing.verification.settle import BROKEN, OPEN, SAFE, settle
+from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
 
@@ -87,7 +88,7 @@ def settled_as_defined(seed, kind, people):
 @pytest.mark.parametrize("kind", KINDS)
 def test_groups_are_settled_as_the_definition_says(kind, people):
     seen = Counter()
-    for seed in range(60):
+    for seed in range(sample(30, full=60)):
         seen.update(settled_as_defined(seed, kind, people))
     assert seen[SAFE, True] == seen[BROKEN, False] == 0, seen
     assert min(seen[SAFE, False], seen[BROKEN, True]) >= 5, "the tables are too one-sided"
@@ -98,7 +99,7 @@ def test_groups_are_settled_as_the_definition_says(kind, people):
 @pytest.mark.parametrize("kind", KINDS[2:])
 def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
     monkeypatch.setattr(rows, "_MOST_APART", 0)
-    for seed in range(100, 140):
+    for seed in range(100, 100 + sample(20, full=40)):
         for status, truth in settled_as_defined(seed, kind, people=False):
             assert status == (BROKEN if truth else SAFE)
 
@@ -106,7 +107,7 @@ def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
 def test_what_has_too_many_coalitions_stays_open(monkeypatch):
     monkeypatch.setattr(rows, "MOST_COALITIONS", 0)
     seen = Counter()
-    for seed in range(60):
+    for seed in range(sample(30, full=60)):
         seen.update(settled_as_defined(seed, "equal", people=False))
     assert seen[OPEN, True] + seen[OPEN, False] > 0
     assert seen[SAFE, True] == seen[BROKEN, False] == 0
@@ -141,7 +142,7 @@ def constraint_of(draw, values):
 
 
 @given(st.data())
-@settings(max_examples=250)
+@settings(max_examples=sample(125, full=250))
 def test_worst_corners_are_those_of_every_histogram_in_between(data):
     boxes = data.draw(HISTOGRAMS)
     part = constraint_of(data.draw, len(boxes))
@@ -159,7 +160,7 @@ def test_worst_corners_are_those_of_every_histogram_in_between(data):
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=sample(75, full=150))
 def test_what_is_surely_safe_is_safe_whatever_records_are_known(data):
     cells = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(any))
     part = constraint_of(data.draw, len(cells))
@@ -223,7 +224,7 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=sample(60, full=120))
 def test_the_search_finds_what_the_closed_form_of_recursive_diversity_does(data):
     cells = data.draw(HISTOGRAMS)
     big = data.draw(st.sampled_from([1, 10**20]))  # beyond exact floats

@@ -28,6 +28,7 @@ from quiltwork.publishing.verification import METHODS, group_breach, group_is_pr
 from quiltwork.publishing.verification.checks import Checks
 from quiltwork.publishing.verification.search import search
 from quiltwork.publishing.verification.worst import violating_set
+from tests.sizes import sample
 
 GROUPS = st.lists(
     st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=1, max_size=5
@@ -122,7 +123,7 @@ def test_observation_2_3_whole_coalitions_suffice(counts, constraint, m):
 
 
 @given(GROUPS, LOOSE, st.integers(0, 2))
-@settings(max_examples=120)
+@settings(max_examples=sample(60, full=120))
 def test_corners_find_whatever_every_set_in_between_finds(counts, constraint, split):
     table_of = np.array(counts)
     group = Group.from_counts(counts)
