@@ -26,7 +26,6 @@ from quiltwork.publishing.examples import PATIENTS, table_a, table_b
 from quiltwork.publishing.generalization.reading import Reader
 from quiltwork.publishing.provider_side import own_view
 from quiltwork.publishing.table import Table
-from tests.sizes import sample
 
 
 def covers(text, column, order=()):

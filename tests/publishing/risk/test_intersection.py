@@ -11,7 +11,6 @@ from quiltwork.publishing.risk import assess
 from quiltwork.publishing.risk.extents import Reading, overlaps
 from quiltwork.publishing.risk.intersection import intersection
 from quiltwork.publishing.table import Table
-from tests.sizes import sample
 
 
 def test_counts_are_those_of_every_assignment_that_fits_both_tables():

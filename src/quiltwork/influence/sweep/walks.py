@@ -131,7 +131,12 @@ def walk_of(chain: MarkovChain, length: int) -> Walk:
     steps = matrix[np.newaxis]
     if isinstance(chain.initial, str) and chain.initial == "any":
         found = supports(chain, length)  # they only shrink, so that late ones are all the same
-        late = None if found.settled is None else 1.0 * found.at(found.settled)[np.newaxis, reached]
+        settled = found.settled is not None
+        late = (
+            found.at(found.settled or 1)[np.newaxis, reached].astype(np.float64)
+            if settled
+            else None
+        )
         return Walk(steps, None, found.sets[:, reached], late, 0.0, tells)
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
