@@ -16,6 +16,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
 from quiltwork.influence.prices import LeakAt
 from quiltwork.influence.question import number_of_nodes
+from tests.sizes import sample
 from tests.strategies import chains
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])

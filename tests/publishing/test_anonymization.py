@@ -22,6 +22,7 @@ from quiltwork.publishing import (
 )
 from quiltwork.publishing.generalization.labels import parse_label
 from quiltwork.publishing.partitioning import recipe
+from tests.sizes import sample
 
 QUASI = ["age", "weight", "town", "grade"]
 GRADES = ["low", "middle", "high"]
