@@ -322,7 +322,7 @@ def test_a_pufferfish_mechanism_without_a_level_stays_alone():
 
 
 def test_theorem_3_6_adds_its_divergence_twice_and_lets_only_its_like_follow():
-    account = Accountant(CHAIN, 20, budget=Fraction(7, 2))
+    account = Accountant(CHAIN, 20, budget=Fraction(5, 2))
     account.spend(0.1)
     before = account.exact_epsilon
     with_e = Spending(

@@ -42,18 +42,25 @@ def test_numbers_do_not_add_up_unless_somebody_says_what_they_are():
 
 def test_releases_say_themselves_whether_their_levels_add_up():
     data, query = FAST.sample(9, seed=1), qw.queries.count(1)
-    one = qw.release(data, query, FAST, epsilon=0.25)
+    one = qw.release(data, query, FAST, epsilon=0.25, method="exact")
     two = qw.release(data, qw.queries.histogram(), FAST, epsilon=0.5, method="group")
     assert compose.sequential([one, two]) == compose.sequential([one, two], mqm=True) == 0.75
-    calibrations = [calibrate(FAST, 9, 0.25, query=query), calibrate(FAST, 9, 0.5)]
+    calibrations = [
+        calibrate(FAST, 9, 0.25, "exact", query=query),
+        calibrate(FAST, 9, 0.5, "exact"),
+    ]
     assert compose.sequential(calibrations) == 0.75
     assert compose.same_quilts([one, one], ["a", "a"]) == 0.5
-    shorter = qw.release(data[:-1], query, FAST, epsilon=0.25)
-    other = qw.release(data, query, MarkovChain([[0.5, 0.5], [0.5, 0.5]]), epsilon=0.25)
-    some = qw.release(data, query, FAST, epsilon=0.25, secrets=(1, 2))
+    shorter = qw.release(data[:-1], query, FAST, epsilon=0.25, method="exact")
+    coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    other = qw.release(data, query, coin, epsilon=0.25, method="exact")
+    some = qw.release(data, query, FAST, epsilon=0.25, method="exact", secrets=(1, 2))
     for different in (shorter, other, some):
         with pytest.raises(InvalidInputError, match="agree in all three"):
             compose.sequential([one, different])
+    swept = qw.release(data, query, FAST, epsilon=0.25)
+    with pytest.raises(UnsupportedError, match="does not add up"):
+        compose.sequential([swept, swept])
 
 
 def test_levels_of_optimal_scale_releases_are_not_added_up():

@@ -92,12 +92,12 @@ def test_a_chain_as_a_network_needs_the_noise_of_the_chain():
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
     net = chain_network(chain, 12)
     for epsilon in (1, 3, 6):
-        there = qw.calibrate(chain, 12, epsilon)
+        there = qw.calibrate(chain, 12, epsilon, "exact")
         here = qw.calibrate(net, None, epsilon)
         assert here.scale == pytest.approx(there.scale, rel=1e-9)
         assert (here.nearby, here.length) == (there.nearby, 12)
     assert qw.influence_curve(net, None).epsilon(0.4) == pytest.approx(
-        qw.influence_curve(chain, 12).epsilon(0.4), rel=1e-9
+        qw.influence_curve(chain, 12, "exact").epsilon(0.4), rel=1e-9
     )
 
 
