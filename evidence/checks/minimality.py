@@ -136,4 +136,4 @@ def _rows(published: Publication) -> list[tuple]:
 
 
 def run(progress: Callable[[int, int], None]) -> dict:
-    return check(1000, progress)
+    return check(400, progress)
