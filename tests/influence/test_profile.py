@@ -22,7 +22,7 @@ CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[1, 0])
 def test_each_node_needs_the_best_over_its_separators(chain, length, data):
     epsilon = data.draw(st.sampled_from([0.3, 1, 3]))
     weighted = enumeration.paths(chain, length)
-    found = calibrate(chain, length, epsilon).per_node()
+    found = calibrate(chain, length, epsilon, "exact").per_node()
     for node in range(1, length + 1):
         best = enumeration.best_scale(weighted, length, node, epsilon)
         assert found.at(node) == pytest.approx(best, rel=1e-9)
@@ -35,20 +35,23 @@ def test_the_worst_node_of_the_profile_is_the_calibration(chain, length, data):
     found = calibrate(chain, length, 1, query=query)
     nodes, scales = found.per_node().arrays()
     assert nodes.tolist() == list(range(1, length + 1))
-    assert scales.max() == pytest.approx(found.scale, rel=1e-9)
-    assert scales[found.node - 1] == pytest.approx(found.scale, rel=1e-9)
+    assert scales.max() == pytest.approx(found.scale, rel=1e-8)
+    assert scales[found.node - 1] == pytest.approx(found.scale, rel=1e-8)
 
 
 @given(chains(2, 3), st.integers(2, 40), st.data())
 @settings(max_examples=sample(12, full=25))
 def test_a_node_of_the_profile_is_the_calibration_of_that_secret_alone(chain, length, data):
     node = data.draw(st.integers(1, length))
-    alone = calibrate(chain, length, 1, secrets=(node, node))
-    assert calibrate(chain, length, 1).per_node().at(node) == pytest.approx(alone.scale, rel=1e-9)
+    alone = calibrate(chain, length, 1, "exact", secrets=(node, node))
+    found = calibrate(chain, length, 1, "exact").per_node()
+    assert found.at(node) == pytest.approx(alone.scale, rel=1e-9)
+    swept = calibrate(chain, length, 1, secrets=(node, node))  # the profile tries some scales
+    assert calibrate(chain, length, 1).per_node().at(node) >= swept.scale * (1 - 1e-8)
 
 
 def test_a_long_series_is_a_few_runs():
-    found = calibrate(CHAIN, 10**8, 1).per_node()
+    found = calibrate(CHAIN, 10**8, 1, "exact").per_node()
     assert len(found) < 500
     assert found.runs[0].first == 1
     assert found.runs[-1].last == 10**8
@@ -67,8 +70,8 @@ def test_a_ramp_of_a_hundred_million_nodes_is_bounded_by_few_runs():
 
 def test_secrets_and_several_beliefs():
     other = MarkovChain([[0.6, 0.4], [0.3, 0.7]], initial=[1, 0])
-    found = calibrate([CHAIN, other], 30, 1, secrets=(3, 9)).per_node()
-    apart = [calibrate(belief, 30, 1).per_node() for belief in (CHAIN, other)]
+    found = calibrate([CHAIN, other], 30, 1, "exact", secrets=(3, 9)).per_node()
+    apart = [calibrate(belief, 30, 1, "exact").per_node() for belief in (CHAIN, other)]
     assert found.runs[0].first == 3
     assert found.runs[-1].last == 9
     for node in range(3, 10):
@@ -84,7 +87,7 @@ def test_clusters_need_their_own_sizes():
 
 def test_the_figures_show_every_run_and_both_lines():
     pytest.importorskip("matplotlib")
-    figure = calibrate(CHAIN, 100, 1).plot()
+    figure = calibrate(CHAIN, 100, 1, "exact").plot()
     (axes,) = figure.axes
     assert axes.get_xlabel() == "time point"
     assert "12.93" in axes.get_legend().get_texts()[0].get_text()
