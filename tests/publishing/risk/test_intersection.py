@@ -117,6 +117,13 @@ def test_labels_of_hierarchies_and_orders_are_read():
     ]
 
 
+def test_texts_that_are_no_labels_are_values_as_they_stand():
+    strange = ['"x', "{}", "{a", "y"]
+    assert overlaps(Reading.of("note", None, None), strange, strange).tolist() == [
+        [one == other for other in strange] for one in strange
+    ]
+
+
 def test_tables_that_cannot_be_compared_are_refused():
     first = Table(pd.DataFrame({"age": ["1"], "ill": ["x"]}), None, ["age"], "ill")
     other = Table(pd.DataFrame({"zip": ["1"], "ill": ["x"]}), None, ["zip"], "ill")

@@ -64,7 +64,7 @@ class Reader:
         plain = text.strip() if isinstance(text, str) else MISSING
         if plain != MISSING and plain in self._under:  # a label may look like a range
             return np.array(self._under[plain], dtype=np.int64)
-        label = _label(text)
+        label = label_of(text)
         found = [*self._missing] if label.missing else []
         if label.form == "range" and label.values[0] != label.values[1]:
             found += self._between(*label.values)
@@ -151,11 +151,16 @@ class Reader:
         return inside
 
 
-def _label(text: Any) -> Label:
+def label_of(text: Any) -> Label:
+    """Read a published text; one that is none is a value as it stands, of a table made elsewhere.
+
+    >>> label_of("20..25").values, label_of('"x').values
+    (('20', '25'), ('"x', '"x'))
+    """
     plain = text.strip() if isinstance(text, str) else value_text(text)
     try:
         return parse_label(plain)
-    except InvalidInputError:  # of a table that was not published here: a value as it stands
+    except InvalidInputError:
         return Label("range", (plain, plain))
 
 

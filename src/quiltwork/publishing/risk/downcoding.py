@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
-from quiltwork.publishing.generalization.labels import RANGE, parse_label
+from quiltwork.publishing.generalization.labels import RANGE
+from quiltwork.publishing.generalization.reading import label_of
 from quiltwork.publishing.metrics.counts import value_counts
 from quiltwork.publishing.partitioning.cuts import below_common_label
 from quiltwork.publishing.partitioning.records import records_of
@@ -146,10 +146,7 @@ def _values_told(value: Any) -> int:
         return 0
     if RANGE not in value and not value.startswith("{"):
         return 1
-    try:
-        label = parse_label(value)
-    except InvalidInputError:
-        return 1
+    label = label_of(value)
     return max(1, len(set(label.values)) + label.missing)
 
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.generalization.hierarchies import Hierarchy
-from quiltwork.publishing.generalization.labels import MISSING, Label, parse_label, value_text
+from quiltwork.publishing.generalization.labels import MISSING, Label, value_text
+from quiltwork.publishing.generalization.reading import label_of
 
 EVERYTHING = "*"
 _CLOCK = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)")  # times and durations
@@ -75,7 +76,7 @@ def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> N
     >>> overlaps(ages, ["20..29", "*"], ["25..34", "30"]).tolist()
     [[True, False], [True, True]]
     """
-    left, right = ([_label(value) for value in values] for values in (first, second))
+    left, right = ([label_of(value) for value in values] for values in (first, second))
     if any(_is_range(label) for label in (*left, *right)):
         return _on_a_line(reading, left, right)
     sets = [[_members(reading, label) for label in side] for side in (left, right)]
@@ -93,10 +94,6 @@ def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> N
 
 def _all(sets: list[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*sets)
-
-
-def _label(value: Any) -> Label:
-    return parse_label(value if isinstance(value, str) else value_text(value))
 
 
 def _is_range(label: Label) -> bool:
