@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import listed
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.states import Label, read_label, show_labels
 from quiltwork.errors import InvalidInputError
@@ -110,7 +111,7 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
     if hasattr(sequence, "to_numpy"):
         sequence = sequence.to_numpy()
     if not isinstance(sequence, np.ndarray):
-        return list(sequence)
+        return listed(sequence, "A sequence of states")
     if sequence.ndim != 1:
         raise InvalidInputError(
             f"A sequence has one dimension, this table has {sequence.ndim}; give one column, or "

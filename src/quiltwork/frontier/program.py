@@ -100,9 +100,10 @@ def _solve_rows(rows: FloatArray, costs: FloatArray, cap: float | None) -> tuple
 
 
 def cap_rows(size: int, cap: float) -> FloatArray:
-    """x[c] − e^cap·x[c±1] ≤ 0 for neighbouring counts."""
-    upper = np.eye(size)[:-1] - math.exp(cap) * np.eye(size)[1:]
-    lower = np.eye(size)[1:] - math.exp(cap) * np.eye(size)[:-1]
+    """x[c] − e^cap·x[c±1] ≤ 0 for neighbouring counts; a cap of e^500 stands for all above."""
+    most = math.exp(min(cap, 500.0))
+    upper = np.eye(size)[:-1] - most * np.eye(size)[1:]
+    lower = np.eye(size)[1:] - most * np.eye(size)[:-1]
     return np.vstack([upper, lower])
 
 
