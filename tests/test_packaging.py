@@ -106,6 +106,7 @@ def test_the_extras_are_those_of_the_public_surface():
         "data",
         "publish",
         "holdout",
+        "fast",
         "plot",
         "server",
         "postgres",

@@ -200,7 +200,7 @@ def test_any_start_and_a_box_cover_every_chain_they_stand_for(seed):
     for belief in (MarkovChain(matrix, initial="any"), box):
         account = Accountant(belief, length)
         account.add_all(records)
-        assert account.epsilon() >= truth * (1 - 1e-6)
+        assert account.epsilon() >= truth * (1 - 1e-6) - 1e-12
 
 
 @given(spendings(length=10), st.lists(st.integers(0, 3), min_size=10, max_size=10))

@@ -187,7 +187,7 @@ def test_damaged_files_are_told_and_nothing_is_written(cli, tmp_path, content, w
     [
         ("nan,1,0,0\n", "'nan' in"),
         ("1e999999999,0,0,0\n", "'1e999999999' in"),
-        ("[0.25, 0.25,", "is not JSON"),
+        ("[0.25, 0.25,", "Not a JSON document"),
         ("[[1, 0], 0, 0]", "a list of such lists"),
         ("{}", "a list of such lists"),
         ("[]", "holds no numbers"),

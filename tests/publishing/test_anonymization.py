@@ -24,8 +24,7 @@ from quiltwork.publishing.generalization.labels import parse_label
 from quiltwork.publishing.partitioning import recipe
 from tests.sizes import sample
 
-QUASI = ["age", "weight", "town", "grade"]
-GRADES = ["low", "middle", "high"]
+QUASI, GRADES = ["age", "weight", "town", "grade"], ["low", "middle", "high"]
 NAMES = {
     "P1": "Alice Bob Emily",
     "P2": "Dorothy Mark John",
@@ -446,6 +445,6 @@ def test_values_are_published_as_they_were_compared():
     table = Table(frame, None, ["age"], "number", missing="value")
     published = anonymize(table, LDiversity(3), 0).frame["number"]
     assert published.dropna().tolist() == [large, large, large + 1]
-    signed = pandas.DataFrame({"age": [1, 1, 1], "number": [0.0, -0.0, 1.0]})
-    written = anonymize(Table(signed, None, ["age"], "number"), KAnonymity(3), 0).frame
-    assert [str(value) for value in written["number"]] == ["0.0", "0.0", "1.0"]
+    zeros = pandas.DataFrame({"age": [1] * 3, "number": [0.0, -0.0, 1.0]})
+    written = anonymize(Table(zeros, None, ["age"], "number"), KAnonymity(3), 0).frame
+    assert list(map(str, written["number"])) == ["0.0", "0.0", "1.0"]

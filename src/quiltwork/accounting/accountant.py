@@ -58,7 +58,7 @@ class Accountant:
     >>> account = Accountant(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100, budget=2)
     >>> _ = account.spend(dp_epsilon=0.02, start=1, stop=50)
     >>> round(account.epsilon(), 4), account.how_many_more(account.spendings[0])
-    (0.0552, 41)
+    (0.0605, 27)
     """
 
     def __init__(

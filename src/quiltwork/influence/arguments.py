@@ -98,12 +98,14 @@ def read_method(method: Any) -> InfluenceMethod | None:
     """Return a known method, or None for the best one per belief."""
     if method is None or (isinstance(method, str) and method in METHODS):
         return cast("InfluenceMethod | None", method)
-    if method == "optimal-scale":
+    if isinstance(method, str) and method == "optimal-scale":
         raise UnsupportedError(
             "method='optimal-scale' is a calibration of one query and has no quilts to account "
             "with; use method='exact' here."
         )
-    raise InvalidInputError(f"method is {method!r}; choose one of {', '.join(METHODS)}, or None.")
+    raise InvalidInputError(
+        f"method is {shortened(method)}; choose one of {', '.join(METHODS)}, or None."
+    )
 
 
 def refuse_entry(method: Any) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
+from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
 from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
@@ -181,14 +181,14 @@ def calibrate(
     >>> round(found.scale, 6), found.node, found.quilt
     (12.934051, 8, (1, 13))
     """
-    if method == "optimal-scale":
+    if isinstance(method, str) and method == "optimal-scale":
         from quiltwork.influence.optimal import optimal_calibration
 
         return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
     level = privacy_level(epsilon, "epsilon")
-    if method not in (None, *METHODS):
+    if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
-        raise InvalidInputError(f"method is {method!r}; choose one of {known}, or None.")
+        raise InvalidInputError(f"method is {shortened(method)}; choose one of {known}, or None.")
     seen = outlooks(beliefs, length, method)
     points = seen[0].length
     members = [one.belief for one in seen]

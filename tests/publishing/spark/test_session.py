@@ -23,7 +23,7 @@ class Builder:
         return os.environ.get("PYSPARK_PYTHON")
 
 
-@pytest.mark.parametrize("named", [None, "/opt/python"])
+@pytest.mark.parametrize("named", [None, "some/python"])
 def test_a_session_that_is_started_runs_this_python_unless_another_is_named(monkeypatch, named):
     from pyspark.sql import SparkSession
 

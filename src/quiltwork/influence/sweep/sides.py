@@ -64,7 +64,7 @@ class Exact:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """One node at a time for chains without zeros, else up to 16."""
+        """One node at a time where every step is likely enough, else up to 16."""
         return self.walk.spans
 
     def rest(self, nodes: IntArray) -> FloatArray:
@@ -244,7 +244,7 @@ def contracted(diameter: float, alpha: FloatArray) -> FloatArray:
     """4·artanh(tanh(Δ/4)·tanh(α/4)), rounded up.
 
     >>> contracted(2.60269, np.array([0.5])).round(4)
-    array([0.2826])
+    array([0.2851])
     """
     if diameter == 0:
         return np.zeros_like(alpha)

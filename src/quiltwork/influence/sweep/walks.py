@@ -18,6 +18,7 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.timeline import marginals, projective_distance, supports
 
 _SPANS = (1, 2, 4, 8, 16)
+_UNLIKELY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +67,8 @@ class Walk:
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
-        """How many steps are taken at once: one where every step is possible, else up to 16."""
-        return (1,) if bool((self.steps > 0).all()) else _SPANS
+        """How many steps are taken at once: one where all are likely enough, else up to 16."""
+        return (1,) if bool((self.steps > _UNLIKELY).all()) else _SPANS
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
