@@ -132,3 +132,12 @@ def test_present_gives_a_number_or_one_per_cell():
     assert one.present(np.array([3], dtype=object), (0,), 5) == 3 * float(one.step)
     two = queries.custom(len, lipschitz=1, cells=["a", "b"])
     assert two.present(np.array([65536, -1], dtype=object), (0,), 5).tolist() == [1.0, -(2.0**-16)]
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_where_a_ledger_pays_no_failure_of_a_function_escapes(kind):
+    def ends(values):
+        raise kind("".join(map(str, values)))
+
+    query = queries.custom(ends, lipschitz=1)
+    assert query.evaluate_quietly(np.zeros(4, dtype=np.int64), (0, 1)).tolist() == [0]
