@@ -24,7 +24,7 @@ demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML rep
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
 	@$(PYTEST) $(ARGS)
 
-quick: $(VENV)/.dev ## the tests of about a minute: no Spark, PostgreSQL, packaging, docs or experiments
+quick: $(VENV)/.dev ## the quicker tests: no Spark, PostgreSQL, packaging, docs or experiments
 	@$(PYTEST) $(SLOW:%=--ignore=tests/%) -k "not postgres"
 
 coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them

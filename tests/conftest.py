@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: looking for garbage in it again and again takes a tenth of a run."""
+    """What was imported stays: looking for garbage in it again and again takes time."""
     gc.collect()
     gc.freeze()
 
