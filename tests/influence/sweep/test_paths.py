@@ -65,7 +65,7 @@ def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch
     runs = np.array([0.3, 1.0, 0.01])
     levels = Levels(first, runs, runs, runs, 60, 1e6)
     whole = node_by_node(belief, levels)
-    monkeypatch.setattr(leakage, "_SHORT", 4)
+    monkeypatch.setattr(leakage, "SHORT", 4)
     monkeypatch.setattr(leakage, "_SMALL_PIECE", 8)
     pieces = node_by_node(belief, levels)
     assert (pieces >= whole * (1 - 1e-9)).all()

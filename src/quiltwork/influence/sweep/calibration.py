@@ -13,12 +13,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from quiltwork.influence.sweep.leakage import Leak, Sweep
+from quiltwork.influence.sweep.leakage import MOST_WARM_UP, SHORT, Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.sides import Exact
 
 _CLOSE = 2.0**-32
+_FAIR = 2.0**-13
 _TURNS = 80
+_NEWTON = 20
+_NEAR = 2.0**-20
 _ENOUGH = 1e12
 
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
@@ -27,7 +30,8 @@ NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
 def largest_factor(sweep: Sweep, unit: Levels, nodes: range, epsilon: float) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
-    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest.
+    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest,
+    in long series that are felt from end to end within 2^-12.
     """
     for side in (sweep.left, sweep.right):
         if isinstance(side, Exact) and side.walk.period == 1 and side.walk.size > 1:
@@ -38,16 +42,24 @@ def largest_factor(sweep: Sweep, unit: Levels, nodes: range, epsilon: float) -> 
     low = epsilon / unit.total
     if own == most:
         endless = _endless(sweep, unit, epsilon, epsilon / own)
-        if endless is not None and endless[0] >= low and _unfelt(sweep, unit, nodes, endless[0]):
-            factor, leak = endless
+        together = low, _all_at_once(epsilon, own * low)
+        factor, leak = together if endless is None or endless[0] < low else endless
+        if _unfelt(sweep, unit, nodes, factor):
             return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
-        low = max(low, endless[0] if endless is not None else 0.0)
+        low = factor
 
     def leak_at(factor: float) -> Leak:
         return sweep.worst(unit.times(factor), nodes)
 
-    factor, leak = _raised(leak_at, low, epsilon)
+    close = _FAIR if unit.length > SHORT and _felt_far(sweep, unit, low) else _CLOSE
+    factor, leak = _raised(leak_at, low, epsilon, close)
     return _short(factor), leak
+
+
+def _all_at_once(epsilon: float, own: float) -> Leak:
+    """What a node in the middle leaks where all that is spent is spent on it."""
+    half = max(epsilon - own, 0.0) / 2
+    return Leak(epsilon, 1, min(own, epsilon), half, half)
 
 
 def _short(factor: float) -> float:
@@ -67,37 +79,80 @@ def _highest(unit: Levels, nodes: range) -> tuple[float, float]:
 
 def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[float, Leak] | None:
     """The largest factor in an endless series of the highest levels."""
-    levels = tuple(float(row.max()) for row in (unit.own, unit.forward, unit.backward))
+    own, forward, backward = (float(row.max()) for row in (unit.own, unit.forward, unit.backward))
 
     def leak_at(factor: float) -> Leak:
-        found = sweep.constant(*(level * factor for level in levels))
+        found = sweep.constant(own * factor, forward * factor, backward * factor)
         return Leak(math.inf, 1, 0.0, 0.0, 0.0) if found is None else found
 
-    low = high
-    while leak_at(low).leak > epsilon:
-        high, low = low, low / 4
+    low = high = _balanced(sweep, own, forward, backward, epsilon, high) or high
+    worst: Leak | None = None
+    while (best := leak_at(low)).leak > epsilon:
+        worst, high = best, low
+        low *= max(0.25, 1 - _CLOSE / 4 - 2 * (worst.leak / epsilon - 1))
         if high < epsilon / (unit.total * 4):
             return None
-    best = leak_at(low)
-    if low == high:
-        return low, best
-    return _search(leak_at, (low, best), (high, leak_at(high)), epsilon)
+    if worst is None:
+        return _raised(leak_at, low, epsilon, _CLOSE)
+    return _search(leak_at, (low, best), (high, worst), epsilon, _CLOSE)
 
 
-def _raised(leak_at: Callable[[float], Leak], low: float, epsilon: float) -> tuple[float, Leak]:
+def _balanced(
+    sweep: Sweep, own: float, forward: float, backward: float, epsilon: float, high: float
+) -> float | None:
+    """About the factor at which ε leaks: Newton's method on both sides and the factor at once."""
+    left, right = sweep.left, sweep.right
+    if not (isinstance(left, Exact) and isinstance(right, Exact)):
+        return None
+    if sweep.walk.period > 1 or sweep.walk.size == 1 or sweep.walk.limits is None:
+        return None
+    before, after = left.homogeneous, right.homogeneous
+    pairs = sweep.walk.pairs
+    tilt = sweep.walk.tilts(np.array([1 << 40]))[0][pairs]
+    asked = np.isfinite(tilt) & sweep.walk.tells[pairs]
+    alone = own + (sweep.episode - 1) * forward
+    alike = (before.start(1.0) + tilt)[asked], after.start(1.0)[asked]
+    most = backward * alike[0].max(initial=0.0) + forward * alike[1].max(initial=0.0)
+    factor = min(high, epsilon / (alone + float(most)))
+    told, tells = before.start(backward * factor), after.start(forward * factor)
+    for _ in range(_NEWTON):
+        one, two = before.tangent(backward * factor, told), after.tangent(forward * factor, tells)
+        sides = [(one.ahead + tilt)[asked], two.ahead[asked]]
+        rates = [backward * one.rate[asked], forward * two.rate[asked]]
+        if sweep.episode > 1:  # the two ends differ independently of each other
+            for place, top in enumerate([int(np.argmax(side)) for side in sides]):
+                sides[place], rates[place] = sides[place][[top]], rates[place][[top]]
+        room = epsilon - alone * factor - sides[0] - sides[1]
+        ahead = factor + float((room / (alone + rates[0] + rates[1])).min(initial=math.inf))
+        if not math.isfinite(ahead):
+            return None
+        step = min(max(ahead, factor / 8), 8 * factor, high) - factor
+        told = np.maximum(one.ahead + step * backward * one.rate, before.rest)
+        tells = np.maximum(two.ahead + step * forward * two.rate, after.rest)
+        factor += step
+        if abs(step) <= _NEAR * factor and max(one.moved, two.moved) <= _NEAR:
+            before.guess(backward * factor, told)
+            after.guess(forward * factor, tells)
+            return factor
+    return None
+
+
+def _raised(
+    leak_at: Callable[[float], Leak], low: float, epsilon: float, close: float
+) -> tuple[float, Leak]:
     """The largest factor from one on that fits: steps in proportion until one is too large."""
     best, limit = leak_at(low), low * _ENOUGH
     while best.leak > epsilon:  # early nodes may leak more than those of an endless series
         high, worst = low, best
-        low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - _CLOSE))
+        low *= min(1 - 2.0**-36, epsilon / best.leak * (1 - close))
         best = leak_at(low)
         if best.leak <= epsilon:
-            return _search(leak_at, (low, best), (high, worst), epsilon)
-    while best.leak < epsilon * (1 - _CLOSE):
-        ahead = low * min(2.0, (epsilon / max(best.leak, epsilon / 4)) ** 2) * (1 + _CLOSE)
+            return _search(leak_at, (low, best), (high, worst), epsilon, close)
+    while best.leak < epsilon * (1 - close):
+        ahead = low * min(2.0, (epsilon / max(best.leak, epsilon / 4)) ** 2) * (1 + close)
         found = leak_at(ahead)
         if found.leak > epsilon:
-            return _search(leak_at, (low, best), (ahead, found), epsilon)
+            return _search(leak_at, (low, best), (ahead, found), epsilon, close)
         low, best = ahead, found
         if low > limit:
             return math.inf, best
@@ -109,6 +164,7 @@ def _search(
     fits: tuple[float, Leak],
     exceeds: tuple[float, Leak],
     epsilon: float,
+    close: float,
 ) -> tuple[float, Leak]:
     """The largest factor that fits: secants on logarithms that keep both ends (Illinois)."""
     (low, best), (high, worst) = fits, exceeds
@@ -116,10 +172,10 @@ def _search(
     below, above = (math.log(max(one.leak, 1e-300) / epsilon) for one in (best, worst))
     side = 0
     for _ in range(_TURNS):
-        if b - a <= _CLOSE or best.leak >= epsilon * (1 - _CLOSE):
+        if b - a <= close or best.leak >= epsilon * (1 - close):
             break
         share = below / (below - above) if math.isfinite(above) else 0.5
-        guess = a + (b - a) * min(max(share, 2.0**-20), 1 - 2.0**-20) - _CLOSE / 4
+        guess = a + (b - a) * min(max(share, 2.0**-20), 1 - 2.0**-20) - close / 4
         found = leak_at(math.exp(guess))
         value = math.log(max(found.leak, 1e-300) / epsilon)
         if value <= 0:
@@ -143,12 +199,27 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
     room = (last - first - sweep.episode + 1) // 2
     if room < 1 or not all(highest):
         return False
-    for side, level in ((sweep.left, unit.backward[deep]), (sweep.right, unit.forward[deep])):
-        if not isinstance(side, Exact) or side.walk.period > 1:
-            return False
-        if side.homogeneous.felt(float(level) * factor, room) >= room:
-            return False
-    return True
+    if room > MOST_WARM_UP:  # no sweep begins further out
+        return True
+    if not all(isinstance(side, Exact) for side in (sweep.left, sweep.right)):
+        return False
+    return sweep.walk.period == 1 and _reach(sweep, unit, factor, room) < room
+
+
+def _felt_far(sweep: Sweep, unit: Levels, factor: float) -> bool:
+    """Whether sweeps are long: an end is felt beyond what is swept in one piece."""
+    return sweep.walk.period == 1 and _reach(sweep, unit, factor, SHORT) >= SHORT
+
+
+def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:
+    """About how many nodes away an end is felt on either side; at most `most`."""
+    sides = (sweep.left, unit.backward), (sweep.right, unit.forward)
+    return max(
+        side.homogeneous.felt(float(levels.max()) * factor, most)
+        if isinstance(side, Exact) and side.walk.size > 1
+        else 0
+        for side, levels in sides
+    )
 
 
 def _deepest(sweep: Sweep, unit: Levels, nodes: range) -> tuple[int, int, int]:

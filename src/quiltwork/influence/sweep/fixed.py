@@ -9,11 +9,12 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, Program
+from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray, Program
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.sides import Exact
@@ -25,7 +26,19 @@ _CLOSE = 2.0**-41
 _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
 _FAR = 200.0
-_FELT = 2.0**-24
+_FELT = 2.0**-13
+_SPARSE = 600
+"""From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
+_ITERATIONS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """One step of Newton's method: where it leads, how that moves with the level, how far it is."""
+
+    ahead: FloatArray
+    rate: FloatArray
+    moved: float
 
 
 class Homogeneous:
@@ -45,7 +58,8 @@ class Homogeneous:
         number = np.zeros((self.walk.size, self.walk.size), dtype=np.int64)
         number[self.x, self.y] = np.arange(len(self.x))
         self.number = number
-        self._widest = 1
+        late = side.walk.limits
+        self._kernel = late[0] if side.to_left and late is not None else 1.0
         self._last: tuple[float, FloatArray] | None = None
 
     def forget(self) -> None:
@@ -54,32 +68,65 @@ class Homogeneous:
         self.programs = {span: Program(group, self.walk.size) for span in self.side.spans}
         self._last = None
 
-    def step(self, level: float, r: FloatArray) -> Bounds:
-        """F(r) at a level, with its slopes."""
+    def step(self, level: float, r: FloatArray) -> tuple[Bounds, IntArray]:
+        """F(r) at a level, with its slopes; and how many nodes each bound paid for in between."""
         limits = np.zeros((1, self.walk.size, self.walk.size))
         limits[0, self.x, self.y] = level * self.tells + r
         best: Bounds | None = None
-        self._widest = 1
+        gaps = np.zeros(len(self.x), dtype=np.int64)
         for span in self.side.spans:
             found = self.programs[span].solve(self.rows[span], limits)
             values = found.values + ((span - 1) * level + self.walk.margin(span))
             found = Bounds(values, found.slope, found.high, found.low)
-            if best is not None and (found.values < best.values).any():
-                self._widest = span
+            if best is not None:
+                gaps[found.values < best.values] = span - 1
             best = found if best is None else best.least(found)
         assert best is not None  # noqa: S101  (a span of one node is always there)
-        return best
+        return best, gaps
 
-    def jacobian(self, found: Bounds) -> FloatArray:
-        """How each pair's bound moves with each pair's: (pairs, pairs)."""
+    def jacobian(self, found: Bounds, still: BoolArray) -> Any:
+        """How each pair's bound moves with each pair's: (pairs, pairs), 0 for rows that stand."""
+        slope = np.where(still[:, np.newaxis], 0.0, found.slope)
+        rows = np.broadcast_to(np.arange(len(self.x))[:, None], slope.shape)
+        columns = self.number[found.high, found.low]
+        if len(self.x) >= _SPARSE:
+            from scipy.sparse import csr_array
+
+            entries = (slope.ravel(), (rows.ravel(), columns.ravel()))
+            return csr_array(entries, shape=(len(self.x), len(self.x)))
         result = np.zeros((len(self.x), len(self.x)))
-        rows = np.broadcast_to(np.arange(len(self.x))[:, None], found.slope.shape)
-        np.add.at(result, (rows, self.number[found.high, found.low]), found.slope)
+        np.add.at(result, (rows, columns), slope)
         return result
 
+    def tangent(self, level: float, r: FloatArray) -> Tangent:
+        """Newton's step from r, and how its end moves with the level."""
+        infinite = ~np.isfinite(r)
+        found, gaps = self.step(level, r)
+        jacobian = self.jacobian(found, infinite)
+        with np.errstate(invalid="ignore"):
+            gain = np.where(infinite, 0.0, found.values - r)
+        by_level = np.where(infinite, 0.0, jacobian @ self.tells.astype(np.float64) + gaps)
+        step, rate = _solve(jacobian, np.stack([gain, by_level], axis=1)).T
+        ahead = np.maximum(r + step, self.rest)
+        return Tangent(ahead, rate, float(np.abs(gain).max(initial=0.0)))
+
+    def guess(self, level: float, r: FloatArray) -> None:
+        """Begin the next solution from these bounds, found by other means."""
+        self._last = level, r
+
+    def start(self, level: float) -> FloatArray:
+        """Bounds that small levels lead to: all that is lost on the way is the rows' overlap."""
+        rows = self.rows[self.side.spans[-1]]
+        p = rows.above * self._kernel
+        q = rows.below * self._kernel
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p, q = p / p.sum(axis=1, keepdims=True), q / q.sum(axis=1, keepdims=True)
+        apart = np.nan_to_num(np.abs(p - q).sum(axis=1) / 2, nan=1.0)
+        return np.asarray(self.rest + level * np.minimum(apart / (1 + 2.0**-7 - apart), 2.0**7))
+
     def solve(self, level: float) -> FloatArray | None:
-        """Newton's method from the last solution, or from nothing; then the certificate."""
-        starts = [self.rest]
+        """Newton's method from the last solution, or from little; then the certificate."""
+        starts = [self.start(level)]
         if self._last is not None and self._last[0] > 0:
             with np.errstate(invalid="ignore"):
                 guess = self.rest + (self._last[1] - self.rest) * (level / self._last[0])
@@ -95,11 +142,10 @@ class Homogeneous:
 
     def _newton(self, level: float, r: FloatArray) -> FloatArray | None:
         infinite = ~np.isfinite(r)
-        jacobian = np.zeros((len(r), len(r)))
+        jacobian = None
         for turn in range(_NEWTON):
-            found = self.step(level, np.where(infinite, np.inf, r))
-            jacobian = self.jacobian(found)
-            jacobian[infinite] = 0.0
+            found, _ = self.step(level, np.where(infinite, np.inf, r))
+            jacobian = self.jacobian(found, infinite)
             with np.errstate(invalid="ignore"):
                 gain = np.where(infinite, 0.0, found.values - r)
             if np.abs(gain).max(initial=0.0) <= _CLOSE:
@@ -111,7 +157,7 @@ class Homogeneous:
         return self._certified(level, r, jacobian, infinite)
 
     def _certified(
-        self, level: float, r: FloatArray, jacobian: FloatArray, infinite: BoolArray
+        self, level: float, r: FloatArray, jacobian: Any, infinite: BoolArray
     ) -> FloatArray | None:
         """Inflate towards (I − J)⁻¹·1 until a step stays below."""
         direction = _solve(jacobian, np.where(infinite, 0.0, 1.0))
@@ -119,7 +165,7 @@ class Homogeneous:
         amount = _FIRST_INFLATION
         while amount <= _MOST_INFLATION:
             raised = np.where(infinite, np.inf, r + amount * direction)
-            if (self.step(level, raised).values <= raised).all():
+            if (self.step(level, raised)[0].values <= raised).all():
                 return raised
             amount *= 4
         return None
@@ -130,21 +176,36 @@ class Homogeneous:
         if found is None:
             return most
         r = found[0, self.x, self.y]
-        power = self.jacobian(self.step(level, r))
+        bounds, gaps = self.step(level, r)
         both = np.isfinite(r) & np.isfinite(self.rest)
+        jacobian = self.jacobian(bounds, ~both)
         rise = np.zeros(len(r))
         rise[both] = r[both] - self.rest[both]
-        nodes = 1
-        while nodes < most and (power @ rise).max(initial=0.0) > _FELT * rise.max(initial=0.0):
-            power, nodes = power @ power, 2 * nodes
-        return min(nodes * self._widest, most)
+        nodes, stride, least = 0, 1, _FELT * rise.max(initial=0.0)
+        while nodes < most and (rise := jacobian @ rise).max(initial=0.0) > least:
+            nodes += stride
+            if nodes == 8 * stride and len(rise) < _SPARSE:
+                jacobian, stride = jacobian @ jacobian, 2 * stride
+        return min((nodes + stride) * (int(gaps.max(initial=0)) + 1), most)
 
 
-def _solve(jacobian: FloatArray, right: FloatArray) -> FloatArray:
+def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
+    """(I − J)⁻¹ times one or several columns; NaN where there is none."""
+    if not isinstance(jacobian, np.ndarray):
+        from scipy.sparse.linalg import LinearOperator, bicgstab
+
+        step = LinearOperator(jacobian.shape, matvec=lambda v: v - jacobian @ v, dtype=np.float64)
+        columns = [
+            bicgstab(step, one, rtol=1e-10, atol=1e-14, maxiter=_ITERATIONS)
+            for one in np.atleast_2d(right.T)
+        ]
+        if all(failed == 0 for _, failed in columns):
+            return np.array([one for one, _ in columns]).T.reshape(right.shape)
+        jacobian = jacobian.toarray()
     try:
         return np.asarray(np.linalg.solve(np.eye(len(right)) - jacobian, right), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.full(len(right), np.nan)
+        return np.full(right.shape, np.nan)
 
 
 def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:

@@ -30,7 +30,7 @@ _END = 2.0**-30
 _GRID = 24
 _SMALL_PIECE = 256
 _STRIDE = 32
-_SHORT = 512
+SHORT = 512
 _CELLS = 1 << 24
 
 
@@ -192,7 +192,7 @@ class Swept:
     @property
     def short(self) -> bool:
         """Whether the series is swept from end to end, in one piece."""
-        return self.levels.length <= _SHORT
+        return self.levels.length <= SHORT
 
     def pieces(self) -> Pieces:
         """The stretches around every change of level, in pieces, and one node for each rest."""
