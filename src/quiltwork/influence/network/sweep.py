@@ -88,8 +88,9 @@ class Batch:
     def __init__(self, messages: Sequence[Message], begin: IntArray) -> None:
         self.size = size = messages[0].kernel.shape[1]
         square = np.arange(size * size).reshape(size, size)
-        self.source = np.array([one.source + 1 for one in messages])
-        self.target = np.array([one.target + 1 for one in messages])
+        steps = np.array([one.source - one.target for one in messages])
+        self.paid = np.select([steps == 1, steps == -1], [1, 2]), [one.source for one in messages]
+        self.differ = 1 - np.eye(size)
         self.limits = np.array([begin[one.source] + square for one in messages])
         self.replies = np.array([one.reply + square for one in messages])
         pairs = [np.nonzero(~np.eye(len(one.kernel), dtype=np.bool_)) for one in messages]
@@ -101,27 +102,20 @@ class Batch:
         )
         inside = np.concatenate([x * len(one.kernel) + y for one, (x, y) in both])
         self.places = np.array([one.place for one in messages])[self.group] + inside
-        self.into = begin[self.target - 1][self.group] + inside
+        self.into = np.array([begin[one.target] for one in messages])[self.group] + inside
         self.margin = np.array([one.margin for one in messages])[self.group]
 
-    def answers(self, levels: Levels, into: FloatArray, said: FloatArray) -> FloatArray:
-        """The messages, from what the sources were told by all neighbours and by the targets."""
-        sums = 1 + (levels.length + 4) * _UNIT
-        limits = into[self.limits] * sums - said[self.replies]
-        limits += self._paid(levels)[:, np.newaxis, np.newaxis] * (1 - np.eye(self.size))
-        found = Program(self.group, self.size).bound(self.rows, limits)
-        found = np.where(np.isfinite(found), found + self.margin, np.inf)
-        return np.clip(found, 0.0, levels.total)
+    def answers(self, paid: FloatArray, into: FloatArray, said: FloatArray) -> FloatArray:
+        """The messages, from what the sources were told by all neighbours and by the targets.
 
-    def _paid(self, levels: Levels) -> FloatArray:
-        """What the sources pay; pairs and windows that hold the target too are paid by it.
-
-        Levels tell which those are for rows next to each other; others pay for all that hold them.
+        `paid` holds the own, forward and backward level of every node. A pair or window that holds
+        the target too is paid by it: levels tell which do for rows next to each other only.
         """
-        rows = (levels.own, levels.forward, levels.backward)
-        own, forward, backward = (levels.at(row, self.source) for row in rows)
-        step = self.source - self.target
-        return np.where(step == 1, forward, np.where(step == -1, backward, own))
+        sums = 1 + (paid.shape[1] + 4) * _UNIT
+        limits = into[self.limits] * sums - said[self.replies]
+        limits += paid[self.paid][:, np.newaxis, np.newaxis] * self.differ
+        found = Program(self.group, self.size).bound(self.rows, limits)
+        return np.where(np.isfinite(found), found + self.margin, np.inf)
 
 
 class TreeSweep:
@@ -161,11 +155,15 @@ class TreeSweep:
 
     def _leaks(self, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What every node leaks, what is spent on it, and what the others add."""
+        nodes = np.arange(1, self.network.length + 1)
+        rows = (levels.own, levels.forward, levels.backward)
+        paid = np.array([levels.at(row, nodes) for row in rows])
         into, said = np.zeros(int((self._sizes**2).sum())), np.zeros(self._said)
         for one in self._batches:
-            said[one.places] = found = one.answers(levels, into, said)
+            found = np.clip(one.answers(paid, into, said), 0.0, levels.total)
+            said[one.places] = found
             np.add.at(into, one.into, found)
-        own = levels.at(levels.own, np.arange(1, self.network.length + 1))
+        own = paid[0]
         added = np.maximum.reduceat(into, self._begin)
         if self.network.length <= _FEW_NODES:
             added = np.minimum(added, np.maximum(self._by_quilts(levels) - own, 0.0))

@@ -49,7 +49,7 @@ def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
     return Sweep(walk, side, side, length, episode)
 
 
-def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweep:
+def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweepable:
     """Return a sweep that holds whatever other rows an adversary knows.
 
     Knowing a row multiplies kernels by vectors, which no cross-ratio feels.
