@@ -135,7 +135,7 @@ def test_an_episode_is_a_number_of_time_points(episode):
 
 
 def test_rows_in_no_order_have_no_stretches():
-    with pytest.raises(qw.UnsupportedError, match="which is for chains"):
+    with pytest.raises(qw.UnsupportedError, match="which needs a chain"):
         qw.release(["a"] * 4, queries.histogram(states=["a"]), qw.Clusters(range(4)), episode=2)
-    with pytest.raises(qw.UnsupportedError, match="which is for chains"):
+    with pytest.raises(qw.UnsupportedError, match="which needs a chain"):
         qw.release(DATA, COUNT, CHAIN, method="exact", episode=2)

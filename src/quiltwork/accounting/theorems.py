@@ -60,10 +60,10 @@ def swept(account: Account) -> Bound:
     if worst.quilt or not _all_swept(account):
         note = f"row {worst.node}, its nearby rows {worst.own:.4g}, influence {worst.after:.4g}"
     else:
-        note = (
-            f"time point {worst.node}: {worst.own:.4g} spent there, earlier ones add "
-            f"{worst.before:.4g}, later ones {worst.after:.4g}"
-        )
+        parts = f"its neighbours add {worst.after:.4g}"
+        if worst.before:
+            parts = f"earlier ones add {worst.before:.4g}, later ones {worst.after:.4g}"
+        note = f"time point {worst.node}: {worst.own:.4g} spent there, {parts}"
     return Bound(name, float_up(worst.exact), EVERYWHERE, note)
 
 

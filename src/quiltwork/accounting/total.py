@@ -1,6 +1,6 @@
 """What a set of releases leaks about the worst time point, under every belief.
 
-Chains are swept; rows of clusters and networks pay for their nearby sets.
+Chains and trees are swept; rows of clusters and other networks pay for their nearby sets.
 
 Theorem: docs/theory/sweep.md, docs/theory/joint-quilt-accountant.md
 """
@@ -63,18 +63,17 @@ class Secrets:
         if added:
             exact = Fraction(found.leak)
         elif found.leak:
-            known = outlook.sweep(self.episode).walk.known_nodes
-            exact = self._largest_charge(usage, levels, known + 1, found.own)
+            exact = self._largest_charge(usage, levels, found.own)
         else:
             exact = Fraction(0)
         return Worst(min(exact, usage.total), found.node, found.own, found.before, found.after)
 
-    def _largest_charge(self, usage: Usage, levels: Levels, unknown: int, most: float) -> Fraction:
+    def _largest_charge(self, usage: Usage, levels: Levels, most: float) -> Fraction:
         """The most that is spent on a secret itself, in fractions, where nothing is added.
 
         More than `most` is spent only on what is known anyway.
         """
-        first, last = max(self.first, unknown), self.last - self.episode + 1
+        first, last = self.first, self.last - self.episode + 1
         starts = np.clip(levels.first, first, last)
         starts = np.unique(starts[(levels.last >= first) & (levels.first <= self.last)])
         if self.episode > 1:
@@ -101,7 +100,7 @@ def read_account(beliefs: Any, length: Any, episode: Any) -> Secrets:
     """
     seen = outlooks(beliefs, length, None)
     stretch = integer(episode, "episode", 1)
-    if stretch > 1 and not all(isinstance(one, SweptOutlook) for one in seen):
+    if stretch > 1 and any(one.belief.length is not None for one in seen):
         raise UnsupportedError(
             "episode is a number of time points in a row, and these beliefs are about rows in no "
             "order; leave it out."

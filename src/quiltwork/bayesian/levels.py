@@ -33,7 +33,7 @@ from quiltwork.influence.arguments import default_quilts, read_length
 from quiltwork.influence.intervals import Found
 from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.question import number_of_nodes
-from quiltwork.influence.sweep import Levels, Sweep, largest_factor, sweep_against_known_rows
+from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 
 _SLACK = Fraction(1, 2**39)
 _BISECTIONS = 60
@@ -116,7 +116,7 @@ def dp_for_bayesian_dp(
     return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
 
 
-def _swept(outlook: AdversaryOutlook) -> Sweep | None:
+def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
     if outlook.bound == "paper" or not isinstance(outlook.belief, MarkovChain | ChainBox):
         return None

@@ -45,7 +45,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="How to bound influence; by default the sweep for chains, else the sharpest quilts.",
+    help="How to bound influence; by default the sweep for chains and trees, else the best quilts.",
 )
 @click.option(
     "--query",

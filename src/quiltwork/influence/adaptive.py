@@ -44,7 +44,7 @@ class Outlook:
         if question.episode > 1:
             raise UnsupportedError(
                 f"method={self.method!r} protects single time points; stretches of "
-                f"{question.episode} take the sweep, which is for chains."
+                f"{question.episode} take a sweep, which needs a chain."
             )
         price = ScaleFor(epsilon)
         found, _ = self.worst(question.cost, price, question.nodes)

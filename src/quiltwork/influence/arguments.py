@@ -42,7 +42,8 @@ def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[AnyOutlook, ...]:
         for belief in members:
             if not can_be_swept(belief):
                 raise UnsupportedError(
-                    f"A sweep needs a chain, and {type(belief).__name__} is none; leave method out."
+                    "A sweep needs a chain or a network that is a tree (no cycle, no node with two "
+                    f"parents), and this {type(belief).__name__} is neither; leave method out."
                 )
     return tuple(
         _outlook(belief, points, default_method(belief) if wanted is None else wanted)
@@ -143,7 +144,7 @@ def answer_unit(query: Query | None, lengths: Sequence[int]) -> Fraction:
 
 
 def default_method(belief: Belief) -> InfluenceMethod:
-    """Return the sharpest method that a belief allows: the sweep, where it is a chain."""
+    """Return the sharpest method that a belief allows: the sweep for chains and trees."""
     return "sweep" if can_be_swept(belief) else default_quilts(belief)
 
 

@@ -161,9 +161,10 @@ def calibrate(
         method: "sweep", or as in the papers "exact", "approx" (smallest sound bound), "spectral"
             (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"
             (nothing else is, which does not protect correlated data: `guarantee` says what it
-            keeps). None: the sweep for chains, the sharpest quilts for other beliefs.
-            "optimal-scale" is the least noise whose exact leakage is at most epsilon: it rests on
-            the chains given alone, and covers the query, or without one the count of each state.
+            keeps). None: the sweep for chains and for networks that are trees, else the sharpest
+            quilts. "optimal-scale" is the least noise whose exact leakage is at most epsilon: it
+            rests on the chains given alone, and covers the query, or without one the count of each
+            state.
         query: what will be asked; the scale is then that of the answer. Without one, any query
             that moves by at most 1 per node.
         secrets: (start, stop), the protected nodes; all by default.

@@ -17,7 +17,7 @@ from quiltwork.beliefs import Belief
 from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.question import Answer, Question
-from quiltwork.influence.sweep import Leak, Sweep, largest_factor, sweep_of
+from quiltwork.influence.sweep import Leak, Sweepable, largest_factor, sweep_of
 
 _ROUNDING = 1 + Fraction(1, 2**50)
 _PROFILE_LEVELS = 32
@@ -31,7 +31,7 @@ class SweptOutlook:
     length: int
     method: Literal["sweep"] = "sweep"
 
-    def sweep(self, episode: int = 1) -> Sweep:
+    def sweep(self, episode: int = 1) -> Sweepable:
         """The sweep itself; the last few are kept, with what they have learnt."""
         return _sweep_of(self.belief, self.length, episode)
 
@@ -105,5 +105,5 @@ def _with(answer: Answer, scale: Fraction) -> Answer:
 
 
 @lru_cache(maxsize=32)
-def _sweep_of(belief: Belief, length: int, episode: int) -> Sweep:
+def _sweep_of(belief: Belief, length: int, episode: int) -> Sweepable:
     return sweep_of(belief, length, episode)

@@ -39,12 +39,18 @@ def _protects(found: Calibration) -> list[str]:
 def _parts(found: Calibration) -> list[str]:
     """What is spent on the node itself, and what the releases tell through its neighbours."""
     own = float(found.change * found.unit / found.exact_scale)
-    after = max(0.0, found.influence - found.before)
     return [
         f"Spent there: {own:.6g}, since it moves the answer by up to {_in_units(found)}.",
-        f"Neighbours add {found.before:.6g} from before and {after:.6g} from after: that is all "
-        "the answer can tell about them, passed on by the belief.",
+        f"Neighbours add {added(found.influence, found.before)}: that is all the answer can tell "
+        "about them, passed on by the belief.",
     ]
+
+
+def added(influence: float, before: float) -> str:
+    """What neighbours add; nodes of a tree have none before and after them."""
+    if not before:
+        return f"{influence:.6g}"
+    return f"{before:.6g} from before and {max(0.0, influence - before):.6g} from after"
 
 
 def _quilt_lines(found: Calibration) -> list[str]:

@@ -57,9 +57,9 @@ def release(
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list.
         epsilon: the guarantee.
-        method: how to calibrate; None takes the sweep for chains, else quilts. With "entry"
-            on data that depend on each other the guarantee is weaker than asked for: the release's
-            `epsilon` is then what it really keeps, and a warning says so.
+        method: how to calibrate; None takes the sweep for chains and trees, else quilts. With
+            "entry" on data that depend on each other the guarantee is weaker than asked for: the
+            release's `epsilon` is then what it really keeps, and a warning says so.
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.influence.words import added
 from quiltwork.queries.document import to_document
 
 if TYPE_CHECKING:
@@ -78,11 +79,10 @@ def _swept(release: Release) -> str:
     worst = f"time point is X_{release.node}"
     if last > release.node:
         worst = f"stretch is X_{release.node}..X_{last}"
-    after = max(0.0, release.influence - release.before)
     return (
         f"Calibrated by method 'sweep': the worst {worst}. On it "
         f"{float(_spent(release, release.node, last)):.6g} is spent, and its neighbours add "
-        f"{release.before:.6g} from before and {after:.6g} from after."
+        f"{added(release.influence, release.before)}."
     )
 
 

@@ -5,7 +5,7 @@ from quiltwork.influence.sweep.beliefs import (
     sweep_against_known_rows,
     sweep_of,
 )
-from quiltwork.influence.sweep.calibration import largest_factor
+from quiltwork.influence.sweep.calibration import Sweepable, largest_factor
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Charge, Levels
 
@@ -14,6 +14,7 @@ __all__ = [
     "Leak",
     "Levels",
     "Sweep",
+    "Sweepable",
     "can_be_swept",
     "largest_factor",
     "sweep_against_known_rows",

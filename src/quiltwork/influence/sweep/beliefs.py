@@ -11,19 +11,20 @@ from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bounds import lived_in
 from quiltwork.influence.diameters import diameters
+from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.walks import Walk, walk_of
 
 
 @singledispatch
-def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweep:
+def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
     """Return the sweep of a belief about a series of this length, for secrets of `episode` nodes.
 
     Raises:
-        UnsupportedError: for beliefs that are no chains.
+        UnsupportedError: for beliefs that cannot be swept, and for episodes of rows in no order.
     """
-    raise UnsupportedError(f"A sweep needs a chain, and {type(belief).__name__} is none.")
+    raise UnsupportedError(f"A sweep needs a chain or a tree, and {type(belief).__name__} is none.")
 
 
 @sweep_of.register
@@ -48,7 +49,7 @@ def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
     return Sweep(walk, side, side, length, episode)
 
 
-def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweep:
+def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweepable:
     """Return a sweep that holds whatever other rows an adversary knows.
 
     Knowing a row multiplies kernels by vectors, which no cross-ratio feels.
@@ -62,6 +63,7 @@ def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Swe
     return Sweep(walk, side, side, length)
 
 
+@singledispatch
 def can_be_swept(belief: Any) -> bool:
-    """Whether `sweep_of` knows this kind of belief."""
-    return sweep_of.dispatch(type(belief)) is not sweep_of.dispatch(object)
+    """Whether `sweep_of` knows this belief."""
+    return isinstance(belief, MarkovChain | ChainBox)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from quiltwork.influence.sweep.leakage import MOST_WARM_UP, SHORT, Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact
 
 _CLOSE = 2.0**-32
@@ -27,20 +29,34 @@ _ENOUGH = 1e12
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
 
 
-def largest_factor(sweep: Sweep, unit: Levels, nodes: range, epsilon: float) -> tuple[float, Leak]:
+class Sweepable(Protocol):
+    """What tells, for any levels, what every node leaks: a `Sweep` of a series, or a tree."""
+
+    def worst(self, levels: Levels, nodes: range) -> Leak:
+        """The node among `nodes` that leaks most."""
+
+    def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
+
+    def known_all(self, nodes: range) -> bool:
+        """Whether no node has anything to hide."""
+
+
+def largest_factor(
+    sweep: Sweepable, unit: Levels, nodes: range, epsilon: float
+) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
     Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest,
     in long series that are felt from end to end within 2^-12.
     """
-    for side in (sweep.left, sweep.right):
-        if isinstance(side, Exact) and side.walk.period == 1 and side.walk.size > 1:
-            side.homogeneous.forget()
     own, most = _highest(unit, nodes)
     if most == 0 or sweep.known_all(nodes):
         return math.inf, replace(NOTHING, node=nodes.start)
     low = epsilon / unit.total
-    if own == most:
+    if isinstance(sweep, Sweep):
+        _forget(sweep)
+    if isinstance(sweep, Sweep) and own == most:
         endless = _endless(sweep, unit, epsilon, epsilon / own)
         together = low, _all_at_once(epsilon, own * low)
         factor, leak = together if endless is None or endless[0] < low else endless
@@ -51,7 +67,9 @@ def largest_factor(sweep: Sweep, unit: Levels, nodes: range, epsilon: float) -> 
     def leak_at(factor: float) -> Leak:
         return sweep.worst(unit.times(factor), nodes)
 
-    close = _FAIR if unit.length > SHORT and _felt_far(sweep, unit, low) else _CLOSE
+    close = _CLOSE
+    if isinstance(sweep, Sweep) and unit.length > SHORT and _felt_far(sweep, unit, low):
+        close = _FAIR
     factor, leak = _raised(leak_at, low, epsilon, close)
     return _short(factor), leak
 
@@ -60,6 +78,12 @@ def _all_at_once(epsilon: float, own: float) -> Leak:
     """What a node in the middle leaks where all that is spent is spent on it."""
     half = max(epsilon - own, 0.0) / 2
     return Leak(epsilon, 1, min(own, epsilon), half, half)
+
+
+def _forget(sweep: Sweep) -> None:
+    for side in (sweep.left, sweep.right):
+        if isinstance(side, Exact) and side.walk.period == 1 and side.walk.size > 1:
+            side.homogeneous.forget()
 
 
 def _short(factor: float) -> float:

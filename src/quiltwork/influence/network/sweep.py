@@ -1,0 +1,262 @@
+"""The sweep on networks that are trees: what every branch tells about the node it hangs on.
+
+R[a, a'], the message of node y to its neighbour x, bounds log E[h|X_x=a]/E[h|X_x=a'] over what is
+released about y and the nodes beyond it. It is the program L of P(y|x=a) and P(y|x=a'), with the
+level of y and the messages of its other neighbours as limits. Messages go from the leaves to the
+roots and back, all of one depth at once. States that cannot occur are left out from the start.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from quiltwork.beliefs import Network
+from quiltwork.beliefs.moral import Neighbours
+from quiltwork.beliefs.tables import Table, multiply, sum_out
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.families import SetFamily
+from quiltwork.influence.network.families import network_families
+from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
+from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
+
+_UNIT = 2.0**-52
+_TINY = 2.0**-960
+_VANISHED = 1 << 80
+"""Roundings of an entry that may have underflowed: what rests on it tells all it can."""
+_FEW_NODES = 12
+"""Up to here quilts, which may gain where tables hold zeros, are quick enough to be asked too."""
+
+
+@can_be_swept.register
+def _(belief: Network) -> bool:
+    edges = sum(map(len, belief.neighbours)) // 2
+    return edges == len(from_roots(belief.neighbours)[1])
+
+
+def from_roots(neighbours: Neighbours) -> tuple[dict[int, int], dict[int, int]]:
+    """Return every node with its depth, parents before children, and the parents.
+
+    >>> from_roots(tuple(map(frozenset, [{2}, set(), {0, 3}, {2}])))
+    ({0: 0, 2: 1, 3: 2, 1: 0}, {2: 0, 3: 2})
+    """
+    depth: dict[int, int] = {}
+    parent: dict[int, int] = {}
+    for root in range(len(neighbours)):
+        waiting = [] if root in depth else [root]
+        depth.setdefault(root, 0)
+        for node in waiting:  # grows while it is read
+            new = [other for other in sorted(neighbours[node]) if other not in depth]
+            depth.update(dict.fromkeys(new, depth[node] + 1))
+            parent.update(dict.fromkeys(new, node))
+            waiting.extend(new)
+    return depth, parent
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """What one node tells about its neighbour, both from 0.
+
+    Attributes:
+        source: the node that tells.
+        target: the node about which it tells.
+        kernel: P(source | target) between possible states, a row per state of the target.
+        margin: what rounding in the kernel may hide.
+        place: where the target's pairs of states begin among all messages.
+        reply: where the source's pairs do, for the message in the other direction.
+    """
+
+    source: int
+    target: int
+    kernel: FloatArray
+    margin: float
+    place: int
+    reply: int
+
+
+class Batch:
+    """Messages that go at the same time, from nodes with equally many states.
+
+    The pairs of states of node v begin at begin[v] in what its neighbours tell together.
+    """
+
+    def __init__(self, messages: Sequence[Message], begin: IntArray) -> None:
+        self.size = size = messages[0].kernel.shape[1]
+        square = np.arange(size * size).reshape(size, size)
+        steps = np.array([one.source - one.target for one in messages])
+        self.paid = np.select([steps == 1, steps == -1], [1, 2]), [one.source for one in messages]
+        self.differ = 1 - np.eye(size)
+        self.limits = np.array([begin[one.source] + square for one in messages])
+        self.replies = np.array([one.reply + square for one in messages])
+        pairs = [np.nonzero(~np.eye(len(one.kernel), dtype=np.bool_)) for one in messages]
+        both = list(zip(messages, pairs, strict=True))
+        self.group = np.repeat(np.arange(len(messages)), [len(x) for x, _ in pairs])
+        self.rows = Rows(
+            np.concatenate([one.kernel[x] for one, (x, _) in both]),
+            np.concatenate([one.kernel[y] for one, (_, y) in both]),
+        )
+        inside = np.concatenate([x * len(one.kernel) + y for one, (x, y) in both])
+        self.places = np.array([one.place for one in messages])[self.group] + inside
+        self.into = np.array([begin[one.target] for one in messages])[self.group] + inside
+        self.margin = np.array([one.margin for one in messages])[self.group]
+
+    def answers(self, paid: FloatArray, into: FloatArray, said: FloatArray) -> FloatArray:
+        """The messages, from what the sources were told by all neighbours and by the targets.
+
+        `paid` holds the own, forward and backward level of every node. A pair or window that holds
+        the target too is paid by it: levels tell which do for rows next to each other only.
+        """
+        sums = 1 + (paid.shape[1] + 4) * _UNIT
+        limits = into[self.limits] * sums - said[self.replies]
+        limits += paid[self.paid][:, np.newaxis, np.newaxis] * self.differ
+        found = Program(self.group, self.size).bound(self.rows, limits)
+        return np.where(np.isfinite(found), found + self.margin, np.inf)
+
+
+class TreeSweep:
+    """A network whose moral graph is a tree, or several. O(n·k⁴) for every set of levels."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        edges, self._sizes = _edges(network)
+        ends = np.cumsum(self._sizes**2)
+        self._begin = np.append(0, ends[:-1])
+        groups: dict[tuple[int, int, int], list[Message]] = defaultdict(list)
+        self._said = 0
+        for one in edges:
+            above, below = one.of_child.shape
+            up, down = self._said, self._said + above**2
+            self._said = down + below**2
+            message = Message(one.child, one.parent, one.of_child, one.margin, up, down)
+            groups[0, -one.depth, below].append(message)
+            message = Message(one.parent, one.child, one.of_parent, one.margin, down, up)
+            groups[1, one.depth, above].append(message)
+        self._batches = [Batch(groups[key], self._begin) for key in sorted(groups)]
+
+    def worst(self, levels: Levels, nodes: range) -> Leak:
+        """The node among `nodes` that leaks most."""
+        leak, own, added = (row[nodes.start - 1 : nodes.stop - 1] for row in self._leaks(levels))
+        top = int(np.argmax(leak))
+        return Leak(float(leak[top]), nodes[top], float(own[top]), 0.0, float(added[top]))
+
+    def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """A bound on what each node leaks, as runs of one node."""
+        every = np.array(nodes)
+        return every, every, self._leaks(levels)[0][nodes.start - 1 : nodes.stop - 1]
+
+    def known_all(self, nodes: range) -> bool:
+        """Whether no node has anything to hide."""
+        return bool((self._sizes[nodes.start - 1 : nodes.stop - 1] == 1).all())
+
+    def _leaks(self, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What every node leaks, what is spent on it, and what the others add."""
+        nodes = np.arange(1, self.network.length + 1)
+        rows = (levels.own, levels.forward, levels.backward)
+        paid = np.array([levels.at(row, nodes) for row in rows])
+        into, said = np.zeros(int((self._sizes**2).sum())), np.zeros(self._said)
+        for one in self._batches:
+            found = np.clip(one.answers(paid, into, said), 0.0, levels.total)
+            said[one.places] = found
+            np.add.at(into, one.into, found)
+        own = paid[0]
+        added = np.maximum.reduceat(into, self._begin)
+        if self.network.length <= _FEW_NODES:
+            added = np.minimum(added, np.maximum(self._by_quilts(levels) - own, 0.0))
+        leak = np.minimum((own + added) * (1 + len(own) * _UNIT), levels.total)
+        return np.where(self._sizes == 1, 0.0, leak), own, added
+
+    def _by_quilts(self, levels: Levels) -> FloatArray:
+        """The least over every node's quilts of what is nearby and what the quilt betrays."""
+        found = np.full(self.network.length, np.inf)
+        for family in network_families(self.network, "exact"):
+            if isinstance(family, SetFamily):
+                costs = family.influence.copy()
+                np.add.at(costs, family.owner, levels.block(family.start, family.stop))
+                found[family.nodes - 1] = costs.min() * (1 + 2.0**-40)
+        return found
+
+
+@sweep_of.register
+def _(belief: Network, length: int, episode: int = 1) -> TreeSweep:
+    if episode > 1:
+        raise UnsupportedError(
+            f"A stretch of {episode} time points needs a chain, and the rows of a network are in "
+            "no order; leave episode out."
+        )
+    return TreeSweep(belief)
+
+
+@dataclass(frozen=True, eq=False)
+class Edge:
+    """A node and its parent, both from 0, with P(child | parent) and P(parent | child)."""
+
+    child: int
+    parent: int
+    depth: int
+    of_child: FloatArray
+    of_parent: FloatArray
+    margin: float
+
+
+def _edges(network: Network) -> tuple[list[Edge], IntArray]:
+    """Return the edges between nodes with something to hide, and how many states each node has.
+
+    From the leaves up the weight of all below a node given its parent, from the roots down laws.
+    """
+    depth, parent = from_roots(network.neighbours)
+    tables: dict[frozenset[int], list[Table]] = defaultdict(list)
+    for one in network.tables:
+        tables[frozenset(one.scope)].append(one)
+    weights = {node: tables[frozenset([node])] for node in depth}
+    given: dict[int, Table] = {}
+    for node in reversed(depth):
+        if node in parent:
+            scope = parent[node], node
+            joint = _product([*tables[frozenset(scope)], *weights[node]], scope, network)
+            given[node] = _given_first(joint)
+            weights[parent[node]].append(sum_out(joint, node))
+    laws: dict[int, Table] = {}
+    back: dict[int, Table] = {}
+    for node in depth:
+        if node in parent:
+            joint = _product([laws[parent[node]], given[node]], (node, parent[node]), network)
+            back[node] = _given_first(joint)
+            laws[node] = sum_out(joint, parent[node])
+        else:
+            laws[node] = _product(weights[node], (node,), network)
+    possible = [laws[node].support() for node in range(network.length)]
+    edges = [
+        Edge(
+            child,
+            above,
+            depth[child],
+            given[child].values[np.ix_(possible[above], possible[child])],
+            back[child].values[np.ix_(possible[child], possible[above])],
+            4 * max(given[child].roundings, back[child].roundings) * _UNIT,
+        )
+        for child, above in parent.items()
+        if possible[child].sum() > 1 and possible[above].sum() > 1
+    ]
+    return edges, np.array([states.sum() for states in possible])
+
+
+def _product(tables: Iterable[Table], scope: tuple[int, ...], network: Network) -> Table:
+    """Multiply one by one, and notice where an entry may have vanished."""
+    found = Table(scope, np.ones([network.sizes[node] for node in scope]))
+    for one in tables:
+        found = multiply([found, one], scope)
+        if found.values[found.support()].min(initial=1.0) < _TINY:
+            found = replace(found, roundings=_VANISHED)
+    return found
+
+
+def _given_first(joint: Table) -> Table:
+    """P(second | first) from a table of both; 0 where the first cannot be."""
+    law = joint.values.sum(axis=1, keepdims=True)
+    values = np.divide(joint.values, law, out=np.zeros_like(joint.values), where=law > 0)
+    return replace(joint, values=values, roundings=joint.roundings + joint.values.shape[1] + 1)
