@@ -8,6 +8,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
+from quiltwork.holdout.storage import line_hash
 
 ROWS = 200
 
@@ -24,7 +25,7 @@ def folder(tmp_path, monkeypatch):
         ]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     known = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(ROWS)]
-    guessed = [f"{i},maybe" for i in range(ROWS, 2 * ROWS)]
+    guessed = [f"{i},{'no' if i % 2 else 'yes'}" for i in range(ROWS, 2 * ROWS)]
     (tmp_path / "overfit.csv").write_text("\n".join(["id,prediction", *known, *guessed]) + "\n")
     constant = [f"{i},yes" for i in range(2 * ROWS)]
     (tmp_path / "constant.csv").write_text("\n".join(["id,prediction", *constant]) + "\n")
@@ -160,6 +161,69 @@ def test_text_where_a_metric_needs_numbers_costs_nothing(cli, folder, target, fi
     assert cli("holdout", "status", "study", "--json").document["asked"] == 0
 
 
+def rewrite(folder, table, column, change):
+    """Change every cell of a column of a table."""
+    header, *rows = (line.split(",") for line in (folder / table).read_text().splitlines())
+    at = header.index(column)
+    for row in rows:
+        row[at] = change(row[at])
+    (folder / table).write_text("".join(",".join(row) + "\n" for row in [header, *rows]))
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "words"),
+    [
+        ("age", lambda cell: "old" if int(cell) > 40 else "young", "Column 'age' has numbers"),
+        ("label", lambda cell: str(int(cell == "yes")), "Column 'label' has text"),
+        ("label", str.upper, "no word in common"),
+        ("id", lambda cell: str(int(cell) - ROWS), "occurs twice"),
+        ("id", lambda cell: "200", "occurs twice"),
+    ],
+)
+def test_tables_that_no_question_reads_alike_are_refused(cli, folder, column, change, words):
+    rewrite(folder, "held.csv", column, change)
+    refused = create(cli)
+    assert refused.code == 2
+    assert words in refused.err
+    assert not (folder / "study").exists()
+
+
+def test_a_study_that_was_begun_without_these_checks_is_refused_before_it_pays(cli, folder, paid):
+    """The tables are looked at whenever something is asked."""
+    rewrite(folder, "held.csv", "label", str.upper)
+    refused = cli("holdout", "ask", "study", "--predictions", "constant.csv")
+    assert refused.code == 2
+    assert debits("budget.db") == 0
+
+
+def test_missing_cells_and_some_words_among_numbers_are_no_other_kind(cli, folder):
+    rewrite(folder, "held.csv", "age", lambda cell: "" if cell == "1" else f"{cell}.0")
+    rewrite(folder, "held.csv", "home", lambda cell: "unknown" if cell == "50" else cell)
+    assert create(cli).code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "label", "arguments", "words"),
+    [
+        ("label", "1", (), "'1', a label that no training row has"),
+        ("label", "Yes", (), "'Yes', a label that no training row has"),
+        ("label", "", (), "'', a label that no training row has"),
+        ("rent", "yes", (), "'yes', no number, and the targets are"),
+        ("label", "yes", ("--share", "age=old"), "has numbers, and the condition compares it with"),
+        ("label", "yes", ("--share", "label>=1"), "has text, and the condition compares it with"),
+    ],
+)
+def test_text_against_numbers_costs_nothing(cli, folder, target, label, arguments, words):
+    create(cli, target=target)
+    known = [f"{i},{(100 + i % 2) if target == 'rent' else 'no'}" for i in range(ROWS)]
+    others = [f"{i},{label}" for i in range(ROWS, 2 * ROWS)]
+    (folder / "mine.csv").write_text("\n".join(["id,prediction", *known, *others]) + "\n")
+    ran = cli("holdout", "ask", "study", *(arguments or ("--predictions", "mine.csv")))
+    assert ran.code == 2
+    assert words in ran.err
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 0
+
+
 @pytest.fixture
 def paid(cli, folder):
     """A holdout paid for by a ledger in this folder, and another folder's of the same name."""
@@ -198,7 +262,7 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
         refused = cli(*ask)
         assert refused.code == 3
         assert "another one" in refused.err
-    path.write_text(json.dumps({**whole, "ledger": None, "dataset": None}))
+    path.write_text(json.dumps({**whole, "ledger": None}))
     refused = cli(*ask)
     assert refused.code == 2
     assert "debits the ledger's dataset 'held'" in refused.err
@@ -230,6 +294,45 @@ def test_no_password_is_kept_or_shown(cli, folder, url):
     assert "PGPASSWORD" in refused.err
     assert "CANARY" not in refused.err + refused.out
     assert not (folder / "study").exists()
+
+
+@pytest.mark.parametrize("place", ["holdout.json", "transcript.jsonl"])
+def test_which_column_is_what_is_sealed(cli, folder, place):
+    """Another target or group would change what is asked and what the promise rests on."""
+    create(cli, "--group", "home", target="label")
+    path = folder / "study" / place
+    text = path.read_text()
+    if place == "holdout.json":
+        assert json.loads(text).keys() == {"schema", "version", "train", "holdout", "ledger"}
+        edited = json.loads(text) | {"identity": "age", "target": "rent", "group": None}
+        path.write_text(json.dumps(edited))
+        asked = cli("holdout", "ask", "study", "--predictions", "constant.csv", "--json")
+        assert asked.document["value"] == 0.5  # of the label, as before
+    else:
+        assert '"target": "label"' in text
+        path.write_text(text.replace('"target": "label"', '"target": "rent"'))
+        refused = cli("holdout", "ask", "study", "--predictions", "constant.csv")
+        assert refused.code == 3
+        assert "cut, edited or replaced" in refused.err
+
+
+def test_folders_of_version_1_say_themselves_which_column_is_what(cli, folder):
+    create(cli)
+    study = folder / "study"
+    header = json.loads((study / "transcript.jsonl").read_text())
+    columns = header.pop("columns")
+    header.pop("ledger")
+    line = json.dumps({**header, "version": 1}, sort_keys=True, ensure_ascii=False)
+    (study / "transcript.jsonl").write_text(line + "\n")
+    hidden = json.loads((study / "transcript.jsonl.secret").read_text())
+    hidden["last"] = line_hash(line)
+    (study / "transcript.jsonl.secret").write_text(json.dumps(hidden))
+    places = json.loads((study / "holdout.json").read_text())
+    ask = ["holdout", "ask", "study", "--predictions", "constant.csv", "--json"]
+    assert "which column is what" in cli(*ask).err
+    old = {**places, **columns, "version": 1, "dataset": None}
+    (study / "holdout.json").write_text(json.dumps(old))
+    assert cli(*ask).document["value"] == 0.5
 
 
 def test_what_a_folder_keeps_is_for_its_owner_only(cli, folder):

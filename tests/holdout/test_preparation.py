@@ -17,6 +17,10 @@ def rows(n=400, columns=3, seed=0):
     return np.random.default_rng(seed).random((n, columns))
 
 
+def table(row):
+    return np.array([row], dtype=object)
+
+
 @pytest.mark.parametrize("kind", [float, object])
 def test_no_statistic_can_make_the_rows_writable(kind):
     train, held = rows(seed=1).astype(kind), rows(seed=2).astype(kind)
@@ -57,6 +61,9 @@ def test_no_statistic_can_make_the_rows_writable(kind):
         (rows(), rows(seed=2)[:, :2], r"\(3,\) and those of holdout \(2,\)"),
         (rows()[:, 0], rows(seed=2), "same columns"),
         ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text where holdout has numbers"),
+        (table([1, "a"]), table(["old", "b"]), r"numbers where holdout has text \(column 1\)"),
+        (table([1, "a"]), table([1.5, True]), r"text where holdout has numbers \(column 2\)"),
+        (table([1, 2]), np.array([["a", "b"]]), "numbers where holdout has text"),
         (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
         (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "the fields a where"),
     ],

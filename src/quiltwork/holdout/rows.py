@@ -12,7 +12,7 @@ views of bytes, which nothing makes writable, or copies.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +27,7 @@ Data: TypeAlias = Any
 """An array with one row per sample, or a tuple of such arrays, for example (X, y)."""
 Statistic: TypeAlias = Callable[[Any], Any]
 _KINDS = {"U": "text", "T": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
+_NUMBERS = (int, float, np.number, np.bool_)
 _SPOT_CHECKED = 8
 _RANDOM_CHECKS = (1, 1, 2, 8, 64)
 
@@ -119,18 +120,42 @@ def check_alike(one: Data, other: Data) -> None:
                 f"The rows of train have shape {a.shape[1:]} and those of holdout {b.shape[1:]}; "
                 "give both the same columns, or every question would seem to overfit."
             )
-        if not {_kind(a), _kind(b)} & {"objects"} and _kind(a) != _kind(b):
-            raise InvalidInputError(
-                f"train has {_kind(a)} where holdout has {_kind(b)}, so nothing in them would "
-                "compare; convert one of the two."
-            )
+        for at, (left, right) in enumerate(zip(*_kinds(a, b), strict=True), start=1):
+            if left != right and "objects" not in (left, right):
+                raise InvalidInputError(
+                    f"train has {left} where holdout has {right} (column {at}), so nothing in them "
+                    "would compare; convert one of the two."
+                )
+
+
+def _kinds(*parts: NDArray[Any]) -> list[list[str]]:
+    """Name what cells hold, column by column where an array holds objects."""
+    if all(part.dtype == object for part in parts):
+        tables = [part.reshape(len(part), -1) for part in parts]
+        return [[kind_of(column.tolist()) for column in table.T] for table in tables]
+    return [[_kind(part)] for part in parts]
 
 
 def _kind(part: NDArray[Any]) -> str:
-    """Name what cells hold, as far as comparing with others goes; objects may be anything."""
     if part.dtype.names is not None:
         return f"the fields {', '.join(part.dtype.names)}"
+    if part.dtype == object:
+        return kind_of(part.ravel().tolist())
     return _KINDS.get(part.dtype.kind, "numbers")
+
+
+def kind_of(cells: Iterable[Any]) -> str:
+    """Name what cells hold, as far as comparing with others goes; "objects" may be anything.
+
+    >>> kind_of([1, 2.5, None]), kind_of(["a", "b"]), kind_of([1, "a"])
+    ('numbers', 'text', 'objects')
+    """
+    kinds = {
+        "text" if isinstance(cell, str) else "numbers" if isinstance(cell, _NUMBERS) else "objects"
+        for cell in cells
+        if cell is not None and not (isinstance(cell, float) and cell != cell)
+    }
+    return kinds.pop() if len(kinds) == 1 else "objects"
 
 
 def _same_cells(a: NDArray[Any], b: NDArray[Any]) -> bool:
