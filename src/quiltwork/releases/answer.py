@@ -71,7 +71,9 @@ def release(
     Raises:
         InvalidInputError: for empty data, missing values, states the belief does not know, data
             that were read on another grid than the belief's, data that no belief allows where no
-            noise is needed, and bad arguments; always before anything is spent.
+            noise is needed, and bad arguments; always before anything is spent. With a ledger,
+            rows of beliefs without states are never refused: those without a value count as the
+            lower bound of a sum and are in no cell.
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
@@ -101,7 +103,7 @@ def release(
         return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
     request = _request(unanswered, key)
     ledger.check(dataset, request)  # before any cell is looked at
-    series = encode_cells(source, members, query)
+    series = encode_cells(source, members, query, quietly=True)
     _warn_if_fitted(members, source)
     receipt = ledger.debit(dataset, request, key)
     if receipt.stored is not None:

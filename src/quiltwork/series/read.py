@@ -82,7 +82,8 @@ def read_series(
             a state of its own, "split" cuts the sequence there. Splitting declares that the
             pieces of one subject are independent of each other, which is rarely true.
         beliefs: the beliefs that the series is for: steps, edges, labels, rule and states are
-            theirs where not given, and refused where they differ.
+            theirs where not given, and refused where they differ. Where they have no states, each
+            cell of a CSV file is read on its own: whether one is a number says nothing of others.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
@@ -106,7 +107,8 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(columns[value], public)
+        # Rows of a belief without states may be anything, and none may change how others are read.
+        known, codes = _coded(columns[value], public, apart=bool(members))
     else:
         public = known = bins.labels
         codes = as_numbers(columns[value], value)
@@ -155,10 +157,13 @@ def _states_of(
 
 
 def _coded(
-    column: Column, states: Sequence[Label] | None
+    column: Column, states: Sequence[Label] | None, *, apart: bool
 ) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
     """Return (states, state codes with NaN for missing)."""
-    cells = match_labels(column, tuple(states)) if states is not None else as_labels(column)
+    if states is not None:
+        cells = match_labels(column, tuple(states))
+    else:
+        cells = as_labels(column, apart=apart)
     codes, distinct = factorize(cells)
     known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
     known += [label for label in distinct if label is not None and label not in known]
