@@ -21,6 +21,7 @@ from quiltwork.releases.data import (
     Encoded,
     Source,
     asked_of,
+    assumed_step,
     check_query,
     encode_cells,
     public_states,
@@ -95,7 +96,10 @@ def release(
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
     if isinstance(query, Custom) and states:
         query.rehearse(plan.length, states)
-    unanswered = _record(plan, members, states or (), exact_epsilon, secrets, dataset)
+    unanswered = replace(
+        _record(plan, members, states or (), exact_epsilon, secrets, dataset),
+        assumed_step=assumed_step(source, members),
+    )
     if ledger is None or dataset is None:
         series = encode_cells(source, members, query)
         _check_without_noise(plan, members, series)

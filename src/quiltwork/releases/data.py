@@ -19,7 +19,7 @@ from typing import Any
 
 from quiltwork.beliefs import Belief, split_sequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import origin_of
+from quiltwork.beliefs.origins import known_grid
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -210,11 +210,17 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
 
 
 def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
-    """Refuse data whose reader noted another grid; where they are from, not what they hold."""
-    found = {id(one): one for one in map(origin_of, source.given) if one is not None}
-    for origin in found.values():
+    """Refuse data that are known to be on another grid; by their times, not by what they hold."""
+    for grid in set(map(known_grid, source.given)):
         for belief in members:
-            refuse_other_grid(belief.grid, origin.grid)
+            refuse_other_grid(belief.grid, grid)
+
+
+def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
+    """Return the step of the beliefs, if that of some data is not known; else None."""
+    steps = [belief.grid.step for belief in members if belief.grid is not None]
+    known = all(grid is not None and grid.step for grid in map(known_grid, source.given))
+    return None if known else next((step for step in steps if step is not None), None)
 
 
 def _with_values(query: Sum, codes: IntArray, alphabet: States, quietly: bool) -> States:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import Origin, note, resolved
+from quiltwork.beliefs.origins import Origin, index_step, note, regular_step, resolved
 from quiltwork.beliefs.sequences import factorize, label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.asked import agreed_grid, asked_grid
 from quiltwork.series.binning import Bins
 from quiltwork.series.columns import Column, only_column, read_columns
-from quiltwork.series.regular import IntArray, on_grid, ordered
+from quiltwork.series.regular import IntArray, Rows, on_grid, ordered
 from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels
 
 Missing: TypeAlias = Literal["error", "state", "split"]
@@ -35,8 +35,9 @@ class Series:
         declared: whether `states` were declared, not observed in the data.
         points: how many time points there are in all.
         missing: how many of them were missing, whatever became of them.
-        grid: what a time point and a state are. The arrays in `data` are noted to be on it, so
-            that a belief fitted on them keeps it, and a release from them compares it.
+        grid: what a time point and a state are; the step also where it was not asked for, if the
+            times are regular. The arrays in `data` are noted to be on it, so that a belief fitted
+            on them keeps it, and a release from them compares it.
     """
 
     data: dict[Any, NDArray[Any]]
@@ -50,6 +51,11 @@ class Series:
     def lengths(self) -> tuple[int, ...]:
         """The number of time points of each sequence."""
         return tuple(len(sequence) for sequence in self.data.values())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Note the grid with the arrays of a copy too, also of one from another process."""
+        vars(self).update(state)
+        note(self.data.values(), Origin(self.grid, None, len(self.data)))
 
 
 def read_series(
@@ -117,6 +123,7 @@ def read_series(
     rows = ordered(who, seconds, grid.step)
     if grid.step is None:
         numbers, owner = codes[rows.order], rows.subject
+        grid = replace(grid, step=_regular(source, columns.get(time or ""), seconds, rows))
     else:
         numbers, owner = on_grid(rows, codes[rows.order], grid.rule or "last")
     if bins is not None:
@@ -170,6 +177,15 @@ def _coded(
     index = {label: float(i) for i, label in enumerate(known)}
     table = np.array([np.nan if label is None else index[label] for label in distinct])
     return tuple(known), table[codes]
+
+
+def _regular(source: Any, times: Column | None, seconds: IntArray | None, rows: Rows) -> int | None:
+    """Return the step that regular times show: those of a column, or of the index of one series."""
+    if seconds is None or times is None:
+        return index_step(source) if not rows.subject.any() else None
+    gaps = np.diff(seconds[rows.order])[np.diff(rows.subject) == 0]
+    step = regular_step(gaps)
+    return None if step == 1 and str(times[0]).isdecimal() else step  # counted, not timed
 
 
 def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:
