@@ -13,8 +13,8 @@ from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.origins import Origin, index_step, note, regular_step, resolved
-from quiltwork.beliefs.sequences import factorize, label_array
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.sequences import factorize, label_array, position_of
+from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.asked import agreed_grid, asked_grid
 from quiltwork.series.binning import Bins
@@ -81,7 +81,7 @@ def read_series(
         time: the column to sort by: whole seconds or ISO 8601. Without it, the file's order.
         subject: the column that tells subjects apart; each is an independent sequence.
         edges: public bin edges that turn numbers into states; `labels` names the bins.
-        states: the public states, so that text from CSV is read as them.
+        states: the public states, so that text from CSV is read as them; other cells are refused.
         every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
             `rule` (numbers; the mean if not given), or the last one is taken (labels).
         missing: what a missing value or an empty step becomes: "error" refuses, "state" makes it
@@ -113,8 +113,7 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        # Rows of a belief without states may be anything, and none may change how others are read.
-        known, codes = _coded(columns[value], public, apart=bool(members))
+        known, codes = _coded(columns[value], public, value, believed=bool(members))
     else:
         public = known = bins.labels
         codes = as_numbers(columns[value], value)
@@ -164,16 +163,32 @@ def _states_of(
 
 
 def _coded(
-    column: Column, states: Sequence[Label] | None, *, apart: bool
+    column: Column, states: Sequence[Label] | None, name: str, *, believed: bool
 ) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
-    """Return (states, state codes with NaN for missing)."""
+    """Return (states, state codes with NaN for missing).
+
+    Without beliefs all states are declared, or none. With them it is the release that refuses a
+    row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
+    anything, and none may change how others are read.
+
+    Raises:
+        InvalidInputError: naming the first row that holds none of the states declared.
+    """
     if states is not None:
         cells = match_labels(column, tuple(states))
     else:
-        cells = as_labels(column, apart=apart)
+        cells = as_labels(column, apart=believed)
     codes, distinct = factorize(cells)
-    known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
-    known += [label for label in distinct if label is not None and label not in known]
+    found = [label for label in distinct if label is not None]
+    known = list(states) if states is not None else _sorted(found)
+    others = [label for label in found if label not in known]
+    if others and not believed:
+        row = position_of(codes, distinct.index(others[0]))
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} holds none of the states {show_labels(tuple(known))}; "
+            "declare what it holds as well, or drop it."
+        )
+    known += others
     index = {label: float(i) for i, label in enumerate(known)}
     table = np.array([np.nan if label is None else index[label] for label in distinct])
     return tuple(known), table[codes]
