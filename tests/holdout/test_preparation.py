@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 
 import numpy as np
@@ -48,6 +49,65 @@ def test_no_statistic_can_make_the_rows_writable(kind):
         sums_in_private(vandal, private, 20, None)
         assert private.shape == held.shape
     assert (private == held).all()
+
+
+def in_cells(n, seed):
+    """A number in a list in each cell."""
+    cells = np.empty((n, 1), dtype=object)
+    cells[:, 0] = [[value] for value in rows(n, 1, seed)[:, 0].tolist()]
+    return cells
+
+
+def in_fields(n, seed):
+    fields = np.zeros(n, [("a", "f8"), ("b", [("c", "f8"), ("d", "f8")]), ("e", "O")])
+    fields["a"] = fields["b"]["c"] = rows(n, 1, seed)[:, 0]
+    fields["e"] = [[] for _ in range(n)]
+    return fields
+
+
+def change_cells(data):
+    for cell in data[:, 0]:
+        cell[0] = 0.0
+
+
+def change_names(data):
+    data.dtype.names = ("e", "b", "a")
+    data.dtype["b"].names = ("d", "c")
+    for cell in data[data.dtype.names[2]]:
+        cell.append(1)
+
+
+VANDALS = [
+    (in_cells, change_cells, lambda data: np.array([cell[0] for cell in data[:, 0]])),
+    (in_fields, change_names, lambda data: data["a"] * (data["b"]["c"] > 0)),
+]
+
+
+@pytest.mark.parametrize(("make", "change", "value"), VANDALS)
+def test_no_statistic_can_change_what_cells_hold_or_how_fields_are_named(make, change, value):
+    train, held = make(60, 1), make(60, 2)
+    h = ReusableHoldout(train, held, threshold=0.9, noise=0.01, budget=3)
+
+    def vandal(data):
+        found = value(data)
+        change(data)
+        return found
+
+    truth = rows(60, 1, 1).mean()
+    for statistic in (vandal, value):
+        assert h.ask(statistic).value == pytest.approx(truth, abs=2**-19)
+    assert h.ask(lambda data: value(data).mean(), sensitivity=1).value == pytest.approx(truth)
+    _, private = two_sets(train, held)
+    hidden = [sums_in_private(one, private, 20, None) for one in (value, vandal, value)]
+    assert hidden[0] == hidden[1] == hidden[2]
+    change(held)  # nor can whoever has the data given
+    assert sums_in_private(value, private, 20, None) == hidden[0]
+
+
+def test_objects_that_cannot_be_copied_are_refused():
+    cells = np.array([[threading.Lock()], [1]], dtype=object)
+    with pytest.raises(qw.InvalidInputError, match="train holds objects that cannot be copied"):
+        ReusableHoldout(cells, cells, threshold=0.1, noise=0.1, budget=1)
 
 
 @pytest.mark.parametrize(
