@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from quiltwork import InvalidInputError, MarkovChain, queries, release
+from quiltwork import InvalidInputError, MarkovChain, QuiltworkWarning, queries, release
 from quiltwork.beliefs import Grid
 from quiltwork.series import read_series
 
@@ -60,6 +60,36 @@ def test_an_index_of_moments_shows_its_step(step, agrees):
                 with pytest.raises(InvalidInputError, match="for steps of 1h, but"):
                     release(data, queries.count("b"), HOURLY)
         assert MarkovChain.fit(given).grid == Grid(step=step)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "step"),
+    [
+        ([0, 15, 30, 60], 15),  # one record is missing
+        ([0, 15, 45, 75], None),
+        ([0, 15, 30, 50], None),
+        ([0, 15, 30], 15),
+        ([60, 30, 0, 15], 15),  # sorted by the reader
+        ([0, 15], 15),
+        ([0], None),
+    ],
+)
+def test_missing_records_do_not_hide_a_step(minutes, step):
+    times = pd.Timestamp("2026-01-01") + pd.to_timedelta(minutes, unit="min")
+    table = pd.DataFrame({"time": times, "state": STATES[: len(minutes)]})
+    read = read_series(table, "state", time="time")
+    assert read.grid.step == (None if step is None else 60 * step)
+
+
+def test_a_copy_does_not_forget_which_file_it_came_from(tmp_path):
+    path = tmp_path / "states.csv"
+    path.write_text("state\n" + "\n".join(STATES))
+    read = read_series(path, "state")
+    belief = MarkovChain.fit(read.data)
+    copy.copy(read)
+    again = MarkovChain.from_json(belief.to_json())
+    with pytest.warns(QuiltworkWarning, match="fitted on the data"):
+        release(read.data, queries.count("b"), again)
 
 
 def test_a_step_that_is_not_known_is_told():

@@ -79,14 +79,17 @@ def index_step(table: Any) -> int | None:
 
 
 def regular_step(gaps: NDArray[np.int64], ticks: int = 1) -> int | None:
-    """Return the one gap that there is, in seconds of so many ticks; None unless it is whole.
+    """Return the step of times with these gaps between them, in seconds of so many ticks.
 
-    >>> regular_step(np.array([600, 600])), regular_step(np.array([600, 1200]))
+    Most gaps must be one step, the others several: records that are missing do not hide it.
+
+    >>> regular_step(np.array([600, 600, 1200])), regular_step(np.array([600, 1200, 900]))
     (600, None)
     """
-    if len(gaps) == 0 or gaps[0] <= 0 or gaps[0] % ticks or (gaps != gaps[0]).any():
+    step = int(gaps.min(initial=2**62))
+    if step <= 0 or step % ticks or (gaps % step).any() or 2 * (gaps == step).sum() <= len(gaps):
         return None
-    return int(gaps[0]) // ticks
+    return step // ticks
 
 
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:

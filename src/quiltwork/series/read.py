@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import Origin, index_step, note, regular_step, resolved
+from quiltwork.beliefs.origins import Origin, index_step, note, origin_of, regular_step, resolved
 from quiltwork.beliefs.sequences import factorize, label_array, position_of
 from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
@@ -55,7 +55,8 @@ class Series:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Note the grid with the arrays of a copy too, also of one from another process."""
         vars(self).update(state)
-        note(self.data.values(), Origin(self.grid, None, len(self.data)))
+        new = [array for array in self.data.values() if origin_of(array) is None]
+        note(new, Origin(self.grid, None, len(self.data)))
 
 
 def read_series(
