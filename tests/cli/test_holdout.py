@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -271,6 +272,19 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
     path.write_text(json.dumps(whole))
     assert cli(*ask).code == 3
     assert cli(*ask, "--ledger", "sqlite:///moved.db").code == 0
+
+
+def test_a_folder_that_is_put_back_does_not_answer_again(cli, folder, paid):
+    ask = ["holdout", "ask", "study", "--predictions", "overfit.csv"]
+    assert cli(*ask).code == 0
+    shutil.copytree(paid, folder / "copy")
+    assert cli(*ask).code == 0
+    shutil.rmtree(paid)
+    (folder / "copy").rename(paid)
+    refused = cli(*ask)
+    assert refused.code == 3
+    assert "debited for round 2 of this holdout, and its files know of 1" in refused.err
+    assert debits("budget.db") == 2
 
 
 def test_a_ledger_for_a_holdout_without_one_is_refused(cli, folder):
