@@ -231,3 +231,18 @@ def test_a_round_that_was_debited_and_lost_is_used(tmp_path, monkeypatch):
     again.close()
     assert resume(path, **paying).remaining == 2
     assert len(paying["ledger"].history("held")) == 3
+
+
+def test_debits_of_older_versions_count_too(tmp_path):
+    """Their keys have a random word behind the number."""
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, **paying)
+    h.close()
+    begun = {"mechanism": "reusable-holdout", "dp_epsilon": "1"}
+    for number, left in ((1, 3), (2, 2)):
+        paying["ledger"].debit("held", begun, f"{h.transcript.identity} round {number} 0f1e2d3c")
+        with closing(resume(path, **paying)) as again:
+            assert again.remaining == left
+    paying["ledger"].debit("held", begun, f"{h.transcript.identity} round 4 0f1e2d3c")
+    with pytest.raises(qw.StorageError, match="round 4 of this holdout, and its files know of 2"):
+        resume(path, **paying)
