@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 import quiltwork as qw
 from quiltwork import files
+from quiltwork.holdout.storage import line_hash
 
 ROWS = 200
 
@@ -24,7 +26,7 @@ def folder(tmp_path, monkeypatch):
         ]
         (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
     known = [f"{i},{'yes' if i % 2 else 'no'}" for i in range(ROWS)]
-    guessed = [f"{i},maybe" for i in range(ROWS, 2 * ROWS)]
+    guessed = [f"{i},{'no' if i % 2 else 'yes'}" for i in range(ROWS, 2 * ROWS)]
     (tmp_path / "overfit.csv").write_text("\n".join(["id,prediction", *known, *guessed]) + "\n")
     constant = [f"{i},yes" for i in range(2 * ROWS)]
     (tmp_path / "constant.csv").write_text("\n".join(["id,prediction", *constant]) + "\n")
@@ -160,6 +162,69 @@ def test_text_where_a_metric_needs_numbers_costs_nothing(cli, folder, target, fi
     assert cli("holdout", "status", "study", "--json").document["asked"] == 0
 
 
+def rewrite(folder, table, column, change):
+    """Change every cell of a column of a table."""
+    header, *rows = (line.split(",") for line in (folder / table).read_text().splitlines())
+    at = header.index(column)
+    for row in rows:
+        row[at] = change(row[at])
+    (folder / table).write_text("".join(",".join(row) + "\n" for row in [header, *rows]))
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "words"),
+    [
+        ("age", lambda cell: "old" if int(cell) > 40 else "young", "Column 'age' has numbers"),
+        ("label", lambda cell: str(int(cell == "yes")), "Column 'label' has text"),
+        ("label", str.upper, "no word in common"),
+        ("id", lambda cell: str(int(cell) - ROWS), "occurs twice"),
+        ("id", lambda cell: "200", "occurs twice"),
+    ],
+)
+def test_tables_that_no_question_reads_alike_are_refused(cli, folder, column, change, words):
+    rewrite(folder, "held.csv", column, change)
+    refused = create(cli)
+    assert refused.code == 2
+    assert words in refused.err
+    assert not (folder / "study").exists()
+
+
+def test_a_study_that_was_begun_without_these_checks_is_refused_before_it_pays(cli, folder, paid):
+    """The tables are looked at whenever something is asked."""
+    rewrite(folder, "held.csv", "label", str.upper)
+    refused = cli("holdout", "ask", "study", "--predictions", "constant.csv")
+    assert refused.code == 2
+    assert debits("budget.db") == 0
+
+
+def test_missing_cells_and_some_words_among_numbers_are_no_other_kind(cli, folder):
+    rewrite(folder, "held.csv", "age", lambda cell: "" if cell == "1" else f"{cell}.0")
+    rewrite(folder, "held.csv", "home", lambda cell: "unknown" if cell == "50" else cell)
+    assert create(cli).code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "label", "arguments", "words"),
+    [
+        ("label", "1", (), "'1', a label that no training row has"),
+        ("label", "Yes", (), "'Yes', a label that no training row has"),
+        ("label", "", (), "'', a label that no training row has"),
+        ("rent", "yes", (), "'yes', no number, and the targets are"),
+        ("label", "yes", ("--share", "age=old"), "has numbers, and the condition compares it with"),
+        ("label", "yes", ("--share", "label>=1"), "has text, and the condition compares it with"),
+    ],
+)
+def test_text_against_numbers_costs_nothing(cli, folder, target, label, arguments, words):
+    create(cli, target=target)
+    known = [f"{i},{(100 + i % 2) if target == 'rent' else 'no'}" for i in range(ROWS)]
+    others = [f"{i},{label}" for i in range(ROWS, 2 * ROWS)]
+    (folder / "mine.csv").write_text("\n".join(["id,prediction", *known, *others]) + "\n")
+    ran = cli("holdout", "ask", "study", *(arguments or ("--predictions", "mine.csv")))
+    assert ran.code == 2
+    assert words in ran.err
+    assert cli("holdout", "status", "study", "--json").document["asked"] == 0
+
+
 @pytest.fixture
 def paid(cli, folder):
     """A holdout paid for by a ledger in this folder, and another folder's of the same name."""
@@ -198,7 +263,7 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
         refused = cli(*ask)
         assert refused.code == 3
         assert "another one" in refused.err
-    path.write_text(json.dumps({**whole, "ledger": None, "dataset": None}))
+    path.write_text(json.dumps({**whole, "ledger": None}))
     refused = cli(*ask)
     assert refused.code == 2
     assert "debits the ledger's dataset 'held'" in refused.err
@@ -207,6 +272,19 @@ def test_no_other_ledger_pays_for_a_holdout(cli, folder, paid, monkeypatch):
     path.write_text(json.dumps(whole))
     assert cli(*ask).code == 3
     assert cli(*ask, "--ledger", "sqlite:///moved.db").code == 0
+
+
+def test_a_folder_that_is_put_back_does_not_answer_again(cli, folder, paid):
+    ask = ["holdout", "ask", "study", "--predictions", "overfit.csv"]
+    assert cli(*ask).code == 0
+    shutil.copytree(paid, folder / "copy")
+    assert cli(*ask).code == 0
+    shutil.rmtree(paid)
+    (folder / "copy").rename(paid)
+    refused = cli(*ask)
+    assert refused.code == 3
+    assert "debited for round 2 of this holdout, and its files know of 1" in refused.err
+    assert debits("budget.db") == 2
 
 
 def test_a_ledger_for_a_holdout_without_one_is_refused(cli, folder):
@@ -230,6 +308,45 @@ def test_no_password_is_kept_or_shown(cli, folder, url):
     assert "PGPASSWORD" in refused.err
     assert "CANARY" not in refused.err + refused.out
     assert not (folder / "study").exists()
+
+
+@pytest.mark.parametrize("place", ["holdout.json", "transcript.jsonl"])
+def test_which_column_is_what_is_sealed(cli, folder, place):
+    """Another target or group would change what is asked and what the promise rests on."""
+    create(cli, "--group", "home", target="label")
+    path = folder / "study" / place
+    text = path.read_text()
+    if place == "holdout.json":
+        assert json.loads(text).keys() == {"schema", "version", "train", "holdout", "ledger"}
+        edited = json.loads(text) | {"identity": "age", "target": "rent", "group": None}
+        path.write_text(json.dumps(edited))
+        asked = cli("holdout", "ask", "study", "--predictions", "constant.csv", "--json")
+        assert asked.document["value"] == 0.5  # of the label, as before
+    else:
+        assert '"target": "label"' in text
+        path.write_text(text.replace('"target": "label"', '"target": "rent"'))
+        refused = cli("holdout", "ask", "study", "--predictions", "constant.csv")
+        assert refused.code == 3
+        assert "cut, edited or replaced" in refused.err
+
+
+def test_folders_of_version_1_say_themselves_which_column_is_what(cli, folder):
+    create(cli)
+    study = folder / "study"
+    header = json.loads((study / "transcript.jsonl").read_text())
+    columns = header.pop("columns")
+    header.pop("ledger")
+    line = json.dumps({**header, "version": 1}, sort_keys=True, ensure_ascii=False)
+    (study / "transcript.jsonl").write_text(line + "\n")
+    hidden = json.loads((study / "transcript.jsonl.secret").read_text())
+    hidden["last"] = line_hash(line)
+    (study / "transcript.jsonl.secret").write_text(json.dumps(hidden))
+    places = json.loads((study / "holdout.json").read_text())
+    ask = ["holdout", "ask", "study", "--predictions", "constant.csv", "--json"]
+    assert "which column is what" in cli(*ask).err
+    old = {**places, **columns, "version": 1, "dataset": None}
+    (study / "holdout.json").write_text(json.dumps(old))
+    assert cli(*ask).document["value"] == 0.5
 
 
 def test_what_a_folder_keeps_is_for_its_owner_only(cli, folder):
@@ -304,55 +421,3 @@ def test_tables_that_differ_and_folders_that_are_none_are_refused(cli, folder):
     assert "no holdout in" in cli("holdout", "status", "nowhere").err
     (folder / "held.csv").write_text("id,age\n1\n")
     assert "1 columns and the header 2" in create(cli).err
-
-
-def test_plans_end_with_1_if_the_promise_does_not_hold(cli, tmp_path):
-    arguments = ["holdout", "plan", "--queries", "100", "--overfits", "5"]
-    good = cli(*arguments, "--tolerance", "0.1", "--json")
-    assert good.code == 0
-    assert good.document["samples"] == 579_936
-    clustered = cli(*arguments, "--tolerance", "0.1", "--cluster-size", "3", "--json")
-    assert clustered.code == 0
-    assert clustered.document["samples"] == pytest.approx(3 * 579_936, rel=1e-5)
-    nothing = cli(*arguments, "--samples", "1", "--json")
-    assert (nothing.code, nothing.document["tolerance"], nothing.document["noise"]) == (
-        1,
-        None,
-        None,
-    )
-    assert "Promise: none" in cli(*arguments, "--samples", "1").out
-    picture = tmp_path / "plan.png"
-    vacuous = cli(*arguments, "--samples", "1000", "--plot", str(picture))
-    assert vacuous.code == 1
-    assert "vacuous" in vacuous.out
-    assert picture.stat().st_size > 1000
-
-
-def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
-    path = tmp_path / "belief.json"
-    path.write_text(qw.Clusters(range(10)).to_json())
-    arguments = ["holdout", "plan", "--queries", "9", "--overfits", "1", "--tolerance", "0.2"]
-    assert cli(*arguments, "--belief", str(path)).code == 1
-    both = cli(*arguments, "--belief", str(path), "--cluster-size", "2")
-    assert both.code == 2
-    for size in ("0", "1" * 400):
-        assert cli(*arguments, "--cluster-size", size).code == 2
-
-
-def test_the_attack_shows_three_boards(cli):
-    ran = cli("holdout", "attack", "--rows", "300", "--questions", "100", "--json")
-    assert ran.code == 0
-    last = json.loads(ran.out)["climbs"][-1]
-    assert last["plain"] > 0.55
-    assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
-    refused = cli("holdout", "attack", "--rows", "1" * 400)
-    assert (refused.code, "fault in quiltwork" in refused.err) == (2, False)
-
-
-@pytest.mark.parametrize(
-    "more", [["--tolerance", "1e-300"], ["--tolerance", "0.1", "--confidence", "0." + "9" * 21]]
-)
-def test_plans_beyond_what_floats_can_follow_are_refused(cli, more):
-    refused = cli("holdout", "plan", "--queries", "100", "--overfits", "5", *more)
-    assert refused.code == 2
-    assert "fault in quiltwork" not in refused.err

@@ -57,6 +57,22 @@ def test_fit_box_and_json(cli, folder):
     assert "Nothing was written" in cli("fit", "volunteers.csv", *READ, "--box").out
 
 
+@pytest.mark.parametrize("kind", [(), ("--box",)])
+def test_fit_adds_no_state_to_those_declared(cli, folder, kind):
+    (folder / "more.csv").write_text("activity\nrest\nwalk\nzq7canary\nrest\n\n")
+    fit = ("fit", "more.csv", "--missing", "state", "-o", "new.json", *kind, "--states")
+    refused = cli(*fit, "rest,walk")
+    assert refused.code == 2
+    assert "Row 3 of column 'activity' holds none of the states 'rest', 'walk'" in refused.err
+    assert "canary" not in refused.err
+    assert not (folder / "new.json").exists()
+    assert cli(*fit, "walk,rest,zq7canary,run").code == 0
+    fitted = belief_from_json((folder / "new.json").read_text())
+    assert fitted.states == ("walk", "rest", "zq7canary", "run", "missing")
+    both = cli("fit", "volunteers.csv", *READ, "--edges", "1", "--states", "rest,walk")
+    assert "leave out --states" in both.err
+
+
 def test_declared_states_and_edges(cli, folder):
     ran = cli("fit", "volunteers.csv", *READ, "--states", "rest,walk,run", "--json")
     assert belief_from_json(ran.out).states == ("rest", "walk", "run")

@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.storage import chained, line_hash, secret_path
-
-TRAIN = np.random.default_rng(1).random((300, 2))
-HELD = np.random.default_rng(2).random((300, 2))
-
-
-def off(data):
-    return np.where(np.isin(data[:, 0], TRAIN[:, 0]), 1.0, 0.1)
-
-
-def same(data):
-    return data[:, 0]
-
-
-def create(path, budget=4, **options):
-    return ReusableHoldout(
-        TRAIN, HELD, threshold=0.1, noise=0.0005, budget=budget, path=path, **options
-    )
-
-
-def resume(path, **options):
-    return ReusableHoldout.resume(path, TRAIN, HELD, **options)
+from tests.holdout.small import TRAIN, create, ledger_at, off, resume, same
 
 
 def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkeypatch):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
-    h = create(tmp_path / "study.jsonl", budget=5, ledger=ledger, dataset="held")
+    paying = ledger_at(tmp_path / "budget.db")
+    ledger = paying["ledger"]
+    h = create(tmp_path / "study.jsonl", budget=5, **paying)
     real, debits = ledger.debit, []
 
     def failing(*arguments):
@@ -50,20 +30,19 @@ def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkey
         h.ask_many([off, off, off])
     assert [entry.remaining for entry in h.transcript.entries] == [4, 3]
     h.close()
-    again = resume(tmp_path / "study.jsonl", ledger=ledger, dataset="held")
+    again = resume(tmp_path / "study.jsonl", **paying)
     assert again.transcript == h.transcript
     assert again.ask(off).remaining == 2
 
 
 def test_the_round_is_paid_before_the_holdout_is_looked_at(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
-    h = create(None, ledger=ledger, dataset="held")
+    paying = ledger_at(tmp_path / "budget.db")
+    h = create(None, **paying)
     seen = []
 
     def watching(data):
         if not np.isin(data[:, 0], TRAIN[:, 0]).any():
-            seen.append(len(ledger.history("held")))
+            seen.append(len(paying["ledger"].history("held")))
         return data[:, 0]
 
     h.ask(watching)
@@ -71,10 +50,10 @@ def test_the_round_is_paid_before_the_holdout_is_looked_at(tmp_path):
 
 
 def test_a_ledger_is_debited_round_by_round_and_before_the_answer(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
     level = 9 / (4 * 0.0005 * 300)
-    ledger.create("held", qw.Clusters(range(300)), None, 2 * level)
-    h = create(None, budget=5, ledger=ledger, dataset="held")
+    paying = ledger_at(tmp_path / "budget.db", 2 * level)
+    ledger = paying["ledger"]
+    h = create(None, budget=5, **paying)
     assert len(ledger.history("held")) == 0
     h.ask(lambda data: data[:, 0])
     h.ask(lambda data: data[:, 1])
@@ -93,10 +72,7 @@ def test_a_ledger_is_debited_round_by_round_and_before_the_answer(tmp_path):
 @pytest.fixture
 def paid(tmp_path):
     """A holdout with one round debited, its ledger, and another one with the same dataset."""
-    ledgers = []
-    for name in ("mine", "other"):
-        ledgers.append(qw.Ledger.open(f"sqlite:///{tmp_path}/{name}.db"))
-        ledgers[-1].create("held", qw.Clusters(range(300)), None, 1000)
+    ledgers = [ledger_at(tmp_path / f"{name}.db")["ledger"] for name in ("mine", "other")]
     path = tmp_path / "study.jsonl"
     h = create(path, ledger=ledgers[0], dataset="held")
     h.ask(off)
@@ -148,13 +124,11 @@ def test_a_transcript_that_does_not_name_its_ledger_goes_on_with_the_one_that_wa
 
 
 def test_one_that_debited_nothing_yet_is_created_anew(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
-    path = tmp_path / "study.jsonl"
-    create(path, ledger=ledger, dataset="held").close()
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    create(path, **paying).close()
     as_version_1(path)
     with pytest.raises(qw.InvalidInputError, match="creating it anew"):
-        resume(path, ledger=ledger, dataset="held")
+        resume(path, **paying)
 
 
 def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
@@ -170,22 +144,105 @@ def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
     assert not path.exists()
 
 
+def files_of(path):
+    return path.read_bytes(), secret_path(path).read_bytes()
+
+
+def put_back(path, copied):
+    path.write_bytes(copied[0])
+    secret_path(path).write_bytes(copied[1])
+
+
 def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
-    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 100)
-    path = tmp_path / "study.jsonl"
-    h = create(path, ledger=ledger, dataset="held")
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, **paying)
     h.ask(same)
-    old, old_secret = path.read_text(), secret_path(path).read_text()
+    old = files_of(path)
     h.close()
-    h = resume(path, ledger=ledger, dataset="held")  # as every command on the command line does
+    h = resume(path, **paying)  # as every command on the command line does
     h.ask(off)
     h.close()
     with pytest.raises(qw.InvalidInputError, match="resume it with the ledger"):
         resume(path)
-    path.write_text(old)
-    secret_path(path).write_text(old_secret)
-    again = resume(path, ledger=ledger, dataset="held")
+    put_back(path, old)
+    again = resume(path, **paying)
     assert again.remaining == 3  # the ledger knows that the round is over
     again.ask(same)
-    assert len(ledger.history("held")) == 2
+    assert len(paying["ledger"].history("held")) == 2
+
+
+def test_no_older_copy_of_both_files_begins_a_round_again(tmp_path):
+    """Whatever is put back, as many rounds are answered as there are, counted in the ledger."""
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, budget=5, **paying)
+    copies = [files_of(path)]
+    for statistic in (same, off, same, off, off, same):
+        h.ask(statistic)
+        copies.append(files_of(path))
+    h.close()
+    ended, refused = 0, []
+    for copied in copies:
+        put_back(path, copied)
+        try:
+            with closing(resume(path, **paying)) as again:
+                while True:
+                    ended += again.ask(off).overfit
+        except (qw.BudgetExceeded, qw.StorageError) as error:
+            refused.append("Put back the latest transcript" in str(error))
+    # One copy had not seen the fourth round begin: it gave that up and ended the fifth.
+    assert (ended, refused) == (1, [True] * 5 + [False, True])
+    keys = [debit.key for debit in paying["ledger"].history("held")]
+    assert len(keys) == len(set(keys)) == 5
+
+
+def test_of_two_copies_that_go_on_at_once_one_is_refused(tmp_path):
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, **paying)
+    h.ask(off)
+    other = tmp_path / "other.jsonl"
+    put_back(other, files_of(path))
+    copy = resume(other, **paying)
+    h.ask(same)
+    for _ in range(2):
+        with pytest.raises(qw.StorageError, match="debited for round 2"):
+            copy.ask(same)
+        h.ask(off)
+        h.ask(same)
+    assert len(paying["ledger"].history("held")) == 4
+
+
+def test_a_round_that_was_debited_and_lost_is_used(tmp_path, monkeypatch):
+    """A process that ends between the debit and what it writes next is no older copy."""
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, **paying)
+    h.ask(off)
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(h._storage, "keep", die)
+        with pytest.raises(KeyboardInterrupt):
+            h.ask(same)
+    again = resume(path, **paying)
+    assert again.remaining == 2
+    assert again.transcript.entries[-1].question == "interrupted"
+    again.ask(same)
+    again.close()
+    assert resume(path, **paying).remaining == 2
+    assert len(paying["ledger"].history("held")) == 3
+
+
+def test_debits_of_older_versions_count_too(tmp_path):
+    """Their keys have a random word behind the number."""
+    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
+    h = create(path, **paying)
+    h.close()
+    begun = {"mechanism": "reusable-holdout", "dp_epsilon": "1"}
+    for number, left in ((1, 3), (2, 2)):
+        paying["ledger"].debit("held", begun, f"{h.transcript.identity} round {number} 0f1e2d3c")
+        with closing(resume(path, **paying)) as again:
+            assert again.remaining == left
+    paying["ledger"].debit("held", begun, f"{h.transcript.identity} round 4 0f1e2d3c")
+    with pytest.raises(qw.StorageError, match="round 4 of this holdout, and its files know of 2"):
+        resume(path, **paying)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 
 import numpy as np
@@ -15,6 +16,10 @@ from quiltwork.holdout.rows import sums_in_private
 
 def rows(n=400, columns=3, seed=0):
     return np.random.default_rng(seed).random((n, columns))
+
+
+def table(row):
+    return np.array([row], dtype=object)
 
 
 @pytest.mark.parametrize("kind", [float, object])
@@ -46,6 +51,65 @@ def test_no_statistic_can_make_the_rows_writable(kind):
     assert (private == held).all()
 
 
+def in_cells(n, seed):
+    """A number in a list in each cell."""
+    cells = np.empty((n, 1), dtype=object)
+    cells[:, 0] = [[value] for value in rows(n, 1, seed)[:, 0].tolist()]
+    return cells
+
+
+def in_fields(n, seed):
+    fields = np.zeros(n, [("a", "f8"), ("b", [("c", "f8"), ("d", "f8")]), ("e", "O")])
+    fields["a"] = fields["b"]["c"] = rows(n, 1, seed)[:, 0]
+    fields["e"] = [[] for _ in range(n)]
+    return fields
+
+
+def change_cells(data):
+    for cell in data[:, 0]:
+        cell[0] = 0.0
+
+
+def change_names(data):
+    data.dtype.names = ("e", "b", "a")
+    data.dtype["b"].names = ("d", "c")
+    for cell in data[data.dtype.names[2]]:
+        cell.append(1)
+
+
+VANDALS = [
+    (in_cells, change_cells, lambda data: np.array([cell[0] for cell in data[:, 0]])),
+    (in_fields, change_names, lambda data: data["a"] * (data["b"]["c"] > 0)),
+]
+
+
+@pytest.mark.parametrize(("make", "change", "value"), VANDALS)
+def test_no_statistic_can_change_what_cells_hold_or_how_fields_are_named(make, change, value):
+    train, held = make(60, 1), make(60, 2)
+    h = ReusableHoldout(train, held, threshold=0.9, noise=0.01, budget=3)
+
+    def vandal(data):
+        found = value(data)
+        change(data)
+        return found
+
+    truth = rows(60, 1, 1).mean()
+    for statistic in (vandal, value):
+        assert h.ask(statistic).value == pytest.approx(truth, abs=2**-19)
+    assert h.ask(lambda data: value(data).mean(), sensitivity=1).value == pytest.approx(truth)
+    _, private = two_sets(train, held)
+    hidden = [sums_in_private(one, private, 20, None) for one in (value, vandal, value)]
+    assert hidden[0] == hidden[1] == hidden[2]
+    change(held)  # nor can whoever has the data given
+    assert sums_in_private(value, private, 20, None) == hidden[0]
+
+
+def test_objects_that_cannot_be_copied_are_refused():
+    cells = np.array([[threading.Lock()], [1]], dtype=object)
+    with pytest.raises(qw.InvalidInputError, match="train holds objects that cannot be copied"):
+        ReusableHoldout(cells, cells, threshold=0.1, noise=0.1, budget=1)
+
+
 @pytest.mark.parametrize(
     ("train", "holdout", "words"),
     [
@@ -57,6 +121,9 @@ def test_no_statistic_can_make_the_rows_writable(kind):
         (rows(), rows(seed=2)[:, :2], r"\(3,\) and those of holdout \(2,\)"),
         (rows()[:, 0], rows(seed=2), "same columns"),
         ((rows(), ["1"] * 400), (rows(seed=2), [1] * 400), "text where holdout has numbers"),
+        (table([1, "a"]), table(["old", "b"]), r"numbers where holdout has text \(column 1\)"),
+        (table([1, "a"]), table([1.5, True]), r"text where holdout has numbers \(column 2\)"),
+        (table([1, 2]), np.array([["a", "b"]]), "numbers where holdout has text"),
         (np.array(["2020-01-01"], "M8[D]"), np.array([5]), "dates where holdout has numbers"),
         (np.zeros(3, [("a", "f8")]), np.ones(3, [("b", "f8")]), "the fields a where"),
     ],

@@ -239,6 +239,7 @@ def test_a_statistic_cannot_change_the_rows():
         ({"noise": 10**400}, "noise"),
         ({"budget": 10**400}, "budget"),
         ({"queries": 0}, "queries"),
+        ({"columns": {"identity": "id"}}, "columns"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(change, words):

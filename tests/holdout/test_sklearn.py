@@ -141,6 +141,39 @@ def test_a_selector_whose_budget_ends_says_so_and_keeps_its_answers():
         selector.get_support()
 
 
+def test_a_selector_that_is_fitted_again_on_a_spent_holdout_keeps_nothing_of_the_first_time():
+    h = qw.ReusableHoldout(TRAIN, HELD, threshold=0.2, noise=0.001, budget=1, queries=5)
+    selector = qw.sklearn.HoldoutSelector(h).fit(*TRAIN)
+    assert selector.get_support().any()
+    with pytest.raises(qw.BudgetExceeded):
+        selector.fit(*TRAIN)
+    with pytest.raises(NotFittedError):
+        selector.get_support()
+    assert not hasattr(selector, "answers_")
+
+
+def test_a_search_warns_of_every_model_that_a_spent_holdout_did_not_score():
+    h = qw.ReusableHoldout(TRAIN, HELD, threshold=0.2, noise=0.001, budget=1, queries=1)
+    grid = {"max_depth": [1, 2]}
+    options = {"scoring": qw.sklearn.HoldoutScorer(h), "cv": qw.sklearn.whole_training_set(600)}
+    search = GridSearchCV(DecisionTreeClassifier(), grid, **options)
+    with (
+        pytest.warns(UserWarning, match="its promise covers no more"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search.fit(*TRAIN)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
+    with pytest.raises(qw.BudgetExceeded):
+        GridSearchCV(DecisionTreeClassifier(), grid, error_score="raise", **options).fit(*TRAIN)
+
+
+def test_a_selector_keeps_no_more_than_k_features_that_are_equal():
+    twice = [(np.column_stack([x[:, 0], x[:, 0], x[:, 1]]), y) for x, y in (TRAIN, HELD)]
+    h = qw.ReusableHoldout(*twice, threshold=0.9, noise=0.01, budget=1)
+    selector = qw.sklearn.HoldoutSelector(h, k=1).fit(*twice[0])
+    assert selector.get_support().tolist() == [True, False, False]
+
+
 @pytest.mark.parametrize("columns", [1, 2])
 def test_a_selector_for_other_columns_costs_nothing(columns):
     h = holdout()

@@ -17,27 +17,7 @@ import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
 from quiltwork.holdout.storage import line_hash, secret_path
 from quiltwork.holdout.transcript import load_transcript, read_transcript
-
-TRAIN = np.random.default_rng(1).random((300, 2))
-HELD = np.random.default_rng(2).random((300, 2))
-
-
-def off(data):
-    return np.where(np.isin(data[:, 0], TRAIN[:, 0]), 1.0, 0.1)
-
-
-def same(data):
-    return data[:, 0]
-
-
-def create(path, budget=4, **options):
-    return ReusableHoldout(
-        TRAIN, HELD, threshold=0.1, noise=0.0005, budget=budget, path=path, **options
-    )
-
-
-def resume(path, **options):
-    return ReusableHoldout.resume(path, TRAIN, HELD, **options)
+from tests.holdout.small import HELD, TRAIN, create, off, resume, same
 
 
 def test_a_holdout_goes_on_where_it_stopped(tmp_path):

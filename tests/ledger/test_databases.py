@@ -103,16 +103,23 @@ def test_postgresql_without_psycopg_says_what_to_install(monkeypatch):
         Ledger.open("postgresql://localhost/ledger")
 
 
+def held_by(error):
+    """Everything that an error and those behind it say or hold, whether a traceback shows it."""
+    behind = [one for one in (error.__cause__, error.__context__) if one is not None]
+    own = [repr(error), str(error), repr(vars(error)), "".join(traceback.format_exception(error))]
+    return "".join([*own, *map(held_by, behind)])
+
+
 def said_about(url):
-    """Everything a ledger at this URL says, keeps or pickles, tracebacks included."""
+    """Everything a ledger at this URL says, keeps or pickles, errors included."""
     try:
         ledger = Ledger.open(url)
-    except InvalidInputError:
-        return traceback.format_exc()
+    except InvalidInputError as error:
+        return held_by(error) + repr(pickle.dumps(error))
     try:
         ledger.verify()
-    except StorageError:
-        shown = traceback.format_exc()
+    except StorageError as error:
+        shown = held_by(error) + repr(pickle.dumps(error))
     return shown + ledger._store.database.url + repr(pickle.dumps(ledger)) + repr(ledger)
 
 
@@ -130,6 +137,7 @@ def said_about(url):
         "postgresql://ana:s3cret/db",
         "postgresql://ana:s3cret%ZZ@127.0.0.1:1/db",
         "postgresql://ana:s3cret@[::1/db",
+        "postgresql://ana:s3cret s3cret@127.0.0.1:1/db",
         "postgresql://ana@127.0.0.1:1/db?pasword=s3cret",
         "postgresql:ana:s3cret@127.0.0.1/db",
         "mysql://ana:s3cret@127.0.0.1/db",

@@ -2,10 +2,13 @@
 
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import quiltwork as qw
 from quiltwork import BudgetExceeded, InvalidInputError, MarkovChain, queries
+from quiltwork.series import read_series
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 DATA = [0, 1, 1, 0]
@@ -173,3 +176,68 @@ def test_data_that_contradict_a_belief_with_noise_are_released_with_it():
     """Noise protects whatever is there, and a refusal would tell more than the answer."""
     never = MarkovChain([[0.5, 0.5, 0], [0.5, 0.5, 0], [0.5, 0.5, 0]], initial=[0.5, 0.5, 0])
     assert qw.release([0, 2, 2, 1], queries.count(1), never).scale > 0
+
+
+class Wild:
+    """What fails however it is looked at."""
+
+    def __hash__(self):
+        raise RuntimeError("private")
+
+    def __eq__(self, other):
+        raise RuntimeError("private")
+
+
+NO_NUMBERS = [
+    None,
+    float("nan"),
+    "x",
+    "\ud800",
+    (1, 2),
+    object(),
+    {"a": 1},
+    b"a",
+    1j,
+    Wild(),
+    pd.NaT,
+]
+ASKED = [
+    (queries.sum(-2, 3), lambda row: min(max(row, -2), 3), -2),
+    (queries.mean(-2, 3), lambda row: min(max(row, -2), 3) / 5, -2 / 5),
+    (queries.count(2), lambda row: int(row == 2), 0),
+    (queries.histogram(states=[2]), lambda row: int(row == 2), 0),
+    (queries.frequencies(states=[2]), lambda row: int(row == 2) / 5, 0),
+    (queries.custom(lambda x: sum(isinstance(v, int) for v in x.tolist()), lipschitz=1), bool, 0),
+]
+
+
+@pytest.mark.parametrize(("query", "value", "otherwise"), ASKED)
+@pytest.mark.parametrize("cell", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
+@pytest.mark.parametrize("kind", [list, pd.Series])
+def test_where_a_ledger_pays_no_row_of_clusters_is_refused(kind, cell, query, value, otherwise):
+    """One without a value counts as the lower bound, or in no cell, and the others as ever."""
+    rows = np.empty(5, dtype=object)
+    rows[:] = [2, 7, 2, 1, cell]
+    truth = sum(map(value, [2, 7, 2, 1])) + otherwise
+    ledger = MemoryLedger()
+    answer = qw.release(
+        kind(rows), query, qw.Clusters(range(5)), epsilon=99, ledger=ledger, dataset="d"
+    )
+    assert ledger.events == ["check", "debit", "complete"]
+    low, high = answer.interval(1 - 1e-9)
+    assert (np.asarray(low) <= truth + 1e-9).all()
+    assert (truth - 1e-9 <= np.asarray(high)).all()
+    assert (np.asarray(high) - low < 2.5).all()
+
+
+@pytest.mark.parametrize("cell", ["x", "07", "1e5", "1.5", "-", "2.50"])
+def test_one_row_of_a_file_does_not_change_how_others_are_read(tmp_path, cell):
+    """Numbers that became text because of one row would move a count by all of them."""
+    path = tmp_path / "rows.csv"
+    path.write_text("value\n" + "2\n" * 40 + f"{cell}\n")
+    people = qw.Clusters(range(41))
+    for data in (path, read_series(path, "value", beliefs=people).data):
+        assert qw.release(data, queries.count(2), people, epsilon=99).value == 40
+    paid = {"ledger": MemoryLedger(), "dataset": "d"}
+    total = qw.release(path, queries.sum(0, 3), people, epsilon=99, **paid)
+    assert abs(total.value - 80) < 4

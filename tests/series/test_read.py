@@ -349,10 +349,14 @@ def test_missing_values_as_a_state_survive_the_way_through_a_belief(tmp_path):
         assert again.data[None].tolist() == ["a", "missing", "b"]
 
 
-def test_a_step_that_nobody_named_is_unknown(kw):
+def test_a_step_that_nobody_named_is_that_of_the_times(kw):
     belief = MarkovChain.fit(read_series(kw, "kw", time="time", edges=[0.5]).data)
-    assert belief.grid == Grid(edges=(0.5,), labels=("<0.5", ">=0.5"))
-    assert read_series(kw, "kw", time="time", every="1h", beliefs=belief).grid.step == 3600
+    assert belief.grid == Grid("15min", (0.5,), ("<0.5", ">=0.5"))
+    with pytest.raises(InvalidInputError, match="for steps of 15min, and steps of 1h"):
+        read_series(kw, "kw", time="time", every="1h", beliefs=belief)
+    untimed = MarkovChain.fit(read_series(kw, "kw", edges=[0.5]).data)
+    assert untimed.grid == Grid(edges=(0.5,), labels=("<0.5", ">=0.5"))
+    assert read_series(kw, "kw", time="time", every="1h", beliefs=untimed).grid.step == 3600
 
 
 def test_whole_numbers_of_thousands_of_digits_stay_text(tmp_path):

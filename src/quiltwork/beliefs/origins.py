@@ -2,7 +2,7 @@
 
 Readers note where their arrays come from, and whoever is handed such an array, or a slice of it,
 can ask. The note is about the array and not about what it holds; it goes when the array does, and
-copies have none.
+copies have none. A pandas series whose index has regular moments shows its step itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,47 @@ def origin_of(sequence: Any) -> Origin | None:
     return found[1] if found is not None and found[0]() is array else None
 
 
+def known_grid(sequence: Any) -> Grid | None:
+    """Return what is known about the grid of a sequence: as it was read, or by its index."""
+    origin = origin_of(sequence)
+    if origin is None:
+        step = index_step(sequence)
+        return None if step is None else Grid(step=step)
+    if sequence.strides == owner(sequence).strides:
+        return origin.grid
+    return replace(origin.grid, step=None)  # every second time point, or backwards
+
+
+def index_step(table: Any) -> int | None:
+    """Return the step of a pandas series or frame with an index of regular moments, in seconds."""
+    index = getattr(table, "index", None)
+    if getattr(getattr(index, "dtype", None), "kind", "") != "M":
+        return None
+    moments = np.asarray(index, dtype="datetime64[us]").astype(np.int64)
+    return regular_step(np.diff(moments), 10**6)
+
+
+def regular_step(gaps: NDArray[np.int64], ticks: int = 1) -> int | None:
+    """Return the step of times with these gaps between them, in seconds of so many ticks.
+
+    Most gaps must be one step, the others several: records that are missing do not hide it.
+
+    >>> regular_step(np.array([600, 600, 1200])), regular_step(np.array([600, 1200, 900]))
+    (600, None)
+    """
+    step = int(gaps.min(initial=2**62))
+    if step <= 0 or step % ticks or (gaps % step).any() or 2 * (gaps == step).sum() <= len(gaps):
+        return None
+    return step // ticks
+
+
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:
-    """Return the grid of sequences: what was noted when they were read, and what is given.
+    """Return the grid of sequences: what is known about them, and what is given.
 
     Raises:
         InvalidInputError: if they are not of one grid.
     """
-    noted = [origin.grid for origin in map(origin_of, sequences) if origin is not None]
-    return common_grid([read_grid(given), *noted])
+    return common_grid([read_grid(given), *map(known_grid, sequences)])
 
 
 def owner(array: NDArray[Any]) -> NDArray[Any]:

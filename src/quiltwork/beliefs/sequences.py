@@ -61,7 +61,9 @@ def _not_empty(sequences: tuple[Any, ...]) -> tuple[Any, ...]:
 def _is_container(item: Any) -> bool:
     if item is None or isinstance(item, (str, bytes, int, float, tuple, np.generic)):
         return False
-    return isinstance(item, Sequence) or np.ndim(item) > 0 or hasattr(item, "to_numpy")
+    if hasattr(item, "to_numpy"):
+        return hasattr(item, "__len__")  # a moment of pandas has the one and not the other
+    return isinstance(item, Sequence) or np.ndim(item) > 0
 
 
 def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
@@ -198,6 +200,21 @@ def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
     return codes, tuple(labels)
 
 
+def as_labels(cells: list[Any] | NDArray[Any]) -> list[Any] | NDArray[Any]:
+    """Return cells that are all labels, whatever they were: None for missing ones and others."""
+    if isinstance(cells, np.ndarray) and (cells.dtype.kind != "f" or not np.isnan(cells).any()):
+        return cells
+    return [_label_or_none(cell) for cell in cells]
+
+
+def _label_or_none(value: Any) -> Label:
+    if type(value) in _PLAIN and type(value) not in (float, tuple):
+        return value  # type: ignore[no-any-return]
+    with suppress(Exception):  # whatever an object does when it is looked at
+        return _read_cell(value, 1)
+    return None
+
+
 def _read_cell(value: Any, position: int) -> Label:
     if _is_missing(value):
         raise _missing(position)
@@ -233,17 +250,18 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
     return translation[codes]
 
 
-def encode_known(sequence: Any, states: tuple[Label, ...]) -> IntArray:
+def encode_known(sequence: Any, states: tuple[Label, ...], *, quietly: bool = False) -> IntArray:
     """Return the sequence as indices into `states`, and len(states) for any other label.
 
     Raises:
-        InvalidInputError: naming the first position with a missing value.
+        InvalidInputError: naming the first position with a missing value, unless `quietly`, which
+            takes these for other labels.
     """
     codes, distinct = factorize(sequence)
     index = {label: i for i, label in enumerate(states)}
     translation = np.array([index.get(v, len(states)) for v in distinct], dtype=np.int64)
     for code in np.flatnonzero(translation == len(states)).tolist():
-        if _is_missing(distinct[code]):
+        if not quietly and _is_missing(distinct[code]):
             raise _missing(position_of(codes, code))
     return translation[codes]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 @click.argument("file")
 @reading_options
-@click.option("--states", metavar="LIST", help="The public states, if not all occur in the file.")
+@click.option("--states", metavar="LIST", help="The public states; others in the file are refused.")
 @click.option(
     "--smoothing",
     type=exact_number,
@@ -69,6 +69,10 @@ def fit(
         raise click.UsageError("--smoothing and --initial are for one chain: leave out --box")
     if not box and confidence is not None:
         raise click.UsageError("--confidence is for a region of chains: add --box")
+    if states is not None and reading["edges"] is not None:
+        raise click.UsageError(
+            "--edges make the states: leave out --states, or name them by --labels"
+        )
     if output is not None:
         files.check_writable(output)
     from quiltwork.beliefs import ChainBox, MarkovChain
@@ -76,14 +80,13 @@ def fit(
 
     declared = None if states is None else tuple(as_labels(split_list(states)))
     series = read(file, reading, states=declared)
-    known = series.states if series.declared or declared is None else declared
     belief: ChainBox | MarkovChain
     given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}
     options: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
     if box:
-        belief = ChainBox.fit(series.data, states=known, **options)
+        belief = ChainBox.fit(series.data, states=series.states, **options)
     else:
-        belief = MarkovChain.fit(series.data, states=known, **options)
+        belief = MarkovChain.fit(series.data, states=series.states, **options)
     if output is not None:
         files.write(output, belief.to_json() + "\n")
     emit(belief.to_json(), _lines(belief, series, output))

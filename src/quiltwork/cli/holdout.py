@@ -17,6 +17,7 @@ from quiltwork.cli.output import emit, text_table
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
+    from quiltwork.cli.holdout_folder import Study
     from quiltwork.holdout import HoldoutPlan
 
 
@@ -188,28 +189,18 @@ def create(
     from os.path import abspath
 
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.delimited import column_position
     from quiltwork.holdout import ReusableHoldout
+    from quiltwork.holdout.transcript import Columns
 
     store.refuse_password(ledger)
     payer = store.open_ledger(ledger)
-    configuration = store.Configuration(
-        abspath(train),
-        abspath(held),
-        identity,
-        target,
-        group_,
-        None if payer is None else payer.url,
-        dataset,
-    )
-    header = store.columns_of(configuration)
-    for column in filter(None, (identity, target, group_)):
-        column_position(header, column, train)
+    places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
+    study = store.read_study(places, Columns(identity, target, group_))
     store.make_folder(folder)
     made = ReusableHoldout(
-        store.read_table(configuration.train)[1],
-        store.read_table(configuration.holdout)[1],
-        store.belief_about(configuration),
+        study.train,
+        study.holdout,
+        study.belief(),
         threshold=threshold,
         noise=noise,
         budget=budget,
@@ -217,8 +208,9 @@ def create(
         path=store.transcript_path(folder),
         ledger=payer,
         dataset=dataset,
+        columns=study.columns,
     )
-    store.save(folder, configuration)
+    store.save(folder, places)
     made.close()
     _show_status(folder, queries)
 
@@ -262,12 +254,12 @@ def ask(
 
     if bool(predictions) == bool(share):
         raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
-    configuration = store.load(folder)
+    study, found = store.study_of(folder)
     if predictions:
-        statistic, scale, words = _about_predictions(configuration, predictions, metric, limits)
+        statistic, scale, words = _about_predictions(study, predictions, metric, limits)
     else:
-        statistic, scale, words = _about_share(configuration, share)
-    opened = store.resume(folder, ledger)
+        statistic, scale, words = _about_share(study, share)
+    opened = store.resume(folder, study, found.dataset, ledger)
     try:
         answer = opened.ask(statistic, label=label or words)
     finally:
@@ -287,40 +279,37 @@ def ask(
 
 
 def _about_predictions(
-    configuration: Any, path: str, name: str, limits: str | None
+    study: Study, path: str, name: str, limits: str | None
 ) -> tuple[Any, float, str]:
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.delimited import column_position
     from quiltwork.holdout.metrics import read_metric
     from quiltwork.holdout.questions import check_covered, check_readable, prediction_question
 
-    if configuration.target is None:
+    if study.columns.target is None:
         raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
     ends = None
     if limits is not None:
         low, _, high = limits.partition(":")
         ends = (exact_number(low), exact_number(high))
     metric = read_metric(name, ends)
-    header = store.columns_of(configuration)
-    identity = column_position(header, configuration.identity, configuration.train)
-    target = column_position(header, configuration.target, configuration.train)
-    said = store.read_predictions(path, configuration.identity)
-    check_readable(said, store.read_table(configuration.train)[1][:, target], metric)
-    for table, kind in ((configuration.train, "training"), (configuration.holdout, "holdout")):
-        check_covered(store.read_table(table)[1], identity, said, kind)
+    identity, target = study.position(study.columns.identity), study.position(study.columns.target)
+    said = store.read_predictions(path, study.columns.identity)
+    check_readable(said, study.train[:, target], metric)
+    for rows, kind in ((study.train, "training"), (study.holdout, "holdout")):
+        check_covered(rows, identity, said, kind)
     words = name.removeprefix("neg_").replace("_", " ")
     return prediction_question(identity, target, said, metric), metric.scale, words
 
 
-def _about_share(configuration: Any, share: tuple[str, ...]) -> tuple[Any, float, str]:
-    from quiltwork.cli import holdout_folder as store
+def _about_share(study: Study, share: tuple[str, ...]) -> tuple[Any, float, str]:
     from quiltwork.cli.tabulate import read_condition
-    from quiltwork.delimited import column_position
-    from quiltwork.holdout.questions import share_question
+    from quiltwork.holdout.questions import check_condition, share_question
 
-    header, _ = store.read_table(configuration.train)
-    conditions = [read_condition(text) for text in share]
-    tests = [(column_position(header, c.column, configuration.train), c.test()) for c in conditions]
+    tests = []
+    for condition in map(read_condition, share):
+        at = study.position(condition.column)
+        check_condition(condition.column, condition.value, study.train[:, at])
+        tests.append((at, condition.test()))
     return share_question(tests), 1.0, "share of " + " and ".join(share)
 
 

@@ -1,20 +1,21 @@
 """The folder of a holdout on the command line: where its tables are, its transcript, its secret.
 
-`holdout.json` holds places and names of columns, for its owner to read and to mend after a move.
-Nothing rests on it: the transcript knows the tables by a keyed digest and the ledger by its
-identity, and no password is ever written.
+`holdout.json` holds places, for its owner to read and to mend after a move. Nothing rests on it:
+the transcript knows the tables by a keyed digest, the ledger by its identity and which column is
+what, and no password is ever written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.holdout.transcript import Columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,16 +30,75 @@ _CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """What the folder of a holdout remembers: names of files and columns, no data."""
+class Places:
+    """What `holdout.json` says: where the tables and the ledger are.
+
+    Attributes:
+        train: the path of the training table.
+        holdout: the path of the holdout.
+        ledger: where the ledger is, or None.
+        columns: which column is what, in files of version 1; the transcript knows it since.
+    """
 
     train: str
     holdout: str
-    identity: str
-    target: str | None
-    group: str | None
     ledger: str | None
-    dataset: str | None
+    columns: Columns | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Both tables, as text, and which of their columns is what."""
+
+    columns: Columns
+    header: list[str]
+    train: NDArray[Any]
+    holdout: NDArray[Any]
+
+    def position(self, column: str) -> int:
+        """Return which column that is, from 0."""
+        return column_position(self.header, column, "the tables")
+
+    def belief(self) -> Belief | None:
+        """Return clusters by the group column, None without one.
+
+        Raises:
+            InvalidInputError: if a group has rows on both sides.
+        """
+        if self.columns.group is None:
+            return None
+        from quiltwork.beliefs import Clusters
+
+        at = self.position(self.columns.group)
+        if set(self.train[:, at]) & set(self.holdout[:, at]):
+            raise InvalidInputError(
+                f"A group of column {self.columns.group!r} has rows in both tables; the holdout "
+                "must be independent of the training set, so keep groups whole."
+            )
+        return Clusters(self.holdout[:, at].tolist())
+
+
+def read_study(places: Places, columns: Columns) -> Study:
+    """Read both tables and check what is public about them, before anything is asked.
+
+    Raises:
+        InvalidInputError: if they do not go together.
+    """
+    from quiltwork.holdout.questions import check_tables
+
+    header, train = read_table(places.train)
+    other, held = read_table(places.holdout)
+    if header != other:
+        raise InvalidInputError(
+            f"{places.train!r} has the columns {', '.join(header)} and {places.holdout!r} has "
+            f"{', '.join(other)}; give tables with the same ones."
+        )
+    study = Study(columns, header, train, held)
+    for name in filter(None, (columns.identity, columns.target, columns.group)):
+        study.position(name)
+    target = None if columns.target is None else study.position(columns.target)
+    check_tables(header, train, held, study.position(columns.identity), target)
+    return study
 
 
 def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
@@ -74,22 +134,6 @@ def read_predictions(path: str, identity: str) -> dict[str, str]:
     if len(found) != len(ids):
         raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")
     return found
-
-
-def columns_of(configuration: Configuration) -> list[str]:
-    """Return the header that both tables share.
-
-    Raises:
-        InvalidInputError: if they differ.
-    """
-    header, _ = read_table(configuration.train)
-    other, _ = read_table(configuration.holdout)
-    if header != other:
-        raise InvalidInputError(
-            f"{configuration.train!r} has the columns {', '.join(header)} and "
-            f"{configuration.holdout!r} has {', '.join(other)}; give tables with the same ones."
-        )
-    return header
 
 
 def transcript_path(folder: str) -> Path:
@@ -131,18 +175,19 @@ def make_folder(folder: str) -> None:
     files.check_writable(Path(folder) / _CONFIGURATION)
 
 
-def save(folder: str, configuration: Configuration) -> None:
-    """Write the configuration of a new folder, which only its owner may read."""
-    text = files.dump(SCHEMA, 1, asdict(configuration))
-    files.write(Path(folder) / _CONFIGURATION, text + "\n", files.OWNER_ONLY)
+def save(folder: str, places: Places) -> None:
+    """Write where things are, in a new folder, which only its owner may read."""
+    told = {name: getattr(places, name) for name in ("train", "holdout", "ledger")}
+    path = Path(folder) / _CONFIGURATION
+    files.write(path, files.dump(SCHEMA, 2, told) + "\n", files.OWNER_ONLY)
 
 
-def load(folder: str) -> Configuration:
-    """Read the configuration of a folder.
+def load(folder: str) -> Places:
+    """Read where the things of a folder are.
 
     Raises:
         InvalidInputError: if the folder is no holdout's.
-        StorageError: if the configuration is damaged.
+        StorageError: if `holdout.json` is damaged.
     """
     path = Path(folder) / _CONFIGURATION
     try:
@@ -153,15 +198,21 @@ def load(folder: str) -> Configuration:
             f"There is no holdout in {folder!r} ({reason}); make one with quiltwork holdout create."
         ) from None
     try:
-        document = files.load(text, SCHEMA, (1,))
-        places = {name: document[name] for name in Configuration.__annotations__}
+        document = files.load(text, SCHEMA, (1, 2))
+        places = Places(*(_text(document, name) for name in ("train", "holdout", "ledger")))
+        if document["version"] == 2:
+            return places
+        named = Columns(*(_text(document, name) for name in ("identity", "target", "group")))
+        return replace(places, columns=named)
     except (InvalidInputError, KeyError) as error:
         raise _damaged(path, str(error)) from None
-    for name, value in places.items():
-        needed = name in ("train", "holdout", "identity")
-        if not isinstance(value, str) and (needed or value is not None):
-            raise _damaged(path, f"{name} must be text, not {type(value).__name__}")
-    return Configuration(**places)
+
+
+def _text(document: Mapping[str, Any], name: str) -> Any:
+    value, needed = document[name], name in ("train", "holdout", "identity")
+    if not isinstance(value, str) and (needed or value is not None):
+        raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
+    return value
 
 
 def _damaged(path: Path, problem: str) -> StorageError:
@@ -171,29 +222,20 @@ def _damaged(path: Path, problem: str) -> StorageError:
     )
 
 
-def belief_about(configuration: Configuration) -> Belief | None:
-    """Return clusters by the group column, None without one.
+def study_of(folder: str) -> tuple[Study, Transcript]:
+    """Return the tables of a folder's holdout, and its transcript so far.
 
     Raises:
-        InvalidInputError: if a group has rows on both sides.
+        StorageError: if the folder is damaged.
     """
-    if configuration.group is None:
-        return None
-    from quiltwork.beliefs import Clusters
-
-    sides = []
-    for path in (configuration.train, configuration.holdout):
-        header, rows = read_table(path)
-        sides.append(rows[:, column_position(header, configuration.group, path)].tolist())
-    if set(sides[0]) & set(sides[1]):
-        raise InvalidInputError(
-            f"A group of column {configuration.group!r} has rows in both tables; the holdout must "
-            "be independent of the training set, so keep groups whole."
-        )
-    return Clusters(sides[1])
+    places, found = load(folder), read_transcript_of(folder)
+    columns = found.columns or places.columns
+    if columns is None:
+        raise _damaged(Path(folder) / _CONFIGURATION, "it does not say which column is what")
+    return read_study(places, columns), found
 
 
-def resume(folder: str, ledger: str | None = None) -> ReusableHoldout:
+def resume(folder: str, study: Study, dataset: str | None, ledger: str | None) -> ReusableHoldout:
     """Open the holdout of a folder, with its ledger at another URL if need be; close it when done.
 
     Raises:
@@ -201,15 +243,20 @@ def resume(folder: str, ledger: str | None = None) -> ReusableHoldout:
     """
     from quiltwork.holdout import ReusableHoldout
 
-    configuration = load(folder)
-    if ledger is not None and configuration.dataset is None:
+    if ledger is not None and dataset is None:
         raise InvalidInputError(f"The holdout in {folder!r} debits no ledger; leave out --ledger.")
+    url = ledger or load(folder).ledger
+    if url is None and dataset is not None:
+        raise InvalidInputError(
+            f"The holdout in {folder!r} debits the ledger's dataset {dataset!r}, and holdout.json "
+            "does not say where that ledger is; give --ledger."
+        )
     return ReusableHoldout.resume(
         transcript_path(folder),
-        read_table(configuration.train)[1],
-        read_table(configuration.holdout)[1],
-        ledger=open_ledger(ledger or configuration.ledger),
-        dataset=configuration.dataset,
+        study.train,
+        study.holdout,
+        ledger=None if dataset is None else open_ledger(url),
+        dataset=dataset,
     )
 
 

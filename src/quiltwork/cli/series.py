@@ -205,7 +205,9 @@ def read_window(text: str) -> tuple[int, int]:
 
 def _state(text: str, states: tuple[Label, ...] | None) -> Any:
     if states is None:
-        return text
+        from quiltwork.series.values import as_labels
+
+        return as_labels([text], apart=True)[0]  # as the rows are read
     matching = {str(state): state for state in states}
     if text not in matching:
         raise InvalidInputError(

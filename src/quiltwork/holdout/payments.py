@@ -3,14 +3,15 @@
 The transcript's first line names the ledger by its identity, 32 random digits that the ledger made
 for itself, not by where it is: another ledger, whatever its URL and the names of its datasets, does
 not pay. A ledger that was put back to an older state lacks the last round's debit, and is refused.
+A round is debited under its number, once for ever, so files that were put back to an older state
+cannot begin a round again: as many rounds are used as the ledger has debits for them.
 """
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
 
 if TYPE_CHECKING:
     from quiltwork.holdout.storage import Secret
@@ -103,16 +104,58 @@ def debit_round(
 
     Raises:
         BudgetExceeded: if it does not fit; then nothing was recorded.
+        StorageError: if it was debited before, by other files of this holdout.
     """
     if ledger is None:
         return None, None
-    key = f"{transcript.identity} round {number + 1} {secrets.token_hex(8)}"
+    key = f"{_prefix(transcript)}{number + 1}"
     record = {
         "mechanism": "reusable-holdout",
         "dp_epsilon": str(transcript.settings.round_epsilon),
         "label": f"holdout {transcript.identity[:8]}, round {number + 1}",
     }
-    return key, ledger.debit(str(transcript.dataset), record, key).number
+    try:
+        receipt = ledger.debit(str(transcript.dataset), record, key)
+    except NotPrivateError:
+        raise _behind(number + 1, number) from None
+    if receipt.stored is not None:
+        raise _behind(number + 1, number)
+    return key, receipt.number
+
+
+def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int:
+    """Return how many rounds the ledger was debited for, if the files do not know the last; else 0.
+
+    That happens if a process ends between the debit and what it writes next, and then nobody has
+    seen anything of the round. `used` is how many rounds the files know of.
+
+    Raises:
+        StorageError: if the files lack more than that: they are older than the ledger's last debit.
+    """
+    if ledger is None:
+        return 0
+    prefix, dataset = _prefix(transcript), str(transcript.dataset)
+    keys = (debit.key or "" for debit in ledger.history(dataset))
+    ours = {int(key.split()[2]): key for key in keys if key.startswith(prefix)}
+    debited = max(ours, default=0)
+    if debited <= used:
+        return 0
+    if debited > used + 1 or ledger.answer(dataset, ours[debited]) is not None:
+        raise _behind(debited, used)
+    return debited
+
+
+def _prefix(transcript: Transcript) -> str:
+    """What the keys of a holdout's debits begin with; the round's number follows."""
+    return f"{transcript.identity} round "
+
+
+def _behind(debited: int, used: int) -> StorageError:
+    return StorageError(
+        f"The ledger was debited for round {debited} of this holdout, and its files know of {used} "
+        "only: an older copy was put in their place, or another process goes on with a copy. Put "
+        "back the latest transcript and its secret; without them this holdout answers no more."
+    )
 
 
 def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, over: int) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
 from quiltwork.holdout.metrics import Metric
-from quiltwork.holdout.rows import Statistic
+from quiltwork.holdout.rows import Statistic, kind_of
 
 _WHOLE = re.compile(r"([+-]?(?:0|[1-9][0-9]*))\.0*")
 
@@ -96,24 +96,87 @@ def check_covered(
 
 
 def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metric: Metric) -> None:
-    """Refuse predictions or training targets that are no numbers where the metric needs them.
+    """Refuse predictions, or training targets, of which the metric can make nothing.
+
+    Where a metric or the targets are numbers, predictions must be; others must be labels that a
+    training row has.
 
     Raises:
         InvalidInputError: naming the first such prediction.
     """
-    if metric.name == "accuracy":
-        return
-    if not np.isfinite(_numbers(training)).any():
+    kind = kind_of_text(training)
+    if metric.name != "accuracy" and kind == "text":
         raise InvalidInputError(
             f"No target of the training rows is a number, and {metric.name} needs numbers. "
             "Nothing was asked."
         )
+    numeric = metric.name != "accuracy" or kind == "numbers"
+    labels = {plain_label(str(label)) for label in training}
     for row, said in predictions.items():
-        if not math.isfinite(_number(said)):
+        if numeric and not math.isfinite(_number(said)):
+            needs = "the targets are" if metric.name == "accuracy" else f"{metric.name} needs some"
             raise InvalidInputError(
-                f"The prediction for {row!r} is {shortened(said)}, no number, and {metric.name} "
-                "needs numbers. Nothing was asked."
+                f"The prediction for {row!r} is {shortened(said)}, no number, and {needs}. "
+                "Nothing was asked."
             )
+        if not numeric and plain_label(said) not in labels:
+            raise InvalidInputError(
+                f"The prediction for {row!r} is {shortened(said)}, a label that no training row "
+                "has. Nothing was asked."
+            )
+
+
+def check_condition(column: str, value: str, training: NDArray[Any]) -> None:
+    """Refuse a condition that compares numbers with text.
+
+    Raises:
+        InvalidInputError: if it does, by what the training rows have in the column.
+    """
+    kinds = kind_of_text(training), kind_of_text(np.array([value]))
+    if set(kinds) == {"numbers", "text"}:
+        raise InvalidInputError(
+            f"Column {column!r} has {kinds[0]}, and the condition compares it with {kinds[1]}. "
+            "Nothing was asked."
+        )
+
+
+def check_tables(
+    header: Sequence[str],
+    train: NDArray[Any],
+    held: NDArray[Any],
+    identity: int,
+    target: int | None,
+) -> None:
+    """Refuse two tables that no question can read alike, by what is public about them.
+
+    Raises:
+        InvalidInputError: if an id names two rows, a column has numbers in one table and text in
+            the other, or the targets have no label in common.
+    """
+    ids = [plain_label(str(name)) for name in (*train[:, identity], *held[:, identity])]
+    if len(set(ids)) < len(ids):
+        raise InvalidInputError(
+            f"An id of column {header[identity]!r} occurs twice, in one table or in both; an id "
+            "must name one row, so that it can be predicted."
+        )
+    for at, name in enumerate(header):
+        kinds = kind_of_text(train[:, at]), kind_of_text(held[:, at])
+        if at != identity and set(kinds) == {"numbers", "text"}:
+            raise InvalidInputError(
+                f"Column {name!r} has {kinds[0]} in the training table and {kinds[1]} in the "
+                "holdout, so every question about it would seem to overfit; convert one of them."
+            )
+        if at == target and kinds == ("text", "text") and not set(train[:, at]) & set(held[:, at]):
+            raise InvalidInputError(
+                f"The labels of column {name!r} in the training table and in the holdout have no "
+                "word in common, so nothing could be predicted; write them alike."
+            )
+
+
+def kind_of_text(cells: NDArray[Any]) -> str:
+    """Name what a column of a table holds: "numbers", "text", or "objects" for some of each."""
+    filled = [text for text in set(cells.tolist()) if text.strip().lower() not in ("", "nan")]
+    return kind_of(text if math.isnan(_number(text)) else 0.0 for text in filled)
 
 
 def _numbers(cells: NDArray[Any]) -> NDArray[np.float64]:

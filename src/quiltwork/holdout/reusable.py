@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
@@ -40,7 +41,7 @@ from quiltwork.holdout.preparation import (
     without_names,
 )
 from quiltwork.holdout.storage import Files, Memory, Secret, Storage, new_secret, open_files
-from quiltwork.holdout.transcript import Entry, Transcript, read_transcript
+from quiltwork.holdout.transcript import Columns, Entry, Transcript, read_transcript
 
 if TYPE_CHECKING:
     from quiltwork.holdout.planning import HoldoutPlan
@@ -66,6 +67,7 @@ class ReusableHoldout(OneOwner):
         path: keep the transcript in this file, so that the holdout can be resumed.
         ledger: debited one round at a time, before the round's first question.
         dataset: the ledger's name for the holdout; it must be there.
+        columns: which column is what, if the rows are those of a table; kept in the transcript.
 
     Raises:
         InvalidInputError: for arguments that make no sense.
@@ -94,6 +96,7 @@ class ReusableHoldout(OneOwner):
         path: str | Path | None = None,
         ledger: Any = None,
         dataset: str | None = None,
+        columns: Columns | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
         count = _rows.count_rows(private)
@@ -116,6 +119,7 @@ class ReusableHoldout(OneOwner):
             _rows.count_rows(public),
             dataset,
             payments.identity_of(ledger, dataset, count),
+            None if columns is None else instance(columns, Columns, "columns"),
         )
         storage: Storage = Memory()
         if path is not None:
@@ -161,9 +165,9 @@ class ReusableHoldout(OneOwner):
         """Go on with a holdout whose transcript is in a file.
 
         Nothing is regained by interrupting, nor by cutting, editing or replacing the transcript:
-        its secret seals it. Older copies of both files are not recognised without a ledger, or a
-        checkpoint kept elsewhere. Another ledger than the one it was created with is refused,
-        whatever its URL.
+        its secret seals it. Older copies of both files are refused if the ledger knows of a later
+        round; without a ledger nothing here recognises them. Another ledger than the one it was
+        created with is refused, whatever its URL.
 
         Raises:
             StorageError: if the files are damaged, cut, in use, or were written for other data or
@@ -416,10 +420,12 @@ class ReusableHoldout(OneOwner):
 
     def _settle_interrupted_round(self, torn: bool) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""
+        drawn = -1 if self._secret.round is None else self._secret.round
+        used = max(self.budget - self.remaining, drawn + 1)
+        debited = payments.lost_rounds(self._ledger, self._transcript, used)
         if torn and self.remaining:
             self._give_up_round()  # the line that was cut off may have ended it
-        drawn = -1 if self._secret.round is None else self._secret.round
-        while self.remaining and self.budget - self.remaining < drawn:
+        while self.remaining and self.budget - self.remaining < max(drawn, debited):
             self._give_up_round()  # rounds of a batch whose answers were never shown
         number = self.budget - self.remaining
         answers = [e for e in self._entries if not e.overfit and e.value is not None]

@@ -6,13 +6,14 @@ one row moves the sum by at most 2^bits, with nothing to charge for rounding
 there; on the holdout it cannot fail: a row without a value in [0, 1] counts as 0, clipped. No
 warning, error or exit of a statistic gets out from there either. Time does: a statistic that fails
 on the holdout, or mixes its rows, is evaluated row by row. No statistic can change a row: it gets
-views of bytes, which nothing makes writable, or copies.
+views of bytes, which nothing makes writable, or copies of the objects and what they hold.
 """
 
 from __future__ import annotations
 
+import copy
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,8 @@ Data: TypeAlias = Any
 """An array with one row per sample, or a tuple of such arrays, for example (X, y)."""
 Statistic: TypeAlias = Callable[[Any], Any]
 _KINDS = {"U": "text", "T": "text", "S": "bytes", "O": "objects", "M": "dates", "m": "durations"}
+_UNCHANGING = {str, bytes, int, float, complex, bool, type(None)}
+_NUMBERS = (int, float, np.number, np.bool_)
 _SPOT_CHECKED = 8
 _RANDOM_CHECKS = (1, 1, 2, 8, 64)
 
@@ -64,16 +67,39 @@ def _frozen(data: Any, name: str) -> NDArray[Any]:
     if array.ndim == 0 or len(array) == 0:
         raise InvalidInputError(f"{name} has no rows; give an array with one row per sample.")
     if array.dtype.hasobject:
-        return array.copy()
+        return _copied(array, name)
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
-    return np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
+    frozen = np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
+    return _with_own_type(frozen)
+
+
+def _copied(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Copy an array of objects with all that they hold."""
+    try:
+        return _apart(array)
+    except Exception as error:  # whatever objects do when they are copied
+        raise InvalidInputError(
+            f"{name} holds objects that cannot be copied ({type(error).__name__}); give numbers or "
+            "text."
+        ) from None
+
+
+def _apart(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of an array of objects that shares nothing that can be changed."""
+    plain = array.dtype.names is None and set(map(type, array.ravel().tolist())) <= _UNCHANGING
+    return array.copy() if plain else _with_own_type(copy.deepcopy(array))
+
+
+def _with_own_type(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view whose type, in which the names of fields can be changed, is no other's."""
+    return array.view() if array.dtype.names is None else array.view(copy.deepcopy(array.dtype))
 
 
 def shown(data: Data) -> Data:
     """Return what a statistic is given: views of the bytes, which stay as they are, or copies."""
     if isinstance(data, tuple):
         return tuple(shown(part) for part in data)
-    return data.copy() if data.dtype.hasobject else data.view()
+    return _apart(data) if data.dtype.hasobject else _with_own_type(data)
 
 
 def count_rows(data: Data) -> int:
@@ -82,8 +108,8 @@ def count_rows(data: Data) -> int:
 
 
 def take(data: Data, rows: Any) -> Data:
-    """Return some of the rows."""
-    return tuple(part[rows] for part in data) if isinstance(data, tuple) else data[rows]
+    """Return some of the rows, as a statistic is given them."""
+    return shown(tuple(part[rows] for part in data) if isinstance(data, tuple) else data[rows])
 
 
 def same_rows(one: Data, other: Data) -> bool:
@@ -119,18 +145,42 @@ def check_alike(one: Data, other: Data) -> None:
                 f"The rows of train have shape {a.shape[1:]} and those of holdout {b.shape[1:]}; "
                 "give both the same columns, or every question would seem to overfit."
             )
-        if not {_kind(a), _kind(b)} & {"objects"} and _kind(a) != _kind(b):
-            raise InvalidInputError(
-                f"train has {_kind(a)} where holdout has {_kind(b)}, so nothing in them would "
-                "compare; convert one of the two."
-            )
+        for at, (left, right) in enumerate(zip(*_kinds(a, b), strict=True), start=1):
+            if left != right and "objects" not in (left, right):
+                raise InvalidInputError(
+                    f"train has {left} where holdout has {right} (column {at}), so nothing in them "
+                    "would compare; convert one of the two."
+                )
+
+
+def _kinds(*parts: NDArray[Any]) -> list[list[str]]:
+    """Name what cells hold, column by column where an array holds objects."""
+    if all(part.dtype == object for part in parts):
+        tables = [part.reshape(len(part), -1) for part in parts]
+        return [[kind_of(column.tolist()) for column in table.T] for table in tables]
+    return [[_kind(part)] for part in parts]
 
 
 def _kind(part: NDArray[Any]) -> str:
-    """Name what cells hold, as far as comparing with others goes; objects may be anything."""
     if part.dtype.names is not None:
         return f"the fields {', '.join(part.dtype.names)}"
+    if part.dtype == object:
+        return kind_of(part.ravel().tolist())
     return _KINDS.get(part.dtype.kind, "numbers")
+
+
+def kind_of(cells: Iterable[Any]) -> str:
+    """Name what cells hold, as far as comparing with others goes; "objects" may be anything.
+
+    >>> kind_of([1, 2.5, None]), kind_of(["a", "b"]), kind_of([1, "a"])
+    ('numbers', 'text', 'objects')
+    """
+    kinds = {
+        "text" if isinstance(cell, str) else "numbers" if isinstance(cell, _NUMBERS) else "objects"
+        for cell in cells
+        if cell is not None and not (isinstance(cell, float) and cell != cell)
+    }
+    return kinds.pop() if len(kinds) == 1 else "objects"
 
 
 def _same_cells(a: NDArray[Any], b: NDArray[Any]) -> bool:

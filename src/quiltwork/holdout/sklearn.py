@@ -240,7 +240,8 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
                 that were given.
             InvalidInputError: if X has other columns than the holdout; this costs nothing.
         """
-        self.__dict__.pop("ties_", None)  # an earlier fit's
+        for earlier in ("ties_", "answers_", "n_features_in_"):
+            self.__dict__.pop(earlier, None)
         _check_holdout(self.holdout, "HoldoutSelector")
         if not 0 <= to_fraction(self.margin, "margin") <= 1:
             raise InvalidInputError(
@@ -282,9 +283,8 @@ class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # un
         check_is_fitted(self, "ties_")
         strength = np.abs(self.ties_)
         kept = strength >= self.margin
-        if self.k is not None and kept.sum() > self.k:
-            cut = np.sort(strength)[::-1][self.k - 1]
-            kept &= strength >= cut
+        if self.k is not None:
+            kept[np.argsort(-strength, kind="stable")[self.k :]] = False  # of equal ones, the first
         return np.asarray(kept)
 
     def __sklearn_clone__(self) -> HoldoutSelector:

@@ -1,15 +1,15 @@
 """The transcript of a holdout: every question and answer, chained by hashes, without the holdout.
 
-One line of JSON per entry. The first line has the settings, the beliefs and the identity of the
-ledger that pays; each later line holds the hash of the one before. Verifying replays the budget.
-O(entries).
+One line of JSON per entry. The first line has the settings, the beliefs, the identity of the ledger
+that pays and which column is what; each later line holds the hash of the one before. Verifying
+replays the budget. O(entries).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """Which column of a table is what.
+
+    Attributes:
+        identity: names a row.
+        target: is predicted, or None.
+        group: rows that are alike in it depend on each other, or None.
+    """
+
+    identity: str
+    target: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
 class Transcript:
     """Everything a holdout has said.
 
@@ -76,6 +91,8 @@ class Transcript:
         dataset: the name under which a ledger is debited, or None.
         ledger: the identity of that ledger, which no other has; None without a ledger, and in
             files of version 1, which did not note it.
+        columns: which column of a table is what, where questions are data; None where they are
+            functions, and in files of version 2.
         entries: in order.
     """
 
@@ -87,6 +104,7 @@ class Transcript:
     train_rows: int
     dataset: str | None = None
     ledger: str | None = None
+    columns: Columns | None = None
     entries: tuple[Entry, ...] = ()
 
     @property
@@ -109,6 +127,9 @@ class Transcript:
             "train_rows": self.train_rows,
             "dataset": self.dataset,
         }
+        if self.columns is not None:
+            named = {"ledger": self.ledger, "columns": asdict(self.columns)}
+            return files.dump(SCHEMA, 3, {**body, **named})
         if self.ledger is None:
             return files.dump(SCHEMA, 1, body)
         return files.dump(SCHEMA, 2, {**body, "ledger": self.ledger})
@@ -175,7 +196,7 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (1, 2))
+    document = files.load(line, SCHEMA, (1, 2, 3))
     with reading(1):
         settings = Settings(
             read_count(document["rows"], "rows"),
@@ -196,9 +217,21 @@ def _read_header(line: str) -> Transcript:
             None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False),
             None if queries is None else read_count(queries, "queries"),
             read_count(document["train_rows"], "train_rows"),
-            None if document["dataset"] is None else text_of(document, "dataset"),
-            text_of(document, "ledger") if document["version"] == 2 else None,
+            _text_or_none(document, "dataset"),
+            None if document["version"] == 1 else _text_or_none(document, "ledger"),
+            None if document["version"] < 3 else _read_columns(document["columns"]),
         )
+
+
+def _text_or_none(body: Mapping[str, Any], name: str) -> str | None:
+    return None if body[name] is None else text_of(body, name)
+
+
+def _read_columns(body: Any) -> Columns:
+    if not isinstance(body, dict):
+        raise InvalidInputError("columns must be an object.")
+    optional = (_text_or_none(body, name) for name in ("target", "group"))
+    return Columns(text_of(body, "identity"), *optional)
 
 
 def _read_entry(body: Mapping[str, Any], at: int) -> Entry:

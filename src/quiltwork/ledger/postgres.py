@@ -9,6 +9,7 @@ the caller asks again with the same entry identity, behind the same lock (`store
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
@@ -48,13 +49,16 @@ class PostgresDatabase:
 
     def _check(self, url: str) -> None:
         """Refuse, without quoting it, a URL that a server's message might quote in parts."""
-        try:
+        read = None
+        with suppress(
+            self._psycopg.Error
+        ):  # which quotes the URL, and so must be no error's context
             read = self._psycopg.conninfo.conninfo_to_dict(url)
-        except self._psycopg.Error:
+        if read is None:
             raise InvalidInputError(
                 "The ledger's URL cannot be read as PostgreSQL reads it: look for a '%' that is no "
                 "code such as %25, an open bracket, or an option that there is not."
-            ) from None
+            )
         ports = str(read.get("port", "")).replace(",", "")
         if (
             url.count("@") > 1

@@ -81,9 +81,10 @@ class Store:
                     return self._transact(work, write=write, new=new, ledger_id=ledger_id)
                 except self.database.errors as error:
                     self.close()
-                    if pause is None or not self.database.is_lost(error):
-                        raise self.database.sentence(error) from error
-                    time.sleep(pause)
+                    lost, sentence = self.database.is_lost(error), self.database.sentence(error)
+                if pause is None or not lost:
+                    raise sentence  # not from the error, which may hold the connection's password
+                time.sleep(pause)
         raise AssertionError("unreachable")
 
     def _transact(

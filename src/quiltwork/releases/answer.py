@@ -21,6 +21,7 @@ from quiltwork.releases.data import (
     Encoded,
     Source,
     asked_of,
+    assumed_step,
     check_query,
     encode_cells,
     public_states,
@@ -71,7 +72,9 @@ def release(
     Raises:
         InvalidInputError: for empty data, missing values, states the belief does not know, data
             that were read on another grid than the belief's, data that no belief allows where no
-            noise is needed, and bad arguments; always before anything is spent.
+            noise is needed, and bad arguments; always before anything is spent. With a ledger,
+            rows of beliefs without states are never refused: those without a value count as the
+            lower bound of a sum and are in no cell.
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
@@ -93,7 +96,10 @@ def release(
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
     if isinstance(query, Custom) and states:
         query.rehearse(plan.length, states)
-    unanswered = _record(plan, members, states or (), exact_epsilon, secrets, dataset)
+    unanswered = replace(
+        _record(plan, members, states or (), exact_epsilon, secrets, dataset),
+        assumed_step=assumed_step(source, members),
+    )
     if ledger is None or dataset is None:
         series = encode_cells(source, members, query)
         _check_without_noise(plan, members, series)
@@ -101,7 +107,7 @@ def release(
         return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
     request = _request(unanswered, key)
     ledger.check(dataset, request)  # before any cell is looked at
-    series = encode_cells(source, members, query)
+    series = encode_cells(source, members, query, quietly=True)
     _warn_if_fitted(members, source)
     receipt = ledger.debit(dataset, request, key)
     if receipt.stored is not None:

@@ -4,11 +4,14 @@ First what is public about them, how many sequences there are and how long, by w
 planned and a ledger can refuse it; then the cells. Everything that can be wrong with the data is
 found here, before anything is spent, and told by its place. What is refused depends on the beliefs
 and on nothing that a query chooses: rows of beliefs without states are moved between the bounds of
-a sum, or counted in no cell, where an error would tell about them. Cost: one pass.
+a sum, or counted in no cell, where an error would tell about them. Where a ledger pays nothing is
+refused about such rows: one without a value counts as the lower bound of a sum, and is in no cell.
+Cost: one pass.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +19,9 @@ from typing import Any
 
 from quiltwork.beliefs import Belief, split_sequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import origin_of
+from quiltwork.beliefs.origins import known_grid
 from quiltwork.beliefs.sequences import (
+    as_labels,
     cells_of,
     encode,
     encode_known,
@@ -76,24 +80,30 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
     return source
 
 
-def encode_cells(source: Source, members: tuple[Belief, ...], query: Query) -> Encoded:
+def encode_cells(
+    source: Source, members: tuple[Belief, ...], query: Query, *, quietly: bool = False
+) -> Encoded:
     """Encode the cells by the states of the beliefs or the query.
 
     Raises:
         InvalidInputError: naming the place, for missing values, states that the beliefs do not
-            know, and rows without a numeric value where one is needed.
+            know, and rows without a numeric value where one is needed; with `quietly` only where
+            the beliefs name every value that a cell may have, hence whatever the query.
     """
     states = public_states(members, query)
-    if states is None:
-        ((codes, alphabet),) = _each(source.cells, read_labels)
-        _check_numbers(query, codes, alphabet)
-        return Encoded((codes,), alphabet)
-    if not states_are_all(members):
-        return Encoded(_each(source.cells, lambda cells: encode_known(cells, states)), states)
-    encoded = _each(source.cells, lambda cells: encode(cells, states))
-    for belief in members:
-        _each(encoded, belief.check_codes)
-    return Encoded(encoded, states)
+    if states is not None and states_are_all(members):
+        encoded = _each(source.cells, lambda cells: encode(cells, states))
+        for belief in members:
+            _each(encoded, belief.check_codes)
+        return Encoded(encoded, states)
+    rows = tuple(map(as_labels, source.cells)) if quietly else source.cells
+    if states is not None:
+        known = _each(rows, lambda cells: encode_known(cells, states, quietly=quietly))
+        return Encoded(known, states)
+    ((codes, alphabet),) = _each(rows, read_labels)
+    if isinstance(query, Sum):
+        alphabet = _with_values(query, codes, alphabet, quietly)
+    return Encoded((codes,), alphabet)
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
@@ -200,19 +210,25 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
 
 
 def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
-    """Refuse data whose reader noted another grid; where they are from, not what they hold."""
-    found = {id(one): one for one in map(origin_of, source.given) if one is not None}
-    for origin in found.values():
+    """Refuse data that are known to be on another grid; by their times, not by what they hold."""
+    for grid in set(map(known_grid, source.given)):
         for belief in members:
-            refuse_other_grid(belief.grid, origin.grid)
+            refuse_other_grid(belief.grid, grid)
 
 
-def _check_numbers(query: Query, codes: IntArray, alphabet: States) -> None:
-    if not isinstance(query, Sum):
-        return
+def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
+    """Return the step of the beliefs, if that of some data is not known; else None."""
+    steps = [belief.grid.step for belief in members if belief.grid is not None]
+    known = all(grid is not None and grid.step for grid in map(known_grid, source.given))
+    return None if known else next((step for step in steps if step is not None), None)
+
+
+def _with_values(query: Sum, codes: IntArray, alphabet: States, quietly: bool) -> States:
+    """Return the labels of rows, which all must have a value; `quietly`, others get the lowest."""
     for code, label in enumerate(alphabet):
-        if not has_value(label):
+        if not quietly and not has_value(label):
             raise InvalidInputError(
                 f"Row {position_of(codes, code)} has no numeric value, and a {query.kind} needs "
                 "one in every row."
             )
+    return tuple(label if has_value(label) else -math.inf for label in alphabet)

@@ -17,7 +17,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief, beliefs_to_json
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import written_fraction
+from quiltwork.exact import integer, written_fraction
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.releases.record import Release
 
@@ -27,6 +27,8 @@ _EXACT = ("exact_epsilon", "noise_scale", "offset", "unit", "rounding")
 _PLAIN = ("points", "length", "subjects", "method", "node", "influence", "belief_digest", "dataset")
 _SINCE_SWEPT = {"episode": 1, "before": 0.0}
 """What releases from before the sweep did not mention."""
+_WHERE_ASSUMED = "assumed_step"
+"""Only where there is something to mention, so that older requests stay the same."""
 _LISTS = ("quilt", "secrets", "beliefs", "processing")
 
 
@@ -45,6 +47,8 @@ def release_to_json(release: Release) -> str:
         "total": None if release.total is None else str(release.total),
         "value": _value_to_json(release),
     }
+    if release.assumed_step is not None:
+        body[_WHERE_ASSUMED] = release.assumed_step
     return files.dump(SCHEMA, VERSION, body)
 
 
@@ -72,6 +76,8 @@ def _read(document: dict[str, Any]) -> Release:
     for name in _LISTS:
         parts = field(document, name)
         body[name] = None if parts is None else tuple(parts)
+    step = document.get(_WHERE_ASSUMED)
+    body[_WHERE_ASSUMED] = None if step is None else integer(step, _WHERE_ASSUMED, 1)
     total = field(document, "total")
     query = from_document(field(document, "query"))
     value = field(document, "value")

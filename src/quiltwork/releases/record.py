@@ -63,6 +63,7 @@ class Release:
         processing: free post-processing steps applied to `value`, in order.
         episode: how many time points in a row are one secret; 1 protects each on its own.
         before: of `influence`, what earlier time points add; 0 where the method does not say.
+        assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
     """
 
     value: Any
@@ -89,6 +90,7 @@ class Release:
     processing: tuple[str, ...] = ()
     episode: int = 1
     before: float = 0.0
+    assumed_step: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quiltwork.beliefs.grids import duration
 from quiltwork.influence.words import added
 from quiltwork.queries.document import to_document
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 def explain_release(release: Release) -> str:
     """Say what was released, with which noise and why that much, and what it protects."""
     lines = [_what(release), _noise(release), _reason(release), _protects(release)]
+    if release.assumed_step is not None:
+        lines.append(
+            "The step of the data was not given: the belief is one time point per "
+            f"{duration(release.assumed_step)}, and says nothing about data on another step."
+        )
     if release.processing:
         lines.append(
             f"Post-processed at no cost: {', then '.join(release.processing)}. Intervals are those "

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import Origin, note, resolved
-from quiltwork.beliefs.sequences import factorize, label_array
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.origins import Origin, index_step, note, origin_of, regular_step, resolved
+from quiltwork.beliefs.sequences import factorize, label_array, position_of
+from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.asked import agreed_grid, asked_grid
 from quiltwork.series.binning import Bins
 from quiltwork.series.columns import Column, only_column, read_columns
-from quiltwork.series.regular import IntArray, on_grid, ordered
+from quiltwork.series.regular import IntArray, Rows, on_grid, ordered
 from quiltwork.series.values import as_labels, as_numbers, as_seconds, match_labels
 
 Missing: TypeAlias = Literal["error", "state", "split"]
@@ -35,8 +35,9 @@ class Series:
         declared: whether `states` were declared, not observed in the data.
         points: how many time points there are in all.
         missing: how many of them were missing, whatever became of them.
-        grid: what a time point and a state are. The arrays in `data` are noted to be on it, so
-            that a belief fitted on them keeps it, and a release from them compares it.
+        grid: what a time point and a state are; the step also where it was not asked for, if the
+            times are regular. The arrays in `data` are noted to be on it, so that a belief fitted
+            on them keeps it, and a release from them compares it.
     """
 
     data: dict[Any, NDArray[Any]]
@@ -50,6 +51,12 @@ class Series:
     def lengths(self) -> tuple[int, ...]:
         """The number of time points of each sequence."""
         return tuple(len(sequence) for sequence in self.data.values())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Note the grid with the arrays of a copy too, also of one from another process."""
+        vars(self).update(state)
+        new = [array for array in self.data.values() if origin_of(array) is None]
+        note(new, Origin(self.grid, None, len(self.data)))
 
 
 def read_series(
@@ -75,14 +82,15 @@ def read_series(
         time: the column to sort by: whole seconds or ISO 8601. Without it, the file's order.
         subject: the column that tells subjects apart; each is an independent sequence.
         edges: public bin edges that turn numbers into states; `labels` names the bins.
-        states: the public states, so that text from CSV is read as them.
+        states: the public states, so that text from CSV is read as them; other cells are refused.
         every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
             `rule` (numbers; the mean if not given), or the last one is taken (labels).
         missing: what a missing value or an empty step becomes: "error" refuses, "state" makes it
             a state of its own, "split" cuts the sequence there. Splitting declares that the
             pieces of one subject are independent of each other, which is rarely true.
         beliefs: the beliefs that the series is for: steps, edges, labels, rule and states are
-            theirs where not given, and refused where they differ.
+            theirs where not given, and refused where they differ. Where they have no states, each
+            cell of a CSV file is read on its own: whether one is a number says nothing of others.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
@@ -106,7 +114,7 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(columns[value], public)
+        known, codes = _coded(columns[value], public, value, believed=bool(members))
     else:
         public = known = bins.labels
         codes = as_numbers(columns[value], value)
@@ -115,6 +123,7 @@ def read_series(
     rows = ordered(who, seconds, grid.step)
     if grid.step is None:
         numbers, owner = codes[rows.order], rows.subject
+        grid = replace(grid, step=_regular(source, columns.get(time or ""), seconds, rows))
     else:
         numbers, owner = on_grid(rows, codes[rows.order], grid.rule or "last")
     if bins is not None:
@@ -155,16 +164,44 @@ def _states_of(
 
 
 def _coded(
-    column: Column, states: Sequence[Label] | None
+    column: Column, states: Sequence[Label] | None, name: str, *, believed: bool
 ) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
-    """Return (states, state codes with NaN for missing)."""
-    cells = match_labels(column, tuple(states)) if states is not None else as_labels(column)
+    """Return (states, state codes with NaN for missing).
+
+    Without beliefs all states are declared, or none. With them it is the release that refuses a
+    row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
+    anything, and none may change how others are read.
+
+    Raises:
+        InvalidInputError: naming the first row that holds none of the states declared.
+    """
+    if states is not None:
+        cells = match_labels(column, tuple(states))
+    else:
+        cells = as_labels(column, apart=believed)
     codes, distinct = factorize(cells)
-    known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
-    known += [label for label in distinct if label is not None and label not in known]
+    found = [label for label in distinct if label is not None]
+    known = list(states) if states is not None else _sorted(found)
+    others = [label for label in found if label not in known]
+    if others and not believed:
+        row = position_of(codes, distinct.index(others[0]))
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} holds none of the states {show_labels(tuple(known))}; "
+            "declare what it holds as well, or drop it."
+        )
+    known += others
     index = {label: float(i) for i, label in enumerate(known)}
     table = np.array([np.nan if label is None else index[label] for label in distinct])
     return tuple(known), table[codes]
+
+
+def _regular(source: Any, times: Column | None, seconds: IntArray | None, rows: Rows) -> int | None:
+    """Return the step that regular times show: those of a column, or of the index of one series."""
+    if seconds is None or times is None:
+        return index_step(source) if not rows.subject.any() else None
+    gaps = np.diff(seconds[rows.order])[np.diff(rows.subject) == 0]
+    step = regular_step(gaps)
+    return None if step == 1 and str(times[0]).isdecimal() else step  # counted, not timed
 
 
 def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:

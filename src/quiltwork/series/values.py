@@ -35,27 +35,35 @@ def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
     return _finite(np.array([_number(cell, row, name) for row, cell in enumerate(column, 1)]), name)
 
 
-def as_labels(column: Column) -> list[Any]:
+def as_labels(column: Column, *, apart: bool = False) -> list[Any]:
     """Return labels, with None where a cell is missing.
 
     Text from a CSV file becomes integers if every cell is one in its usual spelling, else floats
-    likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label.
+    likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label. With `apart`
+    each cell is read on its own, so that none depends on the others.
 
-    >>> as_labels(["2", "10"]), as_labels(["02", "10"])
-    ([2, 10], ['02', '10'])
+    >>> as_labels(["2", "10"]), as_labels(["02", "10"]), as_labels(["02", "10"], apart=True)
+    ([2, 10], ['02', '10'], ['02', 10])
     """
     cells = column.tolist() if isinstance(column, np.ndarray) else column
     distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
     texts = [cell for cell in distinct.values() if cell is not None]
-    if isinstance(column, list) and texts:
-        for pattern, convert in ((WHOLE, int), (DECIMAL, float)):
-            if all(re.match(pattern, text.strip()) for text in texts):
-                with suppress(ValueError):  # integers of thousands of digits stay text
-                    converted = [convert(text) for text in texts]
-                    if len(set(converted)) == len(texts):
-                        distinct.update(zip(texts, converted, strict=True))
-                break
+    if isinstance(column, list):
+        for part in [[text] for text in texts] if apart else [texts]:
+            distinct.update(zip(part, _spelled(part), strict=True))
     return [distinct[cell] for cell in cells]
+
+
+def _spelled(texts: list[str]) -> list[Any]:
+    """Return texts as the numbers that all of them spell, each another; else as they are."""
+    for pattern, convert in ((WHOLE, int), (DECIMAL, float)):
+        if texts and all(re.match(pattern, text.strip()) for text in texts):
+            with suppress(ValueError):  # integers of thousands of digits stay text
+                converted = [convert(text) for text in texts]
+                if len(set(converted)) == len(texts):
+                    return converted
+            break
+    return list(texts)
 
 
 def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:

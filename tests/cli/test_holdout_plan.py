@@ -1,0 +1,61 @@
+"""`quiltwork holdout plan` and `attack`, which look at no data."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import quiltwork as qw
+
+
+def test_plans_end_with_1_if_the_promise_does_not_hold(cli, tmp_path):
+    arguments = ["holdout", "plan", "--queries", "100", "--overfits", "5"]
+    good = cli(*arguments, "--tolerance", "0.1", "--json")
+    assert good.code == 0
+    assert good.document["samples"] == 579_936
+    clustered = cli(*arguments, "--tolerance", "0.1", "--cluster-size", "3", "--json")
+    assert clustered.code == 0
+    assert clustered.document["samples"] == pytest.approx(3 * 579_936, rel=1e-5)
+    nothing = cli(*arguments, "--samples", "1", "--json")
+    assert (nothing.code, nothing.document["tolerance"], nothing.document["noise"]) == (
+        1,
+        None,
+        None,
+    )
+    assert "Promise: none" in cli(*arguments, "--samples", "1").out
+    picture = tmp_path / "plan.png"
+    vacuous = cli(*arguments, "--samples", "1000", "--plot", str(picture))
+    assert vacuous.code == 1
+    assert "vacuous" in vacuous.out
+    assert picture.stat().st_size > 1000
+
+
+def test_a_plan_takes_beliefs_from_files(cli, tmp_path):
+    path = tmp_path / "belief.json"
+    path.write_text(qw.Clusters(range(10)).to_json())
+    arguments = ["holdout", "plan", "--queries", "9", "--overfits", "1", "--tolerance", "0.2"]
+    assert cli(*arguments, "--belief", str(path)).code == 1
+    both = cli(*arguments, "--belief", str(path), "--cluster-size", "2")
+    assert both.code == 2
+    for size in ("0", "1" * 400):
+        assert cli(*arguments, "--cluster-size", size).code == 2
+
+
+def test_the_attack_shows_three_boards(cli):
+    ran = cli("holdout", "attack", "--rows", "300", "--questions", "100", "--json")
+    assert ran.code == 0
+    last = json.loads(ran.out)["climbs"][-1]
+    assert last["plain"] > 0.55
+    assert "plain board" in cli("holdout", "attack", "--rows", "50", "--questions", "10").out
+    refused = cli("holdout", "attack", "--rows", "1" * 400)
+    assert (refused.code, "fault in quiltwork" in refused.err) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "more", [["--tolerance", "1e-300"], ["--tolerance", "0.1", "--confidence", "0." + "9" * 21]]
+)
+def test_plans_beyond_what_floats_can_follow_are_refused(cli, more):
+    refused = cli("holdout", "plan", "--queries", "100", "--overfits", "5", *more)
+    assert refused.code == 2
+    assert "fault in quiltwork" not in refused.err
