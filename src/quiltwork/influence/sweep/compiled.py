@@ -30,9 +30,9 @@ class _Work:
     done = 0
 
 
-def kernels(size: int) -> Kernels | None:
-    """The compiled functions, if Numba is installed and they pay by now."""
-    _Work.done += 1
+def kernels(size: int, programs: int = 1) -> Kernels | None:
+    """The compiled functions, if Numba is installed and they pay with so many more programs."""
+    _Work.done += programs
     if size < _LARGE and _Work.done < _PATIENCE:
         return None
     return _compiled()

@@ -10,7 +10,6 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -264,12 +263,10 @@ class Swept:
             batch = min(4 * done + 1, self._lanes)
             which = order[done : done + batch]
             done += len(which)
-            for nodes, leak, own, before, after in self.swept(pieces.take(which)):
-                top = int(np.argmax(leak))
-                if leak[top] > best.leak:
-                    values = (float(row[top]) for row in (leak, own, before, after))
-                    value, *rest = values
-                    best = Leak(value, int(nodes[top]), *rest)
+            nodes, _, leak, *parts = self.swept(pieces.take(which))
+            top = int(np.argmax(leak))
+            if leak[top] > best.leak:
+                best = Leak(float(leak[top]), int(nodes[top]), *(float(one[top]) for one in parts))
         return best
 
     @property
@@ -283,37 +280,37 @@ class Swept:
         first, last, values = [], [], []
         for begin in range(0, len(pieces), self._lanes):
             part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
-            for number, (nodes, leak, *_) in enumerate(self.swept(part)):
-                end = nodes.copy()
-                if part.deep[number]:
-                    leak, end = leak[:1] * 0 + leak.max(), part.last[[number]]
-                    nodes = nodes[:1]
-                first.append(nodes)
-                last.append(end)
-                values.append(leak)
+            nodes, piece, leak, *_ = self.swept(part)
+            begins = np.flatnonzero(np.diff(piece, prepend=-1))
+            alike = part.deep[piece]  # these nodes stand for all up to the last one
+            most = np.maximum.reduceat(leak, begins)[piece]
+            shown = ~alike
+            shown[begins] = True
+            first.append(nodes[shown])
+            last.append(np.where(alike, part.last[piece], nodes)[shown])
+            values.append(np.where(alike, most, leak)[shown])
         firsts, lasts = np.concatenate(first), np.concatenate(last)
         order = np.argsort(firsts)
         return firsts[order], lasts[order], np.concatenate(values)[order]
 
     def swept(
         self, pieces: Pieces
-    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """For each piece its nodes, what they leak, and the three parts of that."""
+    ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+        """All nodes with the piece of each, what they leak, and the three parts of that."""
         left = self._lane(self.sweep.left, 1, pieces, self.outer[0])
         more = self.sweep.episode - 1
         ends = Pieces(pieces.start + more, pieces.stop + more, pieces.last, pieces.deep)
         right = self._lane(self.sweep.right, -1, ends, self.outer[1])
-        total = self.levels.total
-        for number in range(len(pieces)):
-            nodes = np.arange(pieces.start[number], pieces.stop[number] + 1)
-            own = self.levels.block(nodes, nodes + more)
-            inside = len(nodes)
-            before, after = self.sweep.parts(nodes, left[number, :inside], right[number, :inside])
-            leak = (own + before + after) * (1 + 2.0**-50)
-            leak = np.minimum(leak, total)
-            if not more:
-                leak = np.where(self.sweep.known(nodes), 0.0, leak)
-            yield nodes, leak, own, before, after
+        sizes = pieces.stop - pieces.start + 1
+        piece = np.repeat(np.arange(len(pieces)), sizes)
+        place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        nodes = pieces.start[piece] + place
+        own = self.levels.block(nodes, nodes + more)
+        before, after = self.sweep.parts(nodes, left[piece, place], right[piece, place])
+        leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
+        if not more:
+            leak = np.where(self.sweep.known(nodes), 0.0, leak)
+        return nodes, piece, leak, own, before, after
 
     def _started(self, toward: int) -> bool:
         """Whether a side, swept in this direction, is that of nodes after a given start."""
@@ -349,7 +346,7 @@ class Swept:
             side.unknown(lanes) if outer is None or started else outer[(begin - 1) % len(outer)],
         )
         result = np.empty((lanes, size, *fresh.shape[1:]))
-        if isinstance(side, Exact) and (fast := kernels(walk.size)) is not None:
+        if isinstance(side, Exact) and (fast := kernels(walk.size, longest)) is not None:
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)

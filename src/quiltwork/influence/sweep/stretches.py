@@ -38,7 +38,7 @@ def endless(
     """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
     lanes = len(levels)
     nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
-    if isinstance(side, Exact) and (fast := kernels(side.walk.size)) is not None:
+    if isinstance(side, Exact) and (fast := kernels(side.walk.size, steps)) is not None:
         result = np.empty((lanes, steps + 1, *bounds.shape[1:]))
         spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
         first = nodes.min(axis=1)

@@ -112,16 +112,27 @@ class Walk:
 
     def tilts(self, nodes: IntArray) -> FloatArray:
         """(len(nodes), k, k) upper bounds on log m(x')/m(x); +inf unless both are possible."""
-        known = np.empty((0, self.size)) if self.laws is None else self.laws
-        none = np.zeros((self.period, self.size))
-        law = self._at(nodes, known, none if self.limits is None else self.limits)
-        possible = self.possible_at(nodes)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(law)
-            tilt = logs[:, np.newaxis, :] - logs[:, :, np.newaxis]
-        both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
-        own = np.where(nodes <= len(known), product_margin(nodes, self.size), self.slack)
-        return np.where(both & np.isfinite(tilt), tilt + own[:, np.newaxis, np.newaxis], np.inf)
+        found = self._late_tilts[(nodes - 1) % self.period]
+        soon = np.flatnonzero(nodes <= (0 if self.laws is None else len(self.laws)))
+        if self.laws is not None and len(soon):
+            early = nodes[soon]
+            margin = product_margin(early, self.size)
+            found[soon] = _log_ratios(self.laws[early - 1], self.possible[early - 1], margin)
+        return found
+
+    @cached_property
+    def _late_tilts(self) -> FloatArray:
+        """The same for nodes beyond those known one by one, by phase."""
+        limits = np.zeros((self.period, self.size)) if self.limits is None else self.limits
+        return _log_ratios(limits, self.late_possible, np.full(self.period, self.slack))
+
+
+def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(law)
+        tilt = logs[:, np.newaxis, :] - logs[:, :, np.newaxis]
+    both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
+    return np.where(both & np.isfinite(tilt), tilt + margin[:, np.newaxis, np.newaxis], np.inf)
 
 
 def walk_of(chain: MarkovChain, length: int) -> Walk:
