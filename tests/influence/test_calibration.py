@@ -419,3 +419,13 @@ def test_a_quilt_that_is_one_number_is_refused():
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     with pytest.raises(qw.InvalidInputError, match="tuple of nodes"):
         qw.max_influence(chain, 5, 3, 10)
+
+
+def test_an_alternating_chain_is_told_of_the_exact_scale() -> None:
+    count = queries.count(1)
+    alternating, sticky = [[0.1, 0.9], [0.9, 0.1]], [[0.9, 0.1], [0.4, 0.6]]
+    told = calibrate(MarkovChain(alternating), 100, 1, query=count)
+    assert 'method="optimal-scale"' in told.explain()
+    least = calibrate(MarkovChain(alternating), 100, 1, method="optimal-scale", query=count)
+    assert least.scale < told.scale / 10
+    assert "optimal-scale" not in calibrate(MarkovChain(sticky), 100, 1, query=count).explain()

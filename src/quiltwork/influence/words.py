@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from quiltwork.beliefs import Belief, MarkovChain
+
 if TYPE_CHECKING:
     from quiltwork.influence.calibration import Calibration
 
@@ -26,9 +30,23 @@ def explain(found: Calibration) -> str:
         needs,
         *(_parts(found) if found.method == "sweep" else _quilt_lines(found)),
     ]
+    if found.method == "sweep" and _alternates(found.outlooks[found.belief - 1].belief):
+        lines.append(
+            "Its states alternate, so that one answer may tell far less than the worst one with "
+            'this noise: for a single release compare method="optimal-scale".'
+        )
     if len(found.outlooks) > 1:
         lines.append(f"Belief {found.belief} of {len(found.outlooks)} decides.")
     return "\n".join(lines)
+
+
+def _alternates(belief: Belief) -> bool:
+    """Whether the slowest part of a chain changes its sign at every step."""
+    if not isinstance(belief, MarkovChain) or belief.size < 2:
+        return False
+    values = np.linalg.eigvals(np.asarray(belief.transition))
+    second = values[np.argsort(-np.abs(values))[1]]
+    return bool(second.real < 0 and abs(second.imag) < 1e-9)
 
 
 def _protects(found: Calibration) -> list[str]:
