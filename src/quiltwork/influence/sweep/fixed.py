@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from quiltwork.influence.sweep.sides import Exact
 
 _NEWTON = 40
-_TURNS = 64
-_RAISED = 2.0**-36
 _CLOSE = 2.0**-41
 _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
@@ -206,33 +204,3 @@ def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.solve(np.eye(len(right)) - jacobian, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
-
-
-def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
-    """Turn through the period until nothing moves, and check that: (period, k, k), by phase.
-
-    Every step is raised a little, so that the next turn stays below the last one.
-    """
-    period, reach = side.walk.period, side.spans[-1]
-    stepper, outwards = side.stepper(1), -1 if side.to_left else 1
-    late = (1 << 40) // period * period + 1
-    levels = [np.array([level])] * reach
-    known = [side.rest(np.array([late + phase])) for phase in range(period)]
-    order = range(period) if side.to_left else range(period - 1, -1, -1)
-
-    def step(phase: int) -> FloatArray:
-        beyond = [known[(phase + outwards * d) % period] for d in range(1, reach + 1)]
-        return stepper.step(np.array([late + phase]), beyond, levels)
-
-    for _ in range(_TURNS):
-        moved = 0.0
-        for phase in order:
-            found = step(phase) + _RAISED
-            both = np.isfinite(found) & np.isfinite(known[phase])
-            apart = np.abs(found[both] - known[phase][both])
-            moved = max(moved, float(apart.max(initial=0.0)))
-            known[phase] = found
-        if moved < _RAISED / 4:
-            break
-    holds = all((step(phase) <= known[phase]).all() for phase in order)
-    return np.concatenate(known) if holds else None

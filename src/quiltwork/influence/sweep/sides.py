@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.fixed import Homogeneous, cyclic_bounds
+from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
 from quiltwork.influence.sweep.walks import Walk
 
@@ -116,6 +116,8 @@ class Exact:
             return None
         if self.walk.period == 1:
             return self.homogeneous.solve(level)
+        from quiltwork.influence.sweep.stretches import cyclic_bounds  # which sweeps such sides
+
         return cyclic_bounds(self, level)
 
     @cached_property
