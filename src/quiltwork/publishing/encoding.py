@@ -7,8 +7,9 @@ hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
 from quiltwork.publishing.generalization.hierarchies import leaf_text
+from quiltwork.publishing.meanings import meaning, number
 
 if TYPE_CHECKING:
     from quiltwork.publishing.generalization.hierarchies import Hierarchy
@@ -36,7 +38,8 @@ class Column:
         name: of the column.
         kind: "numeric" (values ascend), "ordinal" (declared order, or dates) or "categorical"
             (sorted, or in the order of the hierarchy's leaves).
-        values: the distinct values in their order; a missing value is None, last.
+        values: the distinct values in their order; a missing value is None, last. Numbers may be
+            texts, as a file spells them.
         codes: for each row, the index into `values`.
         hierarchy: the user's hierarchy, if there is one.
     """
@@ -50,7 +53,7 @@ class Column:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The values of a numeric column as floats; a missing one is NaN."""
-        return np.array([np.nan if v is None else v for v in self.values], dtype=np.float64)
+        return np.array([np.nan if v is None else float(v) for v in self.values])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +181,39 @@ def encode_column(
         kind = "ordinal"
     if order is not None:
         values, codes = _reordered(values, codes, order, name, where)
+    if kind == "ordinal" and _are_numbers(values):
+        kind = "numeric"
     if lost:
         codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
         values = (*values, None)
     return Column(name, kind, values, codes, hierarchy)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Tell whether values are written numbers, which then lie where they are and not by rank."""
+    found = [number(value) if isinstance(value, str) else None for value in values]
+    known = [one for one in found if one is not None]
+    return len(known) == len(found) and all(a <= b for a, b in pairwise(known))
+
+
+def by_meaning(column: Column) -> Column:
+    """Join the values that may mean the same: a secret, person or provider spelled in two ways.
+
+    >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
+    >>> by_meaning(spelled).values, by_meaning(spelled).codes.tolist()
+    (('0.5', '1'), [0, 0, 1])
+    """
+    if not any(isinstance(value, str) for value in column.values):
+        return column
+    meanings = list(map(meaning, column.values))
+    first: dict[Any, int] = {}
+    for code, meant in enumerate(meanings):
+        if meant not in first or column.values[code] is None:
+            first[meant] = code
+    kept = sorted(first.values())
+    rank = {code: place for place, code in enumerate(kept)}
+    recode = np.array([rank[first[meant]] for meant in meanings], dtype=column.codes.dtype)
+    return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
 
 
 def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
@@ -242,7 +274,9 @@ def encode_frame(
         encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
         for name in quasi_identifiers
     )
-    secret = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    secret = [
+        by_meaning(encode_column(frame, name, missing, ordinal.get(name))) for name in sensitive
+    ]
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
@@ -284,7 +318,7 @@ def missing_values(number: int) -> str:
 
 def _named(frame: Any, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
-    column = encode_column(frame, name, "value")
+    column = by_meaning(encode_column(frame, name, "value"))
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
         raise InvalidInputError(

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.frames import arrow, arrow_column
 from quiltwork.publishing.generalization.reading import Reader
 from quiltwork.publishing.table import Table
 
@@ -31,7 +30,7 @@ def fitting_groups(
     tests = []
     for mine in own.encoded.quasi:
         shown = columns[mine.name]
-        covered = _covering(shown, mine, _order(own, mine))
+        covered = _covering(shown, mine, own.orders.get(mine.name, ()))
         tests.append((covered[shown.codes[published.groups.first]], mine.codes))
     step = max(1, _PORTION // max(1, published.groups.count))
     for start in range(0, len(rows), step):
@@ -40,17 +39,6 @@ def fitting_groups(
         for covered, codes in tests:
             fits &= covered.T[codes[portion]]
         yield portion, fits
-
-
-def _order(table: Table, column: Column) -> Sequence[Any]:
-    """Return the order of a column, declared or that of its categories; with all its values."""
-    if column.name in table.ordinal or column.kind != "ordinal":
-        return table.ordinal.get(column.name, ())
-    values = arrow_column(table.frame, column.name)
-    if not arrow().types.is_dictionary(values.type):
-        return ()
-    order: list[Any] = values.dictionary.to_pylist()
-    return order
 
 
 def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:

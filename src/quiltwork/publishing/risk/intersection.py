@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.arguments import by_column
 from quiltwork.publishing.asked import read_table
-from quiltwork.publishing.encoding import encode_column
+from quiltwork.publishing.encoding import by_meaning, encode_column
 from quiltwork.publishing.frames import arrow_column
-from quiltwork.publishing.generalization.reading import written
+from quiltwork.publishing.meanings import meaning
 from quiltwork.publishing.metrics.counts import value_counts
 from quiltwork.publishing.risk.extents import Reading, overlaps
 from quiltwork.publishing.risk.worlds import People, pinned_down
@@ -161,7 +161,7 @@ def intersection(
 
 
 def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
-    known = [[written(v) for v in table.encoded.sensitive_values] for table in (earlier, later)]
+    known = [[meaning(v) for v in table.encoded.sensitive_values] for table in (earlier, later)]
     values = sorted({*known[0], *known[1]}, key=repr)
     code = {value: place for place, value in enumerate(values)}
     made = []
@@ -246,7 +246,7 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
         for t, name in zip((earlier, later), names, strict=True)
     ]
     both = pa.concat_arrays([c.combine_chunks() if hasattr(c, "chunks") else c for c in columns])
-    codes = encode_column(pa.table({"person": both}), "person").codes.astype(np.int64)
+    codes = by_meaning(encode_column(pa.table({"person": both}), "person")).codes.astype(np.int64)
     return codes[: earlier.encoded.rows], codes[earlier.encoded.rows :]
 
 
