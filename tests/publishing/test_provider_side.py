@@ -207,6 +207,7 @@ def test_a_table_is_withstood_if_one_way_to_place_the_own_rows_breaks_no_group(
     least = min((len(placed) - n for n in _most_placed(placed, whole)), default=0)
     assert view.unmatched == len(mine) - len(placed) + least
     if view.unmatched:
+        assert not view.withstood
         return
     bound = asked.bind(tables[0].encoded)
     codes = {value: code for code, value in enumerate(tables[0].encoded.sensitive_values)}
@@ -262,6 +263,7 @@ def test_rows_that_were_not_published():
     )
     view = own_view(published(table_a()), mine)
     assert (view.unmatched, view.groups, view.smallest) == (2, 0, None)
+    assert view.withstood is None
     assert view.explain().startswith(
         "None of these rows shares a published group with records of others. 2 of the rows are not "
         "in the table, so nothing is shown"

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
     from quiltwork.publishing import constraints as constraints
+    from quiltwork.publishing import generalization as generalization
     from quiltwork.publishing import metrics as metrics
+    from quiltwork.publishing import partitioning as partitioning
+    from quiltwork.publishing import reports as reports
     from quiltwork.publishing import risk as risk
     from quiltwork.publishing import spark as spark
     from quiltwork.publishing import verification as verification
@@ -48,7 +51,16 @@ _HOME = {
     "refute": "constraints.monotonicity",
     "verify_m_privacy": "verification",
 }
-_MODULES = ("constraints", "metrics", "risk", "spark", "verification")
+_MODULES = (
+    "constraints",
+    "generalization",
+    "metrics",
+    "partitioning",
+    "reports",
+    "risk",
+    "spark",
+    "verification",
+)
 
 __all__ = [
     "Constraint",
