@@ -108,6 +108,14 @@ def test_numbers_of_values_are_numbers_of_records():
     assert records_needed(KAnonymity(3) & EntropyLDiversity(4.5)) == 5
     assert records_needed(RecursiveLDiversity(2, 4) & LDiversity(2)) == 4
     assert records_needed(TCloseness(0.5)) == 1
+    assert records_needed(KAnonymity(3) & LDiversity(4), alone=False) == 3
+
+
+def test_one_person_may_have_all_values_that_are_asked_for():
+    frame = pd.DataFrame({"who": [*"aab"], "age": 30, "ill": [*"xyx"], "person": [1, 1, 2]})
+    table = Table(frame, "who", ["age"], "ill", subject="person")
+    made = anonymize(table, LDiversity(2), 0, method="separate", suppression=0.5)
+    assert not refused_cuts(made).nothing
 
 
 def test_the_warning_has_the_numbers():

@@ -79,6 +79,11 @@ class Hierarchy:
             numbers[level] = np.concatenate(([0], np.cumsum(changes)))
         return numbers
 
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """All labels, leaves and root included."""
+        return frozenset(label for path in self.paths for label in path)
+
     def leaf(self, value: Any) -> int:
         """Return the place of a value's leaf, spelled as it is or as a hierarchy writes it."""
         text = str(value)

@@ -57,6 +57,21 @@ class Reader:
                 found += self._one(value)
         return np.array(found, dtype=np.int64)
 
+    def understands(self, text: Any) -> bool:
+        """Tell whether it is known what a text covers, if only that it is none of these values.
+
+        A word may be a value that others have, but not alone where numbers or values of an order
+        are expected; a range needs values that have one.
+        """
+        label, tree = label_of(text), self.column.hierarchy
+        if tree is not None:
+            return str(text) in tree.labels or {*label.values} <= tree.labels
+        if label.form == "set":
+            return True
+        if self.column.kind == "categorical":
+            return label.values[0] == label.values[1]
+        return all(self._line[1](end) is not None or end.endswith("*") for end in label.values)
+
     @cached_property
     def _missing(self) -> list[int]:
         return [code for code, value in enumerate(self.column.values) if value is None]
