@@ -75,12 +75,25 @@ def test_readers_tell_spellings_of_a_quasi_identifier_apart(tmp_path, texts):
 
 
 @pytest.mark.parametrize("texts", ALIKE)
-def test_a_provider_or_a_person_in_several_spellings_is_one(tmp_path, texts):
-    who = [*texts, "P2", "P2"]
-    path = write(tmp_path / "t.csv", qi=["a"] * len(who), secret=who, who=who)
-    assert verify(path, "--provider", "who", "--k", "3") == 1  # one provider has all but two
-    assert verify(path, "--subject", "who", "--m", "0", "--k", "3") == 1  # two people
-    assert verify(path, "--subject", "who", "--m", "0", "--k", "2") == 0
+def test_where_neither_one_nor_several_is_safe_spellings_are_refused(tmp_path, capsys, texts):
+    who = ["P2", *texts, "P2"]
+    path = write(tmp_path / "t.csv", qi=["a"] * len(who), secret=["x"] * len(who), who=who)
+    for role in ("provider", "subject"):
+        assert verify(path, f"--{role}", "who", "--m", "0", "--k", "1") == 2
+        told = capsys.readouterr().err
+        assert f"Column 'who' may name one {role} in several spellings" in told
+    path = write(tmp_path / "t.csv", qi=["a"] * len(who), secret=who)
+    assert verify(path, "--m", "0", "--t", "0.9") == 2
+    assert "spell it in one way for t-closeness" in capsys.readouterr().err
+
+
+def test_providers_taken_as_one_may_hide_a_coalition_and_taken_as_two_its_reach():
+    """Why they are refused: with one name for both, or with two, either may look safe."""
+    for names, k, as_one in (("AB", 2, True), ("AABBCC", 3, False)):
+        for spelled, private in ((names.replace("B", "A"), as_one), (names, not as_one)):
+            frame = pd.DataFrame({"who": [*spelled], "qi": "a", "secret": "x"})
+            table = Table(frame, "who", ["qi"], "secret")
+            assert verify_m_privacy(table, KAnonymity(k), 1).private is private
 
 
 @pytest.mark.parametrize("texts", [*ALIKE, *APART])

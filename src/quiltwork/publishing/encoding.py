@@ -70,6 +70,7 @@ class Encoded:
         sensitive_kind: what order they have; "categorical" for several columns.
         subject: for each row, which person it is about; None if every row is its own person.
         rows: how many there are.
+        joined: whether a sensitive value has several spellings, which count as one.
     """
 
     quasi: tuple[Column, ...]
@@ -80,6 +81,7 @@ class Encoded:
     sensitive_kind: Scale
     subject: NDArray[np.int64] | None
     rows: int
+    joined: bool = False
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], Sets]:
@@ -197,7 +199,7 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def by_meaning(column: Column) -> Column:
-    """Join the values that may mean the same: a secret, person or provider spelled in two ways.
+    """Join the values that may mean the same: a secret that is spelled in two ways.
 
     >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
     >>> by_meaning(spelled).values, by_meaning(spelled).codes.tolist()
@@ -274,9 +276,8 @@ def encode_frame(
         encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
         for name in quasi_identifiers
     )
-    secret = [
-        by_meaning(encode_column(frame, name, missing, ordinal.get(name))) for name in sensitive
-    ]
+    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    secret = list(map(by_meaning, spelled))
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
@@ -291,6 +292,7 @@ def encode_frame(
         sensitive_kind=kind,
         subject=person,
         rows=rows,
+        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
     )
 
 
@@ -318,7 +320,7 @@ def missing_values(number: int) -> str:
 
 def _named(frame: Any, name: str, role: str) -> Column:
     """Encode a column that names who a record is of; it must be named."""
-    column = by_meaning(encode_column(frame, name, "value"))
+    column = encode_column(frame, name, "value")
     if column.values[-1] is None:
         lost = column.codes == len(column.values) - 1
         raise InvalidInputError(
@@ -326,7 +328,23 @@ def _named(frame: Any, name: str, role: str) -> Column:
             f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
             "rows."
         )
+    refuse_respelled(column, role)
     return column
+
+
+def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
+    """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
+    joined = by_meaning(column)
+    if len(joined.values) == len(column.values):
+        return
+    meant = np.zeros(len(column.values), dtype=np.int64)
+    meant[column.codes] = joined.codes
+    again = np.flatnonzero(np.bincount(meant)[meant] > 1)[-1]
+    raise InvalidInputError(
+        f"Column {column.name!r} may name one {role} in several spellings, such as that"
+        f"{where(int(np.argmax(column.codes == again)))}; spell each name in one way, or number "
+        "them."
+    )
 
 
 def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:

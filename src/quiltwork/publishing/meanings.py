@@ -5,11 +5,14 @@
 
 - Whoever reads a table tells apart what is spelled apart. So quasi-identifiers are compared as they
   are written: `1.1` and `1.10` are two groups.
-- A secret spelled in two ways is one secret, and so are a person and a provider. So these are
-  compared by what they may mean: `1.1` and `1.10` are one sensitive value.
+- A secret spelled in two ways is one secret. So sensitive values are compared by what they may
+  mean: `1.1` and `1.10` are one. Groups have fewer values then, and lower entropy.
+- Where neither is safe it is refused: providers and subjects in two spellings (as one they may
+  hide a coalition, as two its reach), and such values under t-closeness (as two they are further
+  apart).
 
-What cannot be told is decided likewise: a time without a zone may be one of UTC, `02410` the number
-2410 that lost its zero elsewhere. Cells are published as they are written in either case.
+What cannot be told may be the same: a time without a zone and one of UTC, `02410` and a 2410 that
+lost its zero elsewhere. Cells are published as they are written in either case.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.arguments import by_column
 from quiltwork.publishing.asked import read_table
-from quiltwork.publishing.encoding import by_meaning, encode_column
+from quiltwork.publishing.encoding import encode_column
 from quiltwork.publishing.frames import arrow_column
 from quiltwork.publishing.meanings import meaning
 from quiltwork.publishing.metrics.counts import value_counts
@@ -246,7 +246,7 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
         for t, name in zip((earlier, later), names, strict=True)
     ]
     both = pa.concat_arrays([c.combine_chunks() if hasattr(c, "chunks") else c for c in columns])
-    codes = by_meaning(encode_column(pa.table({"person": both}), "person")).codes.astype(np.int64)
+    codes = encode_column(pa.table({"person": both}), "person").codes.astype(np.int64)
     return codes[: earlier.encoded.rows], codes[earlier.encoded.rows :]
 
 

@@ -27,6 +27,7 @@ from quiltwork.publishing.encoding import (
     encode_product,
     missing_values,
     refuse_endless,
+    refuse_respelled,
 )
 from quiltwork.publishing.generalization.hierarchies import Hierarchy
 from quiltwork.publishing.partitioning.records import is_unordered, records_of
@@ -200,13 +201,14 @@ def _somewhere(row: int) -> str:
 
 
 def _providers(found: Any, name: str) -> tuple[Any, ...]:
-    column = _one_spelling(encode_column(found, name, "value"))
+    column = encode_column(found, name, "value")
     if column.values[-1] is None:
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}; every record needs a provider: fill it "
             "in, or drop those rows."
         )
+    refuse_respelled(column, "provider", _somewhere)
     return column.values
 
 
