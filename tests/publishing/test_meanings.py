@@ -152,6 +152,14 @@ def test_decimals_lie_where_they_are(tmp_path):
     assert sorted(set(one.frame["qi"])) == ["1.50..2.25", "10..99.75"]
 
 
+@pytest.mark.parametrize(
+    "text", ["9" * 200_000 + ":00", "1e999999", "1e9999999", "0000-01-01", "12:00:59." + "9" * 5000]
+)
+def test_strange_cells_are_compared_too(tmp_path, text):
+    path = write(tmp_path / "t.csv", qi=["a", "a"], secret=[text, "x"])
+    assert verify(path, "--m", "0", "--l", "2") == 0
+
+
 def test_hierarchies_name_numbers_in_any_spelling(tmp_path):
     path = write(tmp_path / "t.csv", qi=["31.0", "32.0", "45.0", "46"], secret=[*"abab"])
     tree = [("31", "30s"), ("32", "30s"), ("45", "40s"), ("46", "40s")]

@@ -28,9 +28,9 @@ from quiltwork.delimited import DECIMAL, MISSING_WORDS
 _ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 _BEGINNINGS = frozenset("0123456789+-.")
 _USUAL = re.compile(DECIMAL)
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,6})?")
-_TIME = r"([0-9]+):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]+)?))?"
-_CLOCK = re.compile(rf"(?:(-?[0-9]+) days?,? )?{_TIME}")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,6})?")
+_TIME = r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]{1,99})?))?"
+_CLOCK = re.compile(rf"(?:(-?[0-9]{{1,9}}) days?,? )?{_TIME}")
 _ZONE = r"z|([+-])([0-9]{2}):?([0-9]{2})?"
 _MOMENT = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:[ t]{_TIME})? ?(?:{_ZONE})?")
 
