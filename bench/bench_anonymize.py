@@ -91,14 +91,16 @@ def plain_mondrian(
     return groups
 
 
-def plain_codes(frame: pandas.DataFrame) -> NDArray[np.int64]:
+def plain_codes(frame: pandas.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return quasi-identifiers and sensitive values as the reference takes them."""
     columns = [
         frame[name].to_numpy()
         if frame[name].dtype.kind in "iuf"
         else np.unique(frame[name].astype(str).to_numpy(dtype=object), return_inverse=True)[1]
         for name in QUASI
     ]
-    return np.stack(columns, axis=1).astype(np.int64)
+    sensitive = np.unique(frame["occupation"].to_numpy(dtype=object), return_inverse=True)[1]
+    return np.stack(columns, axis=1).astype(np.int64), sensitive
 
 
 def gcp_by_ranges(codes: NDArray[np.int64], groups: list[NDArray[np.int64]]) -> float:
@@ -125,8 +127,7 @@ def members(publication: Any) -> list[NDArray[np.int64]]:
 
 def bench_one_provider(frame: pandas.DataFrame) -> None:
     table = Table(frame, None, QUASI, "occupation")
-    codes = plain_codes(frame)
-    sensitive = np.unique(frame["occupation"].to_numpy(dtype=object), return_inverse=True)[1]
+    codes, sensitive = plain_codes(frame)
     _ = table.encoded
     run = partial(anonymize, table, CONSTRAINT, 0)
     compare(
@@ -173,8 +174,7 @@ def bench_ten_providers(frame: pandas.DataFrame) -> None:
         f"quiltwork, {name}": partial(anonymize, table, CONSTRAINT, 3, **options)
         for name, options in methods.items()
     }
-    codes = plain_codes(frame)
-    sensitive = np.unique(frame["occupation"].to_numpy(dtype=object), return_inverse=True)[1]
+    codes, sensitive = plain_codes(frame)
     contestants["numpy mondrian, m = 0"] = lambda: plain_mondrian(codes, sensitive, 30, 4)
     compare("Adult, ten providers, m = 3, k = 30, l = 4", contestants, repeats=5)
     rows = []

@@ -6,14 +6,13 @@ groups; pycanon's time grows with the number of groups.
 
 from __future__ import annotations
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from pycanon import anonymity
 
+from bench.bench_anonymize import adult
 from bench.harness import compare
 from quiltwork.publishing.metrics.models import Models, privacy_models
 from quiltwork.publishing.metrics.query_error import query_error
@@ -21,13 +20,6 @@ from quiltwork.publishing.table import Table
 
 KNOWN = ["age", "marital-status", "sex"]
 SECRET = ["occupation"]
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def adult() -> pd.DataFrame:
-    folder = Path(os.environ.get("QUILTWORK_SHARED") or ROOT.parent / "shared")
-    frame = pd.read_csv(folder / "data" / "adult.csv.gz")
-    return frame[~(frame == "?").any(axis=1)].reset_index(drop=True)
 
 
 def generalized(frame: pd.DataFrame) -> pd.DataFrame:

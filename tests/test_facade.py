@@ -84,3 +84,14 @@ def test_every_room_is_an_attribute_right_after_the_import():
     assert set(ROOMS) == set(quiltwork._MODULES)
     ran = without_extras("import quiltwork\nprint(quiltwork.counts.__name__)")
     assert ran.stdout == "quiltwork.counts\n", ran.stderr
+
+
+def test_so_are_the_rooms_of_tables():
+    folder = Path(quiltwork.publishing.__file__).parent
+    rooms = sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    ran = without_extras(
+        "import quiltwork.publishing as tables\n"
+        f"print([getattr(tables, room).__name__.split('.')[-1] for room in {rooms}])\n"
+        "assert set(dir(tables)) >= {*tables.__all__}"
+    )
+    assert ran.stdout == f"{rooms}\n", ran.stderr

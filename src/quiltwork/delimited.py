@@ -26,6 +26,9 @@ DECIMAL = (
 )
 """A number likewise; an exponent has a sign, or comes after a point, as `12E4` may be a code."""
 
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+"""The usual words for a missing value, in small letters."""
+
 _AT_ONCE = 4096
 _BUFFER = 1 << 17
 

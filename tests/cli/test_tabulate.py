@@ -109,6 +109,21 @@ def test_text_that_is_no_number_satisfies_no_comparison(tmp_path):
     assert tally(path, [], [read_condition("age<1000")]).cells[()] == 1
 
 
+@pytest.mark.parametrize(
+    ("condition", "cells", "matching"),
+    [
+        (">=9007199254740993", ["9007199254740992", "9007199254740993", "9007199254740992.5"], 1),
+        ("<9007199254740993", ["9007199254740992", "9007199254740993", "9007199254740992.5"], 2),
+        (">0.3", ["0.30000000000000001", "0.3", ".30", "3e-1"], 1),
+        ("<=0", ["-0", "0.0", "-1e-400", "1e-400"], 3),
+        (">=1e400", ["1e400", "1e399", "inf", "nan"], 1),
+    ],
+)
+def test_numbers_are_compared_with_all_their_digits(tmp_path, condition, cells, matching):
+    path = write(tmp_path / "rows.csv", [("f", "x", cell) for cell in cells])
+    assert tally(path, [], [read_condition(f"age{condition}")]).cells[()] == matching
+
+
 @pytest.mark.parametrize("text", ["age", "=5", "age>=old", "", "age ~ 5"])
 def test_conditions_that_are_none_are_refused(text):
     with pytest.raises(InvalidInputError):

@@ -102,6 +102,7 @@ def test_labels_are_read_as_declared(cli, tmp_path):
     asked += ["--quasi", "town", "--sensitive", "ill", "--k", "2", "--json"]
     forgotten = cli(*asked)
     assert (forgotten.code, forgotten.document["unmatched"]) == (1, 2)
+    assert forgotten.document["withstood"] is None
     assert "declare its hierarchies" in cli(*asked[:-1]).out
     ran = cli(*asked, "--hierarchy", f"town={tmp_path / 'tree.csv'}")
     assert ran.code == 1

@@ -207,6 +207,7 @@ def test_a_table_is_withstood_if_one_way_to_place_the_own_rows_breaks_no_group(
     least = min((len(placed) - n for n in _most_placed(placed, whole)), default=0)
     assert view.unmatched == len(mine) - len(placed) + least
     if view.unmatched:
+        assert not view.withstood
         return
     bound = asked.bind(tables[0].encoded)
     codes = {value: code for code, value in enumerate(tables[0].encoded.sensitive_values)}
@@ -262,6 +263,7 @@ def test_rows_that_were_not_published():
     )
     view = own_view(published(table_a()), mine)
     assert (view.unmatched, view.groups, view.smallest) == (2, 0, None)
+    assert view.withstood is None
     assert view.explain().startswith(
         "None of these rows shares a published group with records of others. 2 of the rows are not "
         "in the table, so nothing is shown"
@@ -398,3 +400,27 @@ def test_a_group_that_is_broken_may_be_disclosed_as_well():
         view = own_view(*tables, KAnonymity(k))
         assert [group.group for group in view.broken] == broken
         assert ("1..3",) in [group.group for group in view.unsure]
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "unmatched"),
+    [
+        (["30s", "31"], [31], 1),  # is 31 one of the 30s?
+        (["20..30", "north", "*"], ["x"], 1),  # north may be a label that x is under
+        (["small..large", "x"], ["x"], 1),  # an order that is not known
+        (["north", "x"], ["x"], 0),  # north may be a value that others have
+        (["{north, south}", "31"], [31], 0),  # so are words next to sets
+        (["1**", "31"], [31], 0),
+        (["missing", "{31..40, missing}"], [31], 0),
+    ],
+)
+def test_rows_that_may_be_under_a_label_that_is_not_understood_are_not_found(
+    texts, values, unmatched
+):
+    shown = pd.DataFrame({"place": np.repeat(texts, 2), "ill": [*"ab"] * len(texts)})
+    mine = pd.DataFrame({"place": values, "ill": ["a"] * len(values)})
+    view = own_view(
+        *(Table(frame, None, ["place"], "ill") for frame in (shown, mine)), KAnonymity(1)
+    )
+    assert view.unmatched == unmatched
+    assert view.withstood is (None if unmatched else True)

@@ -77,8 +77,25 @@ def parquet_of_providers(
                 f"The providers' columns do not have the same types: {column!r} is "
                 f"{' and '.join(sorted(kinds))}."
             )
+        if len(kinds) > 1 and kinds & {"float", "double"}:
+            frames = {name: _as_double(frame, column) for name, frame in frames.items()}
     named = [frame.withColumn(provider, lit(name)) for name, frame in frames.items()]
     return reduce(lambda one, other: one.unionByName(other), named)
+
+
+def _as_double(frame: DataFrame, column: str) -> DataFrame:
+    """Make numbers floats, as they are at another provider, if no two of them become one."""
+    from quiltwork.publishing.spark.session import quoted
+
+    numbers = frame[quoted(column)]
+    if dict(frame.dtypes)[column] not in ("float", "double"):
+        beyond = ~numbers.between(-(2**53), 2**53)
+        if frame.where(beyond).limit(1).count():
+            raise InvalidInputError(
+                f"Column {column!r} holds whole numbers beyond 2^53 at one provider and fractions "
+                "at another, and no type holds both; make them text."
+            )
+    return frame.withColumn(column, numbers.cast("double"))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from itertools import count, product
 from operator import itemgetter
 from pathlib import Path
@@ -26,7 +27,7 @@ MOST_CELLS = 1_000_000
 _CONDITION = re.compile(r"(?P<column>[^=!<>]+)(?P<sign>!=|<=|>=|=|<|>)(?P<value>.*)", re.DOTALL)
 Test: TypeAlias = tuple[int, Callable[[str], bool]]
 
-_ORDER: dict[str, Callable[[float, float], bool]] = {
+_ORDER: dict[str, Callable[[Decimal, Decimal], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
@@ -48,8 +49,8 @@ class Condition:
             return self.value.__eq__
         if self.sign == "!=":
             return self.value.__ne__
-        compare, bound = _ORDER[self.sign], float(self.value)
-        return lambda cell: compare(_number(cell), bound)
+        compare, bound = _ORDER[self.sign], Decimal(self.value)
+        return lambda cell: (number := _number(cell)) is not None and compare(number, bound)
 
 
 def read_condition(text: str) -> Condition:
@@ -68,7 +69,7 @@ def read_condition(text: str) -> Condition:
             "comparison with a number such as 'age>=65'."
         )
     condition = Condition(found["column"].strip(), found["sign"], found["value"].strip())
-    if condition.sign in _ORDER and math.isnan(_number(condition.value)):
+    if condition.sign in _ORDER and _number(condition.value) is None:
         raise InvalidInputError(
             f"The condition {text!r} compares with {condition.value!r}, which is no number."
         )
@@ -226,9 +227,10 @@ def _listed(values: str, column: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _number(cell: str) -> float:
-    """Read a number; NaN, for which no comparison holds, stands for everything else."""
+def _number(cell: str) -> Decimal | None:
+    """Read a number with all its digits; None for everything else."""
     try:
-        return float(cell)
-    except ValueError:
-        return math.nan
+        number = Decimal(cell)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None

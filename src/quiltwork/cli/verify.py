@@ -186,7 +186,7 @@ def _own(
         "withstood": view.withstood,
     }
     emit(dump("own-view", 1, body), [view.explain()])
-    return view.withstood is True and not view.unmatched
+    return view.withstood is True
 
 
 def _group(view: GroupView) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what __getattr__ gives at run time, for type checkers and editors
+    from quiltwork.publishing import constraints as constraints
+    from quiltwork.publishing import generalization as generalization
+    from quiltwork.publishing import metrics as metrics
+    from quiltwork.publishing import partitioning as partitioning
+    from quiltwork.publishing import reports as reports
+    from quiltwork.publishing import risk as risk
+    from quiltwork.publishing import spark as spark
+    from quiltwork.publishing import verification as verification
     from quiltwork.publishing.anonymization import anonymize
     from quiltwork.publishing.constraints import (
         Constraint,
@@ -43,6 +51,16 @@ _HOME = {
     "refute": "constraints.monotonicity",
     "verify_m_privacy": "verification",
 }
+_MODULES = (
+    "constraints",
+    "generalization",
+    "metrics",
+    "partitioning",
+    "reports",
+    "risk",
+    "spark",
+    "verification",
+)
 
 __all__ = [
     "Constraint",
@@ -66,4 +84,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"quiltwork.publishing.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"quiltwork.publishing.{name}")
     raise AttributeError(f"module 'quiltwork.publishing' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

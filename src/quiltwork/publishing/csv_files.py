@@ -1,27 +1,24 @@
-"""CSV files as columns: numbers, dates and times where a person wrote some, else the text itself.
+"""CSV files as columns: texts as a person wrote them, with the order that they have.
 
-A column is numbers only if every cell is one in its usual spelling. `02410`, `+5`, `0x10`, `12E4`,
-`nan` and whole numbers beyond 64 bits are not, nor are `250.00` and `250.1` side by side, so such a
-column stays text, as does one of `true` and `false`. Files of several providers are read alike: a
-column is text in all if it is in one.
-Cost: one pass over the file, and one over the distinct texts of each column.
+Whole numbers in their usual spelling, which they are written back in, are numbers. A column whose
+cells are all other numbers, or all dates or times, is an ordered category of its texts (`meanings`
+says where they lie), so that `1.5` and `1.50` keep their order and their spelling. Everything else
+is text without an order: `02410`, `+5`, `0x10`, `12E4`, `nan`, `true`. Files of several providers
+are read alike: a column is text in all if it is in one.
+Cost: one pass over the file, and a sort of the distinct texts of each column.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from quiltwork.delimited import DECIMAL, WHOLE, even_rows, with_csv
+from quiltwork.delimited import WHOLE, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
-
-_FILLED_UP = r"\.[0-9]+0$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?"
-_ZONE = r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_CLOCK = r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$"
+from quiltwork.publishing.meanings import number, place
 
 
 def read_texts(path: Path) -> Any:
@@ -60,7 +57,7 @@ def _say_where(path: str, header: Sequence[str]) -> NoReturn:
 
 
 def typed(tables: Sequence[Any], text: Collection[str] = ()) -> list[Any]:
-    """Give the columns of text tables the types that they are written in, alike in all tables.
+    """Give the columns of text tables the order that they are written in, alike in all tables.
 
     Columns named in `text`, and those that a table has twice, stay text.
 
@@ -82,7 +79,7 @@ def typed(tables: Sequence[Any], text: Collection[str] = ()) -> list[Any]:
 
 
 def _converted(columns: Sequence[Any]) -> list[Any]:
-    """Return columns of text as what all their cells are; as they are if that is text."""
+    """Return columns of text as whole numbers or as ordered texts; as they are if they are none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -90,63 +87,29 @@ def _converted(columns: Sequence[Any]) -> list[Any]:
     seen = pc.unique(pa.chunked_array(chunks, pa.string())).drop_null()
     if not len(seen):
         return [pa.nulls(len(column)) for column in columns]
-    for pattern, convert in _KINDS:
-        numbers = pattern in (WHOLE, DECIMAL)
-        cells = pc.utf8_trim_whitespace(seen) if numbers else seen
-        if pc.all(pc.match_substring_regex(cells, pattern)).as_py():
-            if pattern == DECIMAL and not _evenly_written(cells):
-                break
-            try:
-                return [convert(column) for column in columns]
-            except pa.ArrowInvalid:  # beyond 64 bits, or no day of the calendar
-                break
-    return list(columns)
+    if pc.all(pc.match_substring_regex(seen, WHOLE)).as_py():
+        with suppress(pa.ArrowInvalid):  # beyond 64 bits
+            return [pc.cast(column, pa.int64()) for column in columns]
+    ordered = _ordered(seen.to_pylist())
+    if not ordered:
+        return list(columns)
+    found = pa.array(ordered)
+    return [
+        pa.DictionaryArray.from_arrays(
+            pc.index_in(column.combine_chunks(), found), found, ordered=True
+        )
+        for column in columns
+    ]
 
 
-def _evenly_written(cells: Any) -> bool:
-    """Tell whether zeros at the end say nothing: none (but for `2.0`), or all to one length."""
-    import pyarrow.compute as pc
-
-    if not pc.any(pc.match_substring_regex(cells, _FILLED_UP)).as_py():
-        return True
-    decimals = pc.utf8_length(pc.replace_substring_regex(cells, r"^[^.]*\.?", ""))
-    return len(pc.unique(decimals)) == 1
-
-
-def _cast(kind: str) -> Callable[[Any], Any]:
-    def convert(column: Any) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        return pc.cast(pc.utf8_trim_whitespace(column), pa.type_for_alias(kind))
-
-    return convert
-
-
-def _moments(zone: str | None) -> Callable[[Any], Any]:
-    def convert(column: Any) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        fine = pc.any(pc.match_substring(column, ".")).as_py()
-        return pc.cast(column, pa.timestamp("ns" if fine else "s", tz=zone))
-
-    return convert
-
-
-def _clock(column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    moments = pc.binary_join_element_wise("1970-01-01", column, " ")
-    return pc.cast(pc.cast(moments, pa.timestamp("s")), pa.time32("s"))
-
-
-_KINDS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
-    (WHOLE, _cast("int64")),
-    (DECIMAL, _cast("double")),
-    (_DATE, _cast("date32")),
-    (f"{_MOMENT}$", _moments(None)),
-    (f"{_MOMENT}{_ZONE}", _moments("UTC")),
-    (_CLOCK, _clock),
-)
+def _ordered(texts: list[str]) -> list[str]:
+    """Put texts in order that are all numbers, dates or times; none if they are not."""
+    places = {}
+    for text in texts:
+        found = place(text)
+        if found is None or (found[0] == "number" and number(text) is None):
+            return []
+        places[text] = (*found, text)
+    if len({line for line, *_ in places.values()}) > 1:
+        return []
+    return sorted(texts, key=places.__getitem__)

@@ -7,8 +7,9 @@ hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
 from quiltwork.publishing.generalization.hierarchies import leaf_text
+from quiltwork.publishing.meanings import meaning, number
 
 if TYPE_CHECKING:
     from quiltwork.publishing.generalization.hierarchies import Hierarchy
@@ -36,7 +38,8 @@ class Column:
         name: of the column.
         kind: "numeric" (values ascend), "ordinal" (declared order, or dates) or "categorical"
             (sorted, or in the order of the hierarchy's leaves).
-        values: the distinct values in their order; a missing value is None, last.
+        values: the distinct values in their order; a missing value is None, last. Numbers may be
+            texts, as a file spells them.
         codes: for each row, the index into `values`.
         hierarchy: the user's hierarchy, if there is one.
     """
@@ -50,7 +53,7 @@ class Column:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """The values of a numeric column as floats; a missing one is NaN."""
-        return np.array([np.nan if v is None else v for v in self.values], dtype=np.float64)
+        return np.array([np.nan if v is None else float(v) for v in self.values])
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,7 @@ class Encoded:
         sensitive_kind: what order they have; "categorical" for several columns.
         subject: for each row, which person it is about; None if every row is its own person.
         rows: how many there are.
+        joined: whether a sensitive value has several spellings, which count as one.
     """
 
     quasi: tuple[Column, ...]
@@ -77,6 +81,7 @@ class Encoded:
     sensitive_kind: Scale
     subject: NDArray[np.int64] | None
     rows: int
+    joined: bool = False
 
     @cached_property
     def known_by(self) -> tuple[NDArray[np.int64], Sets]:
@@ -178,10 +183,39 @@ def encode_column(
         kind = "ordinal"
     if order is not None:
         values, codes = _reordered(values, codes, order, name, where)
+    if kind == "ordinal" and _are_numbers(values):
+        kind = "numeric"
     if lost:
         codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
         values = (*values, None)
     return Column(name, kind, values, codes, hierarchy)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Tell whether values are written numbers, which then lie where they are and not by rank."""
+    found = [number(value) if isinstance(value, str) else None for value in values]
+    known = [one for one in found if one is not None]
+    return len(known) == len(found) and all(a <= b for a, b in pairwise(known))
+
+
+def by_meaning(column: Column) -> Column:
+    """Join the values that may mean the same: a secret that is spelled in two ways.
+
+    >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
+    >>> by_meaning(spelled).values, by_meaning(spelled).codes.tolist()
+    (('0.5', '1'), [0, 0, 1])
+    """
+    if not any(isinstance(value, str) for value in column.values):
+        return column
+    meanings = list(map(meaning, column.values))
+    first: dict[Any, int] = {}
+    for code, meant in enumerate(meanings):
+        if meant not in first or column.values[code] is None:
+            first[meant] = code
+    kept = sorted(first.values())
+    rank = {code: place for place, code in enumerate(kept)}
+    recode = np.array([rank[first[meant]] for meant in meanings], dtype=column.codes.dtype)
+    return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
 
 
 def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
@@ -242,7 +276,8 @@ def encode_frame(
         encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
         for name in quasi_identifiers
     )
-    secret = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    secret = list(map(by_meaning, spelled))
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
@@ -257,6 +292,7 @@ def encode_frame(
         sensitive_kind=kind,
         subject=person,
         rows=rows,
+        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
     )
 
 
@@ -292,7 +328,23 @@ def _named(frame: Any, name: str, role: str) -> Column:
             f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
             "rows."
         )
+    refuse_respelled(column, role)
     return column
+
+
+def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
+    """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
+    joined = by_meaning(column)
+    if len(joined.values) == len(column.values):
+        return
+    meant = np.zeros(len(column.values), dtype=np.int64)
+    meant[column.codes] = joined.codes
+    again = np.flatnonzero(np.bincount(meant)[meant] > 1)[-1]
+    raise InvalidInputError(
+        f"Column {column.name!r} may name one {role} in several spellings, such as that"
+        f"{where(int(np.argmax(column.codes == again)))}; spell each name in one way, or number "
+        "them."
+    )
 
 
 def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:

@@ -7,7 +7,7 @@ columns without a copy where the types allow it. Spark frames are recognised, ne
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -257,7 +257,7 @@ def stacked(frames: Mapping[str, Any], provider: str) -> Any:
             "with provider='…'."
         )
     common = [name for name in columns[0] if all(name in names for names in columns)]
-    parts = [_plain(as_arrow(frame, common)) for frame in frames.values()]
+    parts = _alike([as_arrow(frame, common) for frame in frames.values()])
     try:
         stack = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException:
@@ -275,11 +275,31 @@ def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:
     return ", ".join(f"{n!r} is {' and '.join(k)}" for n, k in kinds.items() if len(k) > 1)
 
 
-def _plain(table: Any) -> Any:
-    """Unpack dictionary columns, whose dictionaries differ between providers."""
+def _alike(tables: list[Any]) -> list[Any]:
+    """Unpack dictionary columns, unless they have one order, the same for all providers."""
+    kept = [
+        name
+        for name, order in orders_of(tables[0]).items()
+        if all(orders_of(table).get(name) == order for table in tables)
+    ]
+    return [unpacked(table, kept) for table in tables]
+
+
+def unpacked(table: Any, but: Collection[str] = ()) -> Any:
+    """Replace dictionary columns of an Arrow table by what they stand for."""
     pa = arrow()
     for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
+        if pa.types.is_dictionary(field.type) and field.name not in but:
             plain = table.column(place).cast(field.type.value_type)
             table = table.set_column(place, field.name, plain)
     return table
+
+
+def orders_of(table: Any) -> dict[str, list[Any]]:
+    """Return the order of each ordered category of an Arrow table, with all its values."""
+    pa = arrow()
+    return {
+        field.name: column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if pa.types.is_dictionary(field.type) and field.type.ordered and column.num_chunks
+    }

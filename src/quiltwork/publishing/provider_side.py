@@ -28,7 +28,7 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.encoding import group_rows
 from quiltwork.publishing.generalization.matching import fitting_groups
-from quiltwork.publishing.generalization.reading import written
+from quiltwork.publishing.meanings import meaning
 from quiltwork.publishing.placement import Kinds, left_private
 from quiltwork.publishing.table import Table
 
@@ -78,7 +78,8 @@ class OwnView:
         unsure: groups that are disclosed or broken only if own rows that fit several groups are in
             this one; one may be broken for certain and disclosed only so.
         withstood: whether the own rows can be in the groups in a way that breaks none of them;
-            then the table does not tell that any is broken. None if that was not decided.
+            then the table does not tell that any is broken. None if that was not decided, as with
+            rows that are not in the table.
     """
 
     groups: int
@@ -192,6 +193,8 @@ def own_view(
     if withstood and asked is not None and len(risky):
         exact = not surplus and not unseen  # else there is no placement, or others are unseen
         withstood = left_private(kinds, risky, asked.parts) if exact else None
+    if withstood and (unmatched or surplus):
+        withstood = None
     return OwnView(
         groups=len(met),
         own_rows=unmatched + int(kinds.weight.sum()),
@@ -245,8 +248,8 @@ def _own_kinds(published: Table, own: Table, shown: Counts) -> tuple[Kinds, int]
     sizes = [*(len(column.values) for column in mine.quasi), len(mine.sensitive_values)]
     alike = group_rows(columns, sizes)
     weight = np.bincount(alike.labels, minlength=alike.count)
-    code_of = {written(value): code for code, value in enumerate(here.sensitive_values)}
-    codes = [code_of.get(written(label), -1) for label in mine.sensitive_values]
+    code_of = {meaning(value): code for code, value in enumerate(here.sensitive_values)}
+    codes = [code_of.get(meaning(label), -1) for label in mine.sensitive_values]
     value = np.array(codes, dtype=np.int64)[mine.sensitive[alike.first]]
     known = np.flatnonzero(value >= 0)
     pairs: list[tuple[Counts, Counts]] = []

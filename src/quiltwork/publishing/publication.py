@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import (
-    Codes,
     Column,
     Encoded,
     GroupIndex,
     code_type,
+    encode_column,
     some_rows,
 )
 from quiltwork.publishing.frames import arrow, arrow_column, like
@@ -80,10 +81,10 @@ class Publication:
 
     @cached_property
     def order(self) -> Counts:
-        """The published order: by group, then by sensitive values; content alone decides it."""
-        keys = _sensitive_ranks(self.source.encoded)
-        if self.suppressed:
-            keys = [column[self.rows] for column in keys]
+        """The published order: by group, then by sensitive cells; content alone decides it."""
+        source = self.source
+        spelled = [encode_column(source.frame, name, "value") for name in source.sensitive]
+        keys = [column.codes[self.rows] for column in spelled]
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
@@ -203,21 +204,6 @@ def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
     return GroupIndex(rank[labels], first[place])
 
 
-def _sensitive_ranks(encoded: Encoded) -> list[Codes]:
-    """Return sort keys of the sensitive columns that do not depend on the order of the rows."""
-    values = encoded.sensitive_values
-    several = isinstance(values[0], tuple)
-    ranks: list[Codes] = []
-    for place in range(len(values[0]) if several else 1):
-        part = [value[place] for value in values] if several else list(values)
-        known = sorted({value for value in part if value is not None})
-        rank = {value: i for i, value in enumerate(known)}
-        ranked = [rank.get(value, len(rank)) for value in part]
-        of_code = np.array(ranked, dtype=code_type(len(rank)))
-        ranks.append(of_code[encoded.sensitive])
-    return ranks
-
-
 def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
     name = column.name
     if boxes.members[place] is not None:
@@ -227,8 +213,11 @@ def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
     if column.hierarchy is not None and column.kind != "numeric":
         spread = boxes.upper[:, place] - boxes.lower[:, place] + 1
         return {f"{name}_size": spread.tolist()}
-    low = [column.values[code] for code in boxes.lower[:, place].tolist()]
-    high = [column.values[code] for code in boxes.upper[:, place].tolist()]
+    values: Sequence[Any] = column.values
+    if column.kind == "numeric":
+        values = [float(value) if isinstance(value, str) else value for value in values]
+    low = [values[code] for code in boxes.lower[:, place].tolist()]
+    high = [values[code] for code in boxes.upper[:, place].tolist()]
     found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
     if column.kind == "numeric":
         pairs = zip(low, high, strict=True)
@@ -249,15 +238,22 @@ def _plain(column: Any) -> Any:
 
     −0.0 is 0.0, as it is wherever values are compared.
     """
+    import pyarrow.compute as pc
+
     types = arrow().types
     if types.is_floating(column.type):
-        import pyarrow.compute as pc
-
         if types.is_float16(column.type):  # which Arrow cannot add
             column = column.cast(arrow().float32())
         return pc.add(column, arrow().scalar(0.0, column.type))
     if not types.is_dictionary(column.type):
         return column
+    if column.type.ordered:
+        present = pc.unique(column.indices).drop_null()
+        present = present.take(pc.sort_indices(present))
+        kept = pc.index_in(column.indices, present)
+        return arrow().DictionaryArray.from_arrays(
+            kept, column.dictionary.take(present), ordered=True
+        )
     if types.is_null(column.type.value_type):  # categories that were never named
         return arrow().nulls(len(column))
     return column.cast(column.type.value_type).dictionary_encode()

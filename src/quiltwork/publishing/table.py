@@ -16,10 +16,12 @@ from quiltwork.publishing.arguments import by_column, one_of, shown
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
 from quiltwork.publishing.frames import (
     Kind,
+    as_arrow,
     column_names,
     frame_kind,
     opened,
     opened_alike,
+    orders_of,
     stacked,
 )
 
@@ -41,7 +43,8 @@ class Table:
         hierarchies: column → a path or rows of a generalization hierarchy.
         missing: "refuse" (the default) or "value": a missing value is a value of its own.
         text: columns of a file that are text whatever they look like. Without it, columns of CSV
-            files are numbers, dates or times if every cell is written as one; `02410` is not.
+            files have the order of numbers, dates or times if every cell is written as one; `02410`
+            is not. In any case cells stay as they are written.
 
     Raises:
         InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
@@ -154,6 +157,14 @@ class Table:
     def groups(self) -> GroupIndex:
         """The equivalence groups: rows with equal quasi-identifiers."""
         return groups_of(self.encoded)
+
+    @cached_property
+    def orders(self) -> Mapping[str, Sequence[Any]]:
+        """The orders of columns: those of ordered categories, and those that are declared."""
+        roles = [*self.quasi_identifiers, *self.sensitive]
+        named = [name for name in roles if name not in self.hierarchies]
+        own = {} if self.kind == "spark" else orders_of(as_arrow(self.frame, named))
+        return {**own, **self.ordinal}
 
     def group_values(self, group: int) -> tuple[Any, ...]:
         """Return the quasi-identifier values of a group."""

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.delimited import DECIMAL, WHOLE
+from quiltwork.delimited import DECIMAL, MISSING_WORDS, WHOLE
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
 
-MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _LARGEST = 2**1023  # of integers that are floats
 
 

@@ -21,6 +21,15 @@ from quiltwork.publishing.risk import assess, refused_cuts
 from quiltwork.publishing.risk.minimality import records_needed
 
 
+def table_of(ill, age=None, **more):
+    """People by age, from 0 on unless it is said."""
+    frame = pd.DataFrame({"age": range(len(ill)) if age is None else age, "ill": [*ill], **more})
+    return Table(frame, "who" if more else None, ["age"], "ill")
+
+
+IN_PAIRS = table_of("aababbab", [20, 21, 30, 31, 40, 41, 50, 51])
+
+
 def test_nothing_is_ruled_out_where_nothing_is_said_to_be_given_away():
     check(6)
 
@@ -47,15 +56,14 @@ def test_a_cut_that_was_refused_above_the_final_groups_counts():
 
 
 def test_a_group_that_was_left_whole_counts():
-    frame = pd.DataFrame({"age": [*range(8)], "ill": [*"aabbabab"]})  # 0..3 is not cut, 4..7 is
-    made = anonymize(Table(frame, None, ["age"], "ill"), KAnonymity(2) & LDiversity(2), 0)
+    table = table_of("aabbabab")  # 0..3 is not cut, 4..7 is
+    made = anonymize(table, KAnonymity(2) & LDiversity(2), 0)
     found = refused_cuts(made)
     assert (found.groups, found.of, found.records) == (1, 3, 4)
 
 
 def test_sizes_alone_give_nothing_away():
-    frame = pd.DataFrame({"who": [*"ab"] * 20, "age": [*range(40)], "ill": ["x", "y"] * 20})
-    table = Table(frame, "who", ["age"], "ill")
+    table = table_of("xy" * 20, who=[*"ab"] * 20)
     for asked in (KAnonymity(3), KAnonymity(4) & LDiversity(1)):
         for choices in ({}, {"split": "loss"}, {"suppression": 0.2}, {"method": "separate"}):
             assert refused_cuts(anonymize(table, asked, 1, **choices)).nothing
@@ -74,25 +82,20 @@ def test_sizes_alone_give_nothing_away():
 )
 def test_nothing_is_promised_where_sensitive_values_have_another_way_in(m, choices):
     """Two values in turns, far apart: no cut is refused because of them."""
-    frame = pd.DataFrame({"who": [*"aabb"] * 8, "age": [*range(32)], "ill": ["x", "y"] * 16})
-    made = anonymize(
-        Table(frame, "who", ["age"], "ill"), KAnonymity(4) & LDiversity(2), m, **choices
-    )
+    table = table_of("xy" * 16, who=[*"aabb"] * 8)
+    made = anonymize(table, KAnonymity(4) & LDiversity(2), m, **choices)
     found = refused_cuts(made)
     assert not found.nothing
     told = made.report().assessment.warnings[0].message
     assert "does not prove" in told or found.groups
-    plain = anonymize(
-        Table(frame, "who", ["age"], "ill"), KAnonymity(4) & LDiversity(2), 0, method="baseline"
-    )
+    plain = anonymize(table, KAnonymity(4) & LDiversity(2), 0, method="baseline")
     assert refused_cuts(plain).nothing
 
 
 def test_other_constraints_and_left_out_rows():
     rng = np.random.default_rng(1)
     ill = rng.choice(["x", "y"], 120, p=[0.85, 0.15])
-    frame = pd.DataFrame({"age": rng.integers(0, 50, 120), "ill": ill})
-    table = Table(frame, None, ["age"], "ill")
+    table = table_of(ill, rng.integers(0, 50, 120))
     for asked in (
         KAnonymity(4) & EntropyLDiversity(1.3),
         KAnonymity(4) & Custom(lambda counts: len(counts) == 2, eg_monotonic=True),
@@ -108,16 +111,22 @@ def test_numbers_of_values_are_numbers_of_records():
     assert records_needed(KAnonymity(3) & EntropyLDiversity(4.5)) == 5
     assert records_needed(RecursiveLDiversity(2, 4) & LDiversity(2)) == 4
     assert records_needed(TCloseness(0.5)) == 1
+    assert records_needed(KAnonymity(3) & LDiversity(4), alone=False) == 3
+
+
+def test_one_person_may_have_all_values_that_are_asked_for():
+    frame = pd.DataFrame({"who": [*"aab"], "age": 30, "ill": [*"xyx"], "person": [1, 1, 2]})
+    table = Table(frame, "who", ["age"], "ill", subject="person")
+    made = anonymize(table, LDiversity(2), 0, method="separate", suppression=0.5)
+    assert not refused_cuts(made).nothing
 
 
 def test_the_warning_has_the_numbers():
-    frame = pd.DataFrame({"age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aababbab"]})
-    table = Table(frame, None, ["age"], "ill")
     for asked, words in (
         (KAnonymity(2) & LDiversity(2), "2 of 2 groups, with 8 records"),
         (KAnonymity(2), "Here that says nothing"),
     ):
-        report = anonymize(table, asked, 0).report()
+        report = anonymize(IN_PAIRS, asked, 0).report()
         assert words in report.assessment.warnings[0].message
         assert report.as_dict()["refused"]["groups"] == (2 if "2 of 2" in words else 0)
-    assert assess(table).refused is None
+    assert assess(IN_PAIRS).refused is None

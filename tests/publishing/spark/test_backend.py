@@ -150,13 +150,15 @@ def test_constraints_that_depend_on_the_whole_table(source):
 def test_a_local_frame_with_missing_values_orders_and_several_secrets(spark):
     frame = people(900, seed=4).drop(columns="born")
     frame["size"] = np.random.default_rng(5).choice(["small", "medium", "large"], 900)
+    doses = ["0.50", "1.5", "10"]  # as a file spells them
+    frame["dose"] = pd.Categorical(np.resize(doses, 900), doses, ordered=True)
     frame.loc[::7, "pay"] = np.nan
     frame["zip"] = frame["zip"].astype("category")
     frame["old"] = frame["age"] > 60
     table = Table(
         frame,
         "hospital",
-        ["age", "zip", "pay", "size"],
+        ["age", "zip", "pay", "size", "dose"],
         ["ill", "old"],
         ordinal={"size": ["small", "medium", "large"]},
         missing="value",

@@ -170,6 +170,8 @@ def test_nothing_is_written_into_an_input(call, folder):
         (("all.parquet", "--provider", "clinic"), 2, "Column 'clinic' is not there once"),
         (("all.parquet", "--provider", "age"), 2, "has two roles"),
         (("A.parquet", "other.parquet"), 2, "'age' is bigint and string"),
+        (("large.parquet", "half.parquet"), 2, "Column 'age' holds whole numbers beyond 2^53"),
+        (("A.parquet", "half.parquet", "spelled.parquet"), 2, "Column 'ill' spells a value in"),
         (("all.parquet", "--provider", "hospital", "--max-m"), 2, "--backend spark verifies"),
         (("all.parquet", "--provider", "hospital", "--method", "binary"), 2, "--backend spark"),
     ],
@@ -179,6 +181,9 @@ def test_what_is_wrong_is_said(call, folder, monkeypatch, arguments, code, words
     (folder / "broken.parquet").write_text("no Parquet at all")
     other = pd.DataFrame({"age": ["x"], "zip.code": ["N"], "ill": ["flu"]})
     other.to_parquet(folder / "other.parquet")
+    other.assign(age=2**53 + 1).to_parquet(folder / "large.parquet")
+    other.assign(age=0.5).to_parquet(folder / "half.parquet")
+    other.assign(age=1, ill="Flu ").to_parquet(folder / "spelled.parquet")
     found = call("verify", *arguments, *ROLES, "--k", "2", "--backend", "spark")
     assert found[0] == code
     assert words in found[2]

@@ -51,12 +51,19 @@ class TCloseness(Constraint):
         """Take the distribution of the whole table as the reference.
 
         Raises:
-            InvalidInputError: for the ordered distance on values without an order.
+            InvalidInputError: for the ordered distance on values without an order, and for values
+                of which it is not known whether they are one.
         """
         if self.distance == "ordered" and encoded.sensitive_kind == "categorical":
             raise InvalidInputError(
                 "The ordered distance needs sensitive values with an order; declare it with "
                 "Table(…, ordinal={column: values in order}), or take distance='equal'."
+            )
+        if encoded.joined:
+            raise InvalidInputError(
+                "A sensitive value has several spellings, such as 1.5 and 1.50. Should they be "
+                "two values, distributions are further apart than if they are one; spell it in "
+                "one way for t-closeness."
             )
         codes = encoded.sensitive.astype(np.int64)
         if encoded.subject is not None:

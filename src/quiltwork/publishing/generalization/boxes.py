@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.generalization.hierarchies import Hierarchy, leaf_text
+from quiltwork.publishing.generalization.hierarchies import Hierarchy
 from quiltwork.publishing.generalization.labels import MISSING, range_text, set_text, value_text
 from quiltwork.publishing.partitioning.nodes import runs, starts_of
 from quiltwork.publishing.partitioning.records import is_unordered, places
@@ -135,7 +135,7 @@ def _hierarchy_side(
 ) -> _Side:
     """Cover leaves by labels. Codes count the leaves that occur, so places are looked up."""
     known = [value for value in column.values if value is not None]
-    leaf = np.array([tree.place[leaf_text(value)] for value in known], dtype=np.int64)
+    leaf = np.array([tree.leaf(value) for value in known], dtype=np.int64)
     alone = low >= len(leaf)  # only the missing value
     some = leaf if len(leaf) else np.zeros(1, dtype=np.int64)
     leaf_low, leaf_high = (some[np.where(alone, 0, side)] for side in (low, high))

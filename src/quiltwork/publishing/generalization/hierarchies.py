@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import contents
 from quiltwork.publishing.arguments import shown
+from quiltwork.publishing.meanings import number
 
+_DIGITS = 20
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
 
@@ -77,6 +79,16 @@ class Hierarchy:
             numbers[level] = np.concatenate(([0], np.cumsum(changes)))
         return numbers
 
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """All labels, leaves and root included."""
+        return frozenset(label for path in self.paths for label in path)
+
+    def leaf(self, value: Any) -> int:
+        """Return the place of a value's leaf, spelled as it is or as a hierarchy writes it."""
+        text = str(value)
+        return self.place[text if text in self.place else leaf_text(value)]
+
     def cover(
         self, low: NDArray[np.integer[Any]], high: NDArray[np.integer[Any]]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -97,9 +109,12 @@ class Hierarchy:
 
 
 def leaf_text(value: Any) -> str:
-    """Return how a hierarchy writes a value: 31 and 31.0 are both `31`."""
+    """Return how a hierarchy writes a value: 31, 31.0 and the text `31.0` are all `31`."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    found = number(value) if isinstance(value, str) else None
+    if found is not None and found.adjusted() < _DIGITS and found == int(found):
+        return str(int(found))
     return str(value)
 
 
@@ -111,7 +126,7 @@ def _rows(source: Any) -> list[list[str]]:
                 f"{shown(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
                 "from leaf to root."
             )
-    return [[leaf_text(cell) for cell in row] for row in rows]
+    return [[c if isinstance(c, str) else leaf_text(c) for c in row] for row in rows]
 
 
 def _file_rows(path: Path) -> list[list[str]]:

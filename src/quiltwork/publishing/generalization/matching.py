@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import Column
-from quiltwork.publishing.frames import arrow, arrow_column
-from quiltwork.publishing.generalization.reading import Reader
+from quiltwork.publishing.generalization.hierarchies import ROOT
+from quiltwork.publishing.generalization.reading import Reader, label_of
 from quiltwork.publishing.table import Table
 
 _PORTION = 1 << 23
@@ -25,38 +25,45 @@ def fitting_groups(
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
     """Give portions of `rows` of the own table, each with which groups (columns) its rows fit.
 
-    The texts are read as the own table declares: its orders and hierarchies.
+    The texts are read as the own table declares: its orders and hierarchies. A row that may be in a
+    group whose text is not understood is taken to fit none: where it is is not known.
     """
     columns = {column.name: column for column in published.encoded.quasi}
     tests = []
     for mine in own.encoded.quasi:
         shown = columns[mine.name]
-        covered = _covering(shown, mine, _order(own, mine))
-        tests.append((covered[shown.codes[published.groups.first]], mine.codes))
+        covered, unread = _covering(shown, mine, own.orders.get(mine.name, ()))
+        group = shown.codes[published.groups.first]
+        tests.append((covered[group], unread[group], mine.codes))
     step = max(1, _PORTION // max(1, published.groups.count))
     for start in range(0, len(rows), step):
         portion = rows[start : start + step]
         fits = np.ones((len(portion), published.groups.count), dtype=bool)
-        for covered, codes in tests:
-            fits &= covered.T[codes[portion]]
-        yield portion, fits
+        doubt = np.zeros_like(fits)
+        for covered, unread, codes in tests:
+            inside, perhaps = (side.T[codes[portion]] for side in (covered, unread))
+            doubt = (doubt & (inside | perhaps)) | (fits & perhaps)
+            fits &= inside
+        yield portion, fits & ~doubt.any(axis=1, keepdims=True)
 
 
-def _order(table: Table, column: Column) -> Sequence[Any]:
-    """Return the order of a column, declared or that of its categories; with all its values."""
-    if column.name in table.ordinal or column.kind != "ordinal":
-        return table.ordinal.get(column.name, ())
-    values = arrow_column(table.frame, column.name)
-    if not arrow().types.is_dictionary(values.type):
-        return ()
-    order: list[Any] = values.dictionary.to_pylist()
-    return order
+def _covering(
+    published: Column, own: Column, order: Sequence[Any]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which published texts (rows) cover which own values (columns), and which perhaps do.
 
-
-def _covering(published: Column, own: Column, order: Sequence[Any]) -> NDArray[np.bool_]:
-    """Tell which published texts (rows) cover which own values (columns)."""
+    Next to sets a word is a value that others have. Next to the root of a hierarchy that was not
+    declared, an unknown one may be a label of it.
+    """
     reader = Reader(own, order)
     covered = np.zeros((len(published.values), len(own.values)), dtype=bool)
     for row, text in zip(covered, published.values, strict=True):
         row[reader.codes(text)] = True
-    return covered
+    unread = ~np.array([reader.understands(text) for text in published.values])
+    labels = [label_of(text) for text in published.values]
+    if any(label.form == "set" and label.values for label in labels):
+        unread[:] = False
+    elif own.hierarchy is None and any(label.values == (ROOT, ROOT) for label in labels):
+        unread |= ~covered.any(axis=1)
+    known = np.array([value is not None for value in own.values])
+    return covered, unread[:, None] & known

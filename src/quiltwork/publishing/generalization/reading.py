@@ -1,17 +1,16 @@
 """Which original values a published text covers, for those who hold original rows and the texts.
 
-Values and texts are compared as they are written: 31, 31.0 and `31` are one, and so are a yes-or-no
-and the words `true` and `false` that a file has for it.
+Values and texts are compared by what they may mean (`meanings`): whoever holds a row may have it
+spelled otherwise than it was published, so 31, 31.0 and `31` are one.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,9 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.generalization.hierarchies import leaf_text
 from quiltwork.publishing.generalization.labels import MISSING, Label, parse_label, value_text
+from quiltwork.publishing.meanings import meaning, place
 
 Codes = NDArray[np.int64]
-_DURATION = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d+):(\d+(?:\.\d+)?)")
-_TRUTH = {"true", "false"}
-
-
-def written(value: Any) -> Any:
-    """Return a value as it is compared with those of another file: text, or tuples of texts.
-
-    >>> written(31.0), written("31"), written(True), written(("a", None))
-    ('31', '31', 'true', ('a', None))
-    """
-    if isinstance(value, tuple):
-        return tuple(map(written, value))
-    if value is None:
-        return None
-    text = leaf_text(float(value) if isinstance(value, Decimal) else value)
-    return text.lower() if text.lower() in _TRUTH else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +57,21 @@ class Reader:
                 found += self._one(value)
         return np.array(found, dtype=np.int64)
 
+    def understands(self, text: Any) -> bool:
+        """Tell whether it is known what a text covers, if only that it is none of these values.
+
+        A word may be a value that others have, but not alone where numbers or values of an order
+        are expected; a range needs values that have one.
+        """
+        label, tree = label_of(text), self.column.hierarchy
+        if tree is not None:
+            return str(text) in tree.labels or {*label.values} <= tree.labels
+        if label.form == "set":
+            return True
+        if self.column.kind == "categorical":
+            return label.values[0] == label.values[1]
+        return all(self._line[1](end) is not None or end.endswith("*") for end in label.values)
+
     @cached_property
     def _missing(self) -> list[int]:
         return [code for code, value in enumerate(self.column.values) if value is None]
@@ -82,9 +81,12 @@ class Reader:
         return {code: value for code, value in enumerate(self.column.values) if value is not None}
 
     @cached_property
-    def _code_of(self) -> dict[str, int]:
-        codes = {str(value): code for code, value in self._known.items()}
-        return codes | {written(value): code for code, value in self._known.items()}
+    def _codes_of(self) -> dict[Any, list[int]]:
+        """The codes of all values that may mean the same."""
+        found: dict[Any, list[int]] = {}
+        for code, value in self._known.items():
+            found.setdefault(meaning(value), []).append(code)
+        return found
 
     @cached_property
     def _under(self) -> Mapping[str, list[int]]:
@@ -93,25 +95,29 @@ class Reader:
         tree = self.column.hierarchy
         if tree is not None:
             for code, value in self._known.items():
-                for label in dict.fromkeys(tree.paths[tree.place[leaf_text(value)]]):
+                for label in dict.fromkeys(tree.paths[tree.leaf(value)]):
                     found.setdefault(label, []).append(code)
         return found
 
     @cached_property
-    def _ranks(self) -> dict[str, int]:
-        """Where the values of an order lie; those of the column if none was declared."""
-        values = self.order or list(self._known.values())
-        return {leaf_text(value): rank for rank, value in enumerate(values)}
+    def _line(self) -> tuple[list[Any], Callable[[str], Any]]:
+        """Where each value lies, ascending, and how the place of a range's end is found.
+
+        Numbers, dates and times lie where they are; other values, and those that were declared in
+        another order, where the order has them.
+        """
+        values, known = self.order or list(self._known.values()), self._known.values()
+        lie = [place(value) for value in values]
+        if None not in lie and all(a <= b for a, b in pairwise(filter(None, lie))):
+            return [place(value) for value in known], place
+        ranks = {leaf_text(value): rank for rank, value in enumerate(values)}
+        return [ranks[leaf_text(value)] for value in known], ranks.get
 
     def _one(self, text: str) -> list[int]:
         if text in self._under:
             return self._under[text]
-        code = self._code_of.get(text, self._code_of.get(written(text)))
-        if code is not None:
-            return [code]
-        if text.endswith("*"):
-            return self._masked(text)
-        return self._numbers(text, text) if self.column.kind == "numeric" else []
+        found = self._codes_of.get(meaning(text), [])
+        return self._masked(text) if not found and text.endswith("*") else found
 
     def _masked(self, text: str) -> list[int]:
         beginning, any_length = text.rstrip("*"), text.count("*") == 1
@@ -123,32 +129,13 @@ class Reader:
         ]
 
     def _between(self, low: str, high: str) -> list[int]:
-        if self.column.kind == "numeric":
-            return self._numbers(low, high)
-        if self.column.kind != "ordinal":
+        if self.column.kind == "categorical":
             return []
-        some = next(iter(self._known.values()), None)
-        if isinstance(some, timedelta) and not self.order:
-            ends = duration(low), duration(high)
-            if ends[0] is None or ends[1] is None:
-                return []
-            return [code for code, value in self._known.items() if ends[0] <= value <= ends[1]]
-        if low in self._ranks and high in self._ranks:
-            first, last = self._ranks[low], self._ranks[high]
-            ranks = {code: self._ranks[leaf_text(value)] for code, value in self._known.items()}
-            return [code for code, rank in ranks.items() if first <= rank <= last]
-        if self.order or isinstance(some, str):
+        lie, where = self._line
+        first, last = where(low), where(high)
+        if first is None or last is None:
             return []
-        return [code for code, value in self._known.items() if low <= str(value) <= high]
-
-    def _numbers(self, low: str, high: str) -> list[int]:
-        try:
-            ends = float(low), float(high)
-        except ValueError:
-            return []
-        numbers = self.column.numbers
-        inside: list[int] = np.flatnonzero((numbers >= ends[0]) & (numbers <= ends[1])).tolist()
-        return inside
+        return list(range(bisect_left(lie, first), bisect_right(lie, last)))
 
 
 def label_of(text: Any) -> Label:
@@ -162,16 +149,3 @@ def label_of(text: Any) -> Label:
         return parse_label(plain)
     except InvalidInputError:
         return Label("range", (plain, plain))
-
-
-def duration(text: str) -> timedelta | None:
-    """Read a duration as Python writes it.
-
-    >>> duration("1 day, 2:30:00") == timedelta(days=1, hours=2.5), duration("soon")
-    (True, None)
-    """
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = found.groups()
-    return timedelta(int(days or 0), float(seconds), 0, 0, int(minutes), int(hours))

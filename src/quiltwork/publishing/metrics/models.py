@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.encoding import Column, encode_column
+from quiltwork.publishing.encoding import Column, by_meaning, encode_column
 from quiltwork.publishing.metrics.counts import (
     ValueCounts,
     people_counts,
@@ -101,7 +101,7 @@ def sensitive_column(table: Table, name: str) -> Column:
     if len(table.sensitive) == 1:
         kind, values = encoded.sensitive_kind, encoded.sensitive_values
         return Column(name, kind, values, encoded.sensitive)
-    return encode_column(table.frame, name, table.missing, table.ordinal.get(name))
+    return by_meaning(encode_column(table.frame, name, table.missing, table.ordinal.get(name)))
 
 
 def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:

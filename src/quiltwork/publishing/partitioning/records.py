@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.publishing.encoding import code_type
-from quiltwork.publishing.generalization.hierarchies import leaf_text
 
 if TYPE_CHECKING:
     from quiltwork.publishing.encoding import Column, Encoded
@@ -102,7 +101,7 @@ def _tree(column: Column) -> NDArray[np.int64] | None:
     if column.hierarchy is None:
         return None
     known = [value for value in column.values if value is not None]
-    leaf = [column.hierarchy.place[leaf_text(value)] for value in known]
+    leaf = [column.hierarchy.leaf(value) for value in known]
     blocks = column.hierarchy.blocks[:, leaf]
     if len(known) == len(column.values):
         return blocks

@@ -22,7 +22,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.asked import check_publication, read_table
 from quiltwork.publishing.encoding import Column
 from quiltwork.publishing.generalization.matching import fitting_groups
-from quiltwork.publishing.generalization.reading import written
+from quiltwork.publishing.meanings import meaning
 from quiltwork.publishing.metrics.counts import ValueCounts, value_counts
 from quiltwork.publishing.metrics.models import sensitive_column
 from quiltwork.publishing.table import Table
@@ -156,8 +156,8 @@ def definetti_on(published: Table, original: Table) -> tuple[Learned, ...]:
     for name in published.sensitive:
         shown, column = (sensitive_column(table, name) for table in (published, original))
         counts = value_counts(groups.labels, shown.codes, groups.count, len(shown.values))
-        code = {written(value): place for place, value in enumerate(shown.values)}
-        known = np.array([code.get(written(value), -1) for value in column.values], dtype=np.int64)
+        code = {meaning(value): place for place, value in enumerate(shown.values)}
+        known = np.array([code.get(meaning(value), -1) for value in column.values], dtype=np.int64)
         found.append(_attack(name, quasi, links, counts, known[column.codes[people]]))
     return tuple(found)
 

@@ -6,22 +6,22 @@ they share a leaf. A star stands for any sign: `98***` overlaps `987**`, and sta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.generalization.hierarchies import Hierarchy
-from quiltwork.publishing.generalization.labels import MISSING, Label, value_text
+from quiltwork.publishing.generalization.hierarchies import Hierarchy, leaf_text
+from quiltwork.publishing.generalization.labels import MISSING, Label
 from quiltwork.publishing.generalization.reading import label_of
+from quiltwork.publishing.meanings import meaning, place
 
 EVERYTHING = "*"
-_CLOCK = re.compile(r"(?:(-?\d+) days?, )?(\d+):(\d\d):(\d\d(?:\.\d+)?)")  # times and durations
+_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Reading:
     @classmethod
     def of(cls, name: str, order: Sequence[Any] | None, tree: Any) -> Reading:
         """Take the declarations of a column."""
-        ranks = {value_text(value): rank for rank, value in enumerate(order or ())}
+        ranks = {leaf_text(value): rank for rank, value in enumerate(order or ())}
         leaves: dict[str, set[str]] = {}
         if tree is not None:
             for path in Hierarchy.read(tree, name).paths:
@@ -49,21 +49,17 @@ class Reading:
                     leaves.setdefault(label, set()).add(path[0])
         return cls(name, ranks, {label: frozenset(under) for label, under in leaves.items()})
 
-    def number(self, text: str) -> float | None:
-        """Return where a value lies on its line; None if it is not on one."""
+    def number(self, text: str) -> Decimal | None:
+        """Return where a value lies on its line; None if it is not on one.
+
+        Moments lie where their day does, as the other table may have dates only.
+        """
         if text in self.order:
-            return float(self.order[text])
-        try:
-            return float(text)
-        except ValueError:
-            pass
-        if found := _CLOCK.fullmatch(text):
-            days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-            return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        try:
-            return float(date.fromisoformat(text[:10]).toordinal())
-        except ValueError:
+            return Decimal(self.order[text])
+        found = place(text)
+        if found is None:
             return None
+        return found[1] // _DAY if found[0] == "date" else found[1]
 
 
 def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> NDArray[np.bool_]:
@@ -80,15 +76,17 @@ def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> N
     if any(_is_range(label) for label in (*left, *right)):
         return _on_a_line(reading, left, right)
     sets = [[_members(reading, label) for label in side] for side in (left, right)]
+    meant: dict[Any, int] = {}
     known = {
-        member: place for place, member in enumerate(sorted(frozenset().union(*map(_all, sets))))
+        member: meant.setdefault(meaning(member), len(meant))
+        for member in frozenset().union(*map(_all, sets))
     }
     tables = [_membership(side, known) for side in sets]
     met = np.asarray(tables[0] @ tables[1].T > 0)
-    for place, members in enumerate(sets[0]):
-        met[place] |= _by_stars(members, sets[1], reading)
-    for place, members in enumerate(sets[1]):
-        met[:, place] |= _by_stars(members, sets[0], reading)
+    for row, members in enumerate(sets[0]):
+        met[row] |= _by_stars(members, sets[1], reading)
+    for row, members in enumerate(sets[1]):
+        met[:, row] |= _by_stars(members, sets[0], reading)
     return met
 
 
@@ -130,7 +128,7 @@ def _is_everything(text: str) -> bool:
 
 
 def _membership(sets: list[frozenset[str]], known: Mapping[str, int]) -> NDArray[np.float32]:
-    table = np.zeros((len(sets), len(known)), dtype=np.float32)
+    table = np.zeros((len(sets), len(known)), dtype=np.float32)  # some members mean the same
     for row, members in zip(table, sets, strict=True):
         row[[known[member] for member in members]] = 1
     return table
@@ -157,7 +155,7 @@ def _ends(
                 f"Column {reading.name!r} has ranges, and values that have no place among them; "
                 "declare the order of its values."
             )
-        placed = [number for number in numbers if number is not None]
+        placed = [float(number) for number in numbers if number is not None]
         ends.append((min(placed), max(placed)) if placed else (np.inf, -np.inf))
     table = np.array(ends, dtype=np.float64).reshape(-1, 2)
     missing = np.array([label.missing for label in labels], dtype=bool)

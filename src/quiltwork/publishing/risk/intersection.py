@@ -23,7 +23,7 @@ from quiltwork.publishing.arguments import by_column
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.encoding import encode_column
 from quiltwork.publishing.frames import arrow_column
-from quiltwork.publishing.generalization.reading import written
+from quiltwork.publishing.meanings import meaning
 from quiltwork.publishing.metrics.counts import value_counts
 from quiltwork.publishing.risk.extents import Reading, overlaps
 from quiltwork.publishing.risk.worlds import People, pinned_down
@@ -161,7 +161,7 @@ def intersection(
 
 
 def _releases(earlier: Table, later: Table) -> tuple[_Release, _Release]:
-    known = [[written(v) for v in table.encoded.sensitive_values] for table in (earlier, later)]
+    known = [[meaning(v) for v in table.encoded.sensitive_values] for table in (earlier, later)]
     values = sorted({*known[0], *known[1]}, key=repr)
     code = {value: place for place, value in enumerate(values)}
     made = []

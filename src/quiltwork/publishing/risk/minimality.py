@@ -87,7 +87,8 @@ def refused_cuts(publication: Publication) -> Refused:
     if _blind(recipe):
         return Refused(0, count, 0, nothing=True)
     encoded = publication.source.encoded
-    by_size = replace(recipe, constraint=KAnonymity(records_needed(recipe.constraint)))
+    least = records_needed(recipe.constraint, alone=encoded.subject is None)
+    by_size = replace(recipe, constraint=KAnonymity(least))
     labels = partition(encoded, records_of(encoded), by_size)
     again = assemble(publication.source, labels, by_size)
     explained = _same_groups(publication, again)
@@ -100,13 +101,16 @@ def refused_cuts(publication: Publication) -> Refused:
     )
 
 
-def records_needed(constraint: Constraint) -> int:
-    """Return how many records a constraint asks for at least; l values need l records."""
+def records_needed(constraint: Constraint, alone: bool = True) -> int:
+    """Return how many records, or people, a constraint asks for at least.
+
+    l values need l records, if each record is `alone` with its person.
+    """
     least = [1]
     for part in constraint.parts:
         if isinstance(part, KAnonymity):
             least.append(part.k)
-        elif isinstance(part, LDiversity | RecursiveLDiversity | EntropyLDiversity):
+        elif alone and isinstance(part, LDiversity | RecursiveLDiversity | EntropyLDiversity):
             least.append(math.ceil(to_fraction(part.l, "l")))
     return max(least)
 

@@ -22,10 +22,12 @@ from quiltwork.publishing.encoding import (
     Column,
     Encoded,
     Scale,
+    by_meaning,
     encode_column,
     encode_product,
     missing_values,
     refuse_endless,
+    refuse_respelled,
 )
 from quiltwork.publishing.generalization.hierarchies import Hierarchy
 from quiltwork.publishing.partitioning.records import is_unordered, records_of
@@ -136,7 +138,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
         quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
         counts.append(_by_code(column.codes, found, len(column.values)))
     found = tables[len(quasi)]
-    secrets = [_encoded(table, found, name) for name in table.sensitive]
+    secrets = [_one_spelling(_encoded(table, found, name)) for name in table.sensitive]
     codes, values, kind = encode_product(secrets)
     types = {name: found.schema.field(name).type for name in table.sensitive}
     providers: tuple[Any, ...] = ("",)
@@ -173,12 +175,22 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
     """Encode the distinct values of a column; say how many rows have none if that is refused."""
-    column = encode_column(found, name, "value", table.ordinal.get(name), tree, _somewhere)
+    column = encode_column(found, name, "value", table.orders.get(name), tree, _somewhere)
     if column.values[-1] is None and table.missing == "refuse":
         lost = int(_by_code(column.codes, found, len(column.values))[-1])
         raise InvalidInputError(
             f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
             "value of its own with missing='value' (--missing value)."
+        )
+    return column
+
+
+def _one_spelling(column: Column) -> Column:
+    """Refuse values that may mean the same: workers know them by their spelling alone."""
+    if len(by_meaning(column).values) < len(column.values):
+        raise UnsupportedError(
+            f"Column {column.name!r} spells a value in several ways, such as 1.5 and 1.50; spell "
+            "it in one way, or use backend='local', which counts it once."
         )
     return column
 
@@ -196,6 +208,7 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
             f"Column {name!r} has {missing_values(lost)}; every record needs a provider: fill it "
             "in, or drop those rows."
         )
+    refuse_respelled(column, "provider", _somewhere)
     return column.values
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.publishing.frames import as_arrow, column_names
+from quiltwork.publishing.frames import as_arrow, column_names, unpacked
 from quiltwork.publishing.table import Table
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def spark_frame(table: Table) -> DataFrame:
         frame: DataFrame = table.frame
         return frame
     session = spark_session()
-    local = _plain(as_arrow(table.frame, column_names(table.frame)))
+    local = unpacked(as_arrow(table.frame, column_names(table.frame)))
     before = session.conf.get(_TIMES)
     session.conf.set(_TIMES, "TIMESTAMP_NTZ")
     try:
@@ -60,7 +60,7 @@ def on_spark(table: Table) -> Table:
         table.quasi_identifiers,
         table.sensitive,
         table.subject,
-        table.ordinal,
+        table.orders,
         table.hierarchies,
         table.missing,
     )
@@ -159,14 +159,3 @@ def with_this_package() -> Iterator[None]:
             "name a Python that has it in PYSPARK_PYTHON before the session is made; on this "
             f"machine: {sys.executable}."
         ) from None
-
-
-def _plain(table: Any) -> Any:
-    """Unpack dictionary columns, which Spark does not take."""
-    import pyarrow as pa
-
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            plain = table.column(place).cast(field.type.value_type)
-            table = table.set_column(place, field.name, plain)
-    return table

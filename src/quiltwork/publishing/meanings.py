@@ -1,0 +1,100 @@
+"""What a cell may mean, apart from how it is spelled.
+
+`1.10` and `1.1` are one number, `12:00` and `12:00:00` one time, `Flu` and `flu ` one word, `yes`,
+`True` and `1` one answer. Where that is asked decides whether a table looks safer than it is:
+
+- Whoever reads a table tells apart what is spelled apart. So quasi-identifiers are compared as they
+  are written: `1.1` and `1.10` are two groups.
+- A secret spelled in two ways is one secret. So sensitive values are compared by what they may
+  mean: `1.1` and `1.10` are one. Groups have fewer values then, and lower entropy.
+- Where neither is safe it is refused: providers and subjects in two spellings (as one they may
+  hide a coalition, as two its reach), and such values under t-closeness (as two they are further
+  apart).
+
+What cannot be told may be the same: a time without a zone and one of UTC, `02410` and a 2410 that
+lost its zero elsewhere. Cells are published as they are written in either case.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from quiltwork.delimited import DECIMAL, MISSING_WORDS
+
+_ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_BEGINNINGS = frozenset("0123456789+-.")
+_USUAL = re.compile(DECIMAL)
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,6})?")
+_TIME = r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]{1,99})?))?"
+_CLOCK = re.compile(rf"(?:(-?[0-9]{{1,9}}) days?,? )?{_TIME}")
+_ZONE = r"z|([+-])([0-9]{2}):?([0-9]{2})?"
+_MOMENT = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:[ t]{_TIME})? ?(?:{_ZONE})?")
+
+
+def number(text: str) -> Decimal | None:
+    """Read a number in its usual spelling; None for codes such as `02410`, `+5` and `12E4`.
+
+    >>> number("1.10"), number("02410")
+    (Decimal('1.10'), None)
+    """
+    plain = text.strip()
+    return Decimal(plain) if _USUAL.match(plain) and _NUMBER.fullmatch(plain.lower()) else None
+
+
+def place(value: Any) -> tuple[str, Decimal] | None:
+    """Return where a value lies: on which line (numbers, times, dates), and where on it.
+
+    >>> place(" .5"), place("12:00") == place("12:00:00"), place("flu")
+    (('number', Decimal('0.5')), True, None)
+    """
+    return _place(_folded(value))
+
+
+def _place(text: str) -> tuple[str, Decimal] | None:
+    if not text or text[0] not in _BEGINNINGS:
+        return None
+    if _NUMBER.fullmatch(text):
+        return "number", Decimal(text)
+    if found := _CLOCK.fullmatch(text):
+        days, *time = found.groups()
+        return "time", 86_400 * Decimal(days or 0) + _seconds(*time)
+    if not (found := _MOMENT.fullmatch(text)):
+        return None
+    year, month, day, hour, minute, second, sign, ahead, also = found.groups()
+    try:
+        passed = date(int(year), int(month), int(day)).toordinal()
+    except ValueError:
+        return None
+    zone = _seconds(ahead, also, None) * (-1 if sign == "-" else 1)
+    return "date", 86_400 * passed + _seconds(hour, minute, second) - zone
+
+
+def meaning(value: Any) -> Any:
+    """Return something that is equal for all values that may mean the same.
+
+    >>> meaning("1.10") == meaning(1.1), meaning("Flu ") == meaning("flu"), meaning("n/a")
+    (True, True, None)
+    """
+    if isinstance(value, tuple):
+        return tuple(map(meaning, value))
+    if value is None:
+        return None
+    text = _folded(value)
+    if text in MISSING_WORDS:
+        return None
+    return _place(_ANSWERS.get(text, text)) or text
+
+
+def _folded(value: Any) -> str:
+    """Return a text without what readers overlook: case, spaces, the make of its letters."""
+    text = str(value)
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain.casefold().split())
+
+
+def _seconds(hours: str | None, minutes: str | None, seconds: str | None) -> Decimal:
+    return 3600 * Decimal(hours or 0) + 60 * Decimal(minutes or 0) + Decimal(seconds or 0)
