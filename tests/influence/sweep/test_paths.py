@@ -7,8 +7,8 @@ import pytest
 
 from evidence.random_sweeps import SHAPES, matrix, start
 from quiltwork.beliefs import ChainBox, MarkovChain
-from quiltwork.errors import InvalidInputError
-from quiltwork.influence.sweep import Levels, compiled, leakage, sweep_of
+from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.influence.sweep import Levels, beliefs, compiled, leakage, sweep_of
 
 THREE = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
@@ -89,3 +89,15 @@ def test_what_every_start_ends_in_is_known():
     leak = node_by_node(absorbing, Levels.constant(0.1, 50))
     assert leak[:2] == pytest.approx(0.2)
     assert (leak[2:] == 0).all()
+
+
+def test_many_states_without_numba_are_swept_by_one_number(monkeypatch):
+    rng = np.random.default_rng(3)
+    chain = MarkovChain(0.5 * np.eye(25) + 0.5 * rng.dirichlet(np.ones(25), 25))
+    levels = Levels(np.array([1, 4]), *[np.array([0.02, 0.1])] * 3, 30, 1e6)
+    exact = node_by_node(chain, levels)
+    monkeypatch.setattr(beliefs, "compilable", lambda: False)
+    with pytest.warns(QuiltworkWarning, match=r"quiltwork\[fast\]"):
+        coarse = node_by_node(chain, levels)
+    assert (coarse >= exact).all()
+    assert coarse.max() > exact.max()

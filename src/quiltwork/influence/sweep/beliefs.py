@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from quiltwork.beliefs import ChainBox, MarkovChain
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.influence.bounds import lived_in
 from quiltwork.influence.diameters import diameters
 from quiltwork.influence.sweep.calibration import Sweepable
+from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.walks import Walk, walk_of
+
+_MOST_PLAIN = 24
+"""So many states are swept exactly without compiled loops, in some seconds."""
 
 
 @singledispatch
@@ -31,8 +36,16 @@ def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
 def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
     walk = walk_of(belief, length)
     if (walk.steps == walk.steps[:, :1]).all():
-        apart = Contracted(((1, 0.0),), walk.size)
-        return Sweep(walk, apart, apart, length, episode)
+        return _contracted(belief, walk, length, episode)
+    if walk.size > _MOST_PLAIN and not compilable():
+        warnings.warn(
+            f"{walk.size} states are swept by one number for all of them, which asks for more "
+            "noise: the exact program of so many takes minutes without Numba. Install "
+            "quiltwork[fast] for it.",
+            QuiltworkWarning,
+            stacklevel=2,
+        )
+        return _contracted(belief, walk, length, episode)
     if walk.laws is None:
         left = Contracted(tuple(diameters(belief)), walk.size)
         return Sweep(walk, left, Exact(walk, to_left=False), length, episode)
@@ -56,11 +69,14 @@ def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Swe
     """
     if isinstance(belief, ChainBox):
         return sweep_of(belief, length)
-    walk = walk_of(belief, length)
+    return _contracted(belief, walk_of(belief, length), length)
+
+
+def _contracted(belief: MarkovChain, walk: Walk, length: int, episode: int = 1) -> Sweep:
     apart = bool((walk.steps == walk.steps[:, :1]).all())
     found = ((1, 0.0),) if apart else tuple(diameters(lived_in(belief)))
     side = Contracted(found, walk.size)
-    return Sweep(walk, side, side, length)
+    return Sweep(walk, side, side, length, episode)
 
 
 @singledispatch

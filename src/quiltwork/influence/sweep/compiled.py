@@ -39,8 +39,14 @@ def kernels(size: int, programs: int = 1) -> Kernels | None:
 
 
 @cache
+def compilable() -> bool:
+    """Whether Numba is installed."""
+    return find_spec("numba") is not None
+
+
+@cache
 def _compiled() -> Kernels | None:
-    if find_spec("numba") is None:
+    if not compilable():
         return None
     from quiltwork.influence.sweep import loops
 
