@@ -62,3 +62,14 @@ def listed(values: Any, name: str) -> list[Any]:
         except TypeError:  # an array without dimensions
             pass
     raise InvalidInputError(f"{name} must be a list, not {shortened(values)}.")
+
+
+def by_column(value: Any, name: str) -> dict[str, Any]:
+    """Read declarations by column; none for None.
+
+    Raises:
+        InvalidInputError: if it is no dict.
+    """
+    if value is None or isinstance(value, Mapping):
+        return dict(value or {})
+    raise InvalidInputError(f"{name} must be a dict with columns as keys, not {shortened(value)}.")

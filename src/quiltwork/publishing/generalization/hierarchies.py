@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 from quiltwork.files import contents
-from quiltwork.publishing.arguments import shown
 
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
@@ -108,7 +108,7 @@ def _rows(source: Any) -> list[list[str]]:
     for row in rows:
         if isinstance(row, str) or not isinstance(row, Iterable):
             raise InvalidInputError(
-                f"{shown(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
+                f"{shortened(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
                 "from leaf to root."
             )
     return [[leaf_text(cell) for cell in row] for row in rows]
