@@ -73,3 +73,12 @@ def by_column(value: Any, name: str) -> dict[str, Any]:
     if value is None or isinstance(value, Mapping):
         return dict(value or {})
     raise InvalidInputError(f"{name} must be a dict with columns as keys, not {shortened(value)}.")
+
+
+def hashable(value: object) -> bool:
+    """Tell whether a value can be a label or a key: a list, or a tuple that holds one, cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -22,6 +22,7 @@ from quiltwork.accounting.account import Account
 from quiltwork.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.total import Secrets, read_account
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import (
@@ -176,7 +177,7 @@ class Accountant:
 
     def add_all(self, releases: Iterable[Released | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
-        after = self.after(*releases)
+        after = self.after(*listed(releases, "releases"))
         if self._budget is not None and not after.fits(self._budget):
             left = self._budget - self.exact_epsilon
             raise rules.exceeded(
@@ -226,7 +227,7 @@ class Accountant:
 
     def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
-        spendings = [as_spending(release) for release in releases]
+        spendings = [as_spending(release) for release in listed(releases, "releases")]
         return room.largest_factor(self._account, self._need_budget(), spendings)
 
     def smallest_scale(self, query: Query) -> float:
@@ -366,10 +367,4 @@ def as_spending(release: Released | Spending) -> Spending:
     Raises:
         InvalidInputError: if it is neither.
     """
-    if isinstance(release, Spending):
-        return release
-    if not hasattr(release, "noise_scale"):
-        raise InvalidInputError(
-            f"{type(release).__name__} is no release; give what qw.release returned, or a Spending."
-        )
-    return Spending.from_release(release)
+    return release if isinstance(release, Spending) else Spending.from_release(release)

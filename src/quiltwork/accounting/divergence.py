@@ -18,7 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
+from quiltwork.beliefs.matrices import read_numbers
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.queries import Query
@@ -39,8 +41,8 @@ def max_divergence(joint: ArrayLike) -> float:
     >>> round(max_divergence([[0.4, 0.1], [0.1, 0.4]]), 6)
     0.916291
     """
-    table = np.asarray(joint, dtype=np.float64)
-    if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
+    table = read_numbers(joint, "joint", dimensions=2)
+    if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
         raise InvalidInputError("joint must be a matrix of probabilities, one row per answer.")
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0] / table.sum()
     product = np.outer(table.sum(axis=1), table.sum(axis=0))
@@ -115,7 +117,7 @@ def _paths(chain: MarkovChain, length: int) -> Iterator[tuple[tuple[int, ...], f
 
 
 def _one(query: Query, codes: Any, chain: MarkovChain) -> int:
-    answer = query.evaluate(codes, chain.states)
+    answer = instance(query, Query, "A query").evaluate(codes, chain.states)
     if len(answer) != 1 or query.mechanism != "two-sided geometric":
         raise UnsupportedError(
             f"The divergence is computed for queries with one number, not for a {query.kind}."

@@ -18,7 +18,7 @@ import numpy as np
 
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.exact import positive_fraction, shortened, to_fraction
 from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
 from quiltwork.queries.base import States
 
@@ -125,7 +125,8 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
     """
     if not isinstance(query, Query):
         raise InvalidInputError(
-            f"{query!r} is no query; give one of quiltwork.queries, for example queries.count(1)."
+            f"{shortened(query)} is no query; give one of quiltwork.queries, for example "
+            "queries.count(1)."
         )
     query.check(states)
     window = query.window(length)
@@ -163,7 +164,7 @@ def joint(releases: Sequence[tuple[Query, object]], states: States, length: int)
 def _read_scale(scale: object) -> Fraction:
     sigma = to_fraction(scale, "The noise scale")
     if sigma < 0:
-        raise InvalidInputError(f"A noise scale must not be negative, not {scale!r}.")
+        raise InvalidInputError(f"A noise scale must not be negative, not {shortened(scale)}.")
     return positive_fraction(scale, "The noise scale") if sigma else sigma
 
 
@@ -176,7 +177,8 @@ def _pairs(releases: object) -> list[tuple[Query, object]]:
     for pair in releases:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise InvalidInputError(
-                f"A release is a pair (query, scale), the scale of the noise added, not {pair!r}."
+                "A release is a pair (query, scale), the scale of the noise added, not "
+                f"{shortened(pair)}."
             )
     return [(pair[0], pair[1]) for pair in releases]
 

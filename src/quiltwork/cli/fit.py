@@ -74,7 +74,7 @@ def fit(
     from quiltwork.beliefs import ChainBox, MarkovChain
     from quiltwork.series.values import as_labels
 
-    declared = None if states is None else tuple(as_labels(split_list(states)))
+    declared = None if states is None else tuple(as_labels(split_list(states), "--states"))
     series = read(file, reading, states=declared)
     known = series.states if series.declared or declared is None else declared
     belief: ChainBox | MarkovChain

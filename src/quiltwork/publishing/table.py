@@ -5,12 +5,12 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
 
-from quiltwork.arguments import by_column, choice
+from quiltwork.arguments import by_column, choice, hashable, listed
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
@@ -202,11 +202,7 @@ def _text(name: Any, what: str) -> None:
 
 
 def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, Iterable):
-        raise InvalidInputError(f"{what} must be names of columns, not {shortened(names)}.")
-    return tuple(names)
+    return (names,) if isinstance(names, str) else tuple(listed(names, what))
 
 
 def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
@@ -222,23 +218,16 @@ def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any
     Raises:
         InvalidInputError: if an order is no list of values.
     """
-    declared = by_column(value, "ordinal")
-    for name, order in declared.items():
-        unordered = isinstance(order, str | bytes | Set | Mapping)
-        if unordered or not isinstance(order, Iterable) or not all(map(_hashable, order)):
-            raise InvalidInputError(
-                f"The order of column {name!r} must be a list of its values, not "
-                f"{shortened(order)}."
-            )
-    return {name: list(order) for name, order in declared.items()}
+    return {name: _order(order, name) for name, order in by_column(value, "ordinal").items()}
 
 
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+def _order(order: Any, name: str) -> list[Any]:
+    values = listed(order, f"The order of column {name!r}")
+    if isinstance(order, Set) or not all(map(hashable, values)):
+        raise InvalidInputError(
+            f"The order of column {name!r} must be a list of its values, not {shortened(order)}."
+        )
+    return values
 
 
 def _column(name: object, known: Sequence[str], where: str) -> None:

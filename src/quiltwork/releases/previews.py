@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortf
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.words import stretch
 
-_MOST_SUBJECTS = 10**7
+_MOST_SUBJECTS = 10**10
 
 
 @dataclass(frozen=True)
@@ -127,17 +128,17 @@ def preview(
     )
 
 
-def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> list[int]:
+def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> Counter[int]:
     rows = fixed_length(members)
     if rows is None:
         if length is None:
             raise InvalidInputError("length is missing: give the number of time points.")
-        return [integer(length, "length", 1)] * subjects
+        return Counter({integer(length, "length", 1): subjects})
     if length not in (None, rows) or subjects != 1:
         raise InvalidInputError(
             f"The belief is about {rows} rows of one data set; leave length and subjects out."
         )
-    return [rows]
+    return Counter([rows])
 
 
 def _number_errors(plan: Plan, states: States, confidence: object) -> tuple[float, float, float]:

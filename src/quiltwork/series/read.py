@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -106,11 +106,11 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(columns[value], public)
+        known, codes = _coded(columns[value], value, public)
     else:
         public = known = bins.labels
         codes = as_numbers(columns[value], value)
-    who, subjects = _subjects(columns[subject] if subject else None, len(columns[value]))
+    who, subjects = _subjects(columns, subject, len(columns[value]))
     seconds = as_seconds(columns[time], time) if time else None
     rows = ordered(who, seconds, grid.step)
     if grid.step is None:
@@ -155,11 +155,11 @@ def _states_of(
 
 
 def _coded(
-    column: Column, states: Sequence[Label] | None
+    column: Column, name: str, states: Sequence[Label] | None
 ) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
     """Return (states, state codes with NaN for missing)."""
-    cells = match_labels(column, tuple(states)) if states is not None else as_labels(column)
-    codes, distinct = factorize(cells)
+    given = as_labels(column, name) if states is None else match_labels(column, name, tuple(states))
+    codes, distinct = factorize(given)
     known = list(states) if states is not None else _sorted([d for d in distinct if d is not None])
     known += [label for label in distinct if label is not None and label not in known]
     index = {label: float(i) for i, label in enumerate(known)}
@@ -167,10 +167,12 @@ def _coded(
     return tuple(known), table[codes]
 
 
-def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:
-    if column is None:
+def _subjects(
+    columns: Mapping[str, Column], name: str | None, rows: int
+) -> tuple[IntArray, list[Any]]:
+    if name is None:
         return np.zeros(rows, dtype=np.int64), [None]
-    return factorize(as_labels(column))
+    return factorize(as_labels(columns[name], name))
 
 
 def _sequences(

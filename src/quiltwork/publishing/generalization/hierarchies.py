@@ -7,7 +7,6 @@ order in which every label covers neighbours, so that a generalized value is an 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import listed
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened
 from quiltwork.files import contents
 
 ROOT = "*"
@@ -104,13 +103,7 @@ def leaf_text(value: Any) -> str:
 
 
 def _rows(source: Any) -> list[list[str]]:
-    rows = list(source) if isinstance(source, Iterable) else [source]
-    for row in rows:
-        if isinstance(row, str) or not isinstance(row, Iterable):
-            raise InvalidInputError(
-                f"{shortened(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
-                "from leaf to root."
-            )
+    rows = [listed(row, "A row of a hierarchy") for row in listed(source, "A hierarchy")]
     return [[leaf_text(cell) for cell in row] for row in rows]
 
 
