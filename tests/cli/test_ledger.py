@@ -156,6 +156,11 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     assert first.out == second.out
     assert len(made.history("d")) == 1
     asked[asked.index("monday")] = "tuesday"
+    made.allot("d", "ben", cap=0.1)
+    assert cli(*asked, "--analyst", "ben").code == 1
+    assert cli(*asked, "--analyst", "ana").code == 0
+    assert made.history("d")[-1].analyst == "ana"
+    asked[asked.index("tuesday")] = "wednesday"
     asked[asked.index("0.2")] = "0.45"
     assert cli(*asked).code == 1
 
