@@ -62,7 +62,7 @@ def _published() -> Any:
 def _ledger() -> Any:
     folder = tempfile.mkdtemp(dir=".")
     ledger = qw.Ledger.open(f"sqlite:///{folder}/budget.db")
-    ledger.create("d", CHAIN, len(DAY), 100)
+    ledger.create("d", CHAIN, len(DAY), 99)
     ledger.debit("d", SPENDING, "k")
     return ledger
 
@@ -72,7 +72,7 @@ def _holdout() -> Any:
 
 
 def _accountant() -> Any:
-    accountant = qw.Accountant(CHAIN, len(DAY), budget=100)
+    accountant = qw.Accountant(CHAIN, len(DAY), budget=99)
     accountant.spend(0.1, 1, 5)
     return accountant
 

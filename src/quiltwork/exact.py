@@ -74,9 +74,9 @@ def positive_fraction(value: object, name: str) -> Fraction:
 
 
 def privacy_level(value: object, name: str) -> Fraction:
-    """Read a level that noise will be calibrated to, as `positive_fraction` does.
+    """Read a level or a budget that somebody asks for, as `positive_fraction` does.
 
-    Warns of one that nobody means, such as the length of a series in the place of a level.
+    Warns from 100 on, which nobody means: it may be the length of a series in the wrong place.
 
     >>> privacy_level(0.1, "epsilon")
     Fraction(1, 10)

@@ -50,6 +50,12 @@ def test_create_twice_is_an_input_error(cli, url, made, belief):
     assert "exists already" in ran.err
 
 
+def test_a_budget_that_nobody_means_is_noticed_once(cli, url, made, belief):
+    new = ("ledger", "create", url, "e", "--belief", belief, "--length", "9", "--budget", "100")
+    assert "Warning: budget is 100" in cli(*new).err
+    assert cli("ledger", "show", url, "e").err == ""
+
+
 def test_history_shows_granted_debits_only(cli, url, made):
     assert cli("ledger", "history", url, "d").out == "No debits yet.\n"
     made.debit("d", Spending.dp(0.01, 1, 10), key="monday", analyst="ana").complete("42")

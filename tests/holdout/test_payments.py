@@ -35,7 +35,7 @@ def resume(path, **options):
 
 def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkeypatch):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
+    ledger.create("held", qw.Clusters(range(300)), None, 99)
     h = create(tmp_path / "study.jsonl", budget=5, ledger=ledger, dataset="held")
     real, debits = ledger.debit, []
 
@@ -57,7 +57,7 @@ def test_answers_that_were_paid_for_outlive_a_ledger_that_fails(tmp_path, monkey
 
 def test_the_round_is_paid_before_the_holdout_is_looked_at(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
+    ledger.create("held", qw.Clusters(range(300)), None, 99)
     h = create(None, ledger=ledger, dataset="held")
     seen = []
 
@@ -96,7 +96,7 @@ def paid(tmp_path):
     ledgers = []
     for name in ("mine", "other"):
         ledgers.append(qw.Ledger.open(f"sqlite:///{tmp_path}/{name}.db"))
-        ledgers[-1].create("held", qw.Clusters(range(300)), None, 1000)
+        ledgers[-1].create("held", qw.Clusters(range(300)), None, 99)
     path = tmp_path / "study.jsonl"
     h = create(path, ledger=ledgers[0], dataset="held")
     h.ask(off)
@@ -149,7 +149,7 @@ def test_a_transcript_that_does_not_name_its_ledger_goes_on_with_the_one_that_wa
 
 def test_one_that_debited_nothing_yet_is_created_anew(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 1000)
+    ledger.create("held", qw.Clusters(range(300)), None, 99)
     path = tmp_path / "study.jsonl"
     create(path, ledger=ledger, dataset="held").close()
     as_version_1(path)
@@ -162,7 +162,7 @@ def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
     with pytest.raises(qw.StorageError, match="There is no ledger"):
         create(path, ledger=ledger, dataset="held")
-    ledger.create("small", qw.Clusters(range(20)), None, 1000)
+    ledger.create("small", qw.Clusters(range(20)), None, 99)
     with pytest.raises(qw.InvalidInputError, match="no dataset 'held'"):
         create(path, ledger=ledger, dataset="held")
     with pytest.raises(qw.InvalidInputError, match="20 rows and the holdout 300"):
@@ -172,7 +172,7 @@ def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
 
 def test_an_older_copy_of_the_files_gains_nothing_against_a_ledger(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
-    ledger.create("held", qw.Clusters(range(300)), None, 100)
+    ledger.create("held", qw.Clusters(range(300)), None, 99)
     path = tmp_path / "study.jsonl"
     h = create(path, ledger=ledger, dataset="held")
     h.ask(same)

@@ -31,6 +31,7 @@ from quiltwork.exact import (
     float_up,
     integer,
     positive_fraction,
+    privacy_level,
     written_fraction,
 )
 from quiltwork.influence.arguments import AnyOutlook
@@ -69,10 +70,19 @@ class Accountant:
         budget: Number | None = None,
         episode: int = 1,
     ) -> None:
-        self._budget = None if budget is None else positive_fraction(budget, "budget")
+        self._budget = None if budget is None else privacy_level(budget, "budget")
         self._account = Account(read_account(beliefs, length, episode))
         self._episode = integer(episode, "episode", 1)
         self._lengths = [(0, self.length)]
+
+    @classmethod
+    def reopened(
+        cls, beliefs: Sequence[Belief], length: int, budget: Fraction | None, episode: int
+    ) -> Accountant:
+        """Open an account again: of a budget that nobody means, it was warned when it was set."""
+        account = cls(beliefs, length, None, episode)
+        account._budget = None if budget is None else positive_fraction(budget, "budget")
+        return account
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
@@ -340,7 +350,7 @@ class Accountant:
             lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            account = cls(beliefs, lengths[0][1], budget, body.get("episode", 1))
+            account = cls.reopened(beliefs, lengths[0][1], budget, body.get("episode", 1))
         except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise

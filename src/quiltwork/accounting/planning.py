@@ -26,7 +26,7 @@ from quiltwork.accounting.total import quilts_only
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up, privacy_level
+from quiltwork.exact import Number, float_up
 from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
@@ -147,7 +147,7 @@ def plan(
         >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
         (33.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, privacy_level(budget, "budget"), episode)
+    account = Accountant(beliefs, length, budget, episode)
     account.record(*listed(spent, "spent"))
     planned = as_planned(queries)
     factor = account.largest_factor(

@@ -25,7 +25,6 @@ from quiltwork.exact import (
     float_down,
     float_up,
     integer,
-    positive_fraction,
     privacy_level,
     to_fraction,
 )
@@ -72,7 +71,7 @@ def bayesian_dp(
     >>> round(bayesian_dp(chain, 0.05, length=1000, bound="paper"), 4)
     0.9053
     """
-    level = positive_fraction(dp_epsilon, "dp_epsilon")
+    level = privacy_level(dp_epsilon, "dp_epsilon")
     chosen = read_bound(bound)
     if beliefs is None:
         _check_rows(length)
