@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -108,6 +109,9 @@ CALLS = [
     lambda: qw.audit.strongest_adversary(CHAIN, 3, [(qw.queries.count(0), 1)], known=0.5),
     lambda: qw.bayesian_dp(CHAIN, 1, length=9, bound=np.zeros(2)),
     lambda: qw.influence_curve(CHAIN, 9, method=np.zeros(2)),
+    lambda: counts.learn_from_table([1, 2], 3, 0.5, smoothing=-(10**400)),
+    lambda: qw.Network.from_bif("/dev/zero"),
+    lambda: qw.Ladder(np.zeros(9), submissions=3, path=Path()),
     lambda: qw.calibrate(CHAIN, np.array(5), 1),
     lambda: qw.calibrate(CHAIN, Counter({5: 0.5}), 1),
 ]

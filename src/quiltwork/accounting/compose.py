@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.accounting.divergence import divergence, max_divergence
 from quiltwork.accounting.rules import EXAMPLE
-from quiltwork.arguments import flag, instance, listed
+from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
-from quiltwork.queries import Query
+from quiltwork.queries.base import Query, read_query
 
 if TYPE_CHECKING:
     from quiltwork.releases import Release
@@ -135,7 +135,7 @@ def influence_between(
 ) -> tuple[float, float]:
     """Return Theorem 3.1's two influences for windows A before B: (paid in A, paid in B).
 
-        >>> from quiltwork.arguments import flag, instance, listed
+        >>> from quiltwork.arguments import flag, listed
     from quiltwork.beliefs import MarkovChain
         >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
         >>> [round(e, 4) for e in influence_between(chain, (1, 10), (21, 30), 100)]
@@ -211,7 +211,7 @@ def far_parallel(
 
 def _has_two_sided(belief: Belief, points: int, epsilon: Fraction, query: Query | None) -> bool:
     """Look at the node that needs the most noise and at the one in the middle."""
-    asked = None if query is None else instance(query, Query, "A query").on(1, points)
+    asked = None if query is None else read_query(query).on(1, points)
     middle = (points + 1) // 2
     return any(
         len(calibrate(belief, points, epsilon, "spectral", asked, secrets).quilt) == 2

@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import read_numbers
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -117,7 +117,7 @@ def _paths(chain: MarkovChain, length: int) -> Iterator[tuple[tuple[int, ...], f
 
 
 def _one(query: Query, codes: Any, chain: MarkovChain) -> int:
-    answer = instance(query, Query, "A query").evaluate(codes, chain.states)
+    answer = read_query(query).evaluate(codes, chain.states)
     if len(answer) != 1 or query.mechanism != "two-sided geometric":
         raise UnsupportedError(
             f"The divergence is computed for queries with one number, not for a {query.kind}."

@@ -12,6 +12,7 @@ from quiltwork.arguments import instance, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 _MOST = 20_000
 """Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""
@@ -34,7 +35,7 @@ class Planned:
     weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        instance(self.query, Query, "A query to plan")
+        read_query(self.query)
         instance(self.kind, str, "kind")
         instance(self.label, str, "label")
         object.__setattr__(self, "weight", positive_fraction(self.weight, "weight"))
@@ -83,7 +84,7 @@ def repeated(
     [(1, 4), (5, 8)]
     """
     points, share = integer(length, "length", 1), positive_fraction(weight, "weight")
-    asked = instance(query, Query, "query")
+    asked = read_query(query)
     given = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
     start, planned = 1, []
     for number, one in enumerate(given, start=1):

@@ -32,6 +32,7 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.queries import Query, Transitions
+from quiltwork.queries.base import read_query
 
 Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
 """By which theorem a release may be combined with others.
@@ -158,7 +159,7 @@ class Spending:
         Fraction(1, 4)
         """
         sigma = positive_fraction(scale, "scale")
-        start, stop = instance(query, Query, "query").window(integer(length, "length", 1))
+        start, stop = read_query(query).window(integer(length, "length", 1))
         one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
         level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
         if isinstance(query, Transitions):

@@ -105,7 +105,7 @@ def leakage(
 
     Counts, sums and means on chains that keep an order in which they rise (two states with
     P₀₀ ≥ P₁₀, for one) take milliseconds at any length, also several of them together. Otherwise
-    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 3,000 with two
+    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 2,000 with two
     states; several numbers (a histogram, transition counts) jointly, on small cases only.
 
     Args:

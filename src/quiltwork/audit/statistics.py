@@ -20,7 +20,7 @@ from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened, to_fraction
 from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
-from quiltwork.queries.base import States
+from quiltwork.queries.base import States, read_query
 
 _LARGEST = 1 << 62
 
@@ -123,12 +123,7 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
         UnsupportedError: for queries that are no sums over time points or pairs.
         InvalidInputError: if the window or the states do not fit.
     """
-    if not isinstance(query, Query):
-        raise InvalidInputError(
-            f"{shortened(query)} is no query; give one of quiltwork.queries, for example "
-            "queries.count(1)."
-        )
-    query.check(states)
+    read_query(query).check(states)
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):

@@ -15,13 +15,12 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
-from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import Custom
 from quiltwork.releases.data import (
     Encoded,
     Source,
     asked_of,
-    check_query,
     encode_cells,
     public_states,
     read_source,
@@ -89,7 +88,7 @@ def release(
     """
     members = as_beliefs(beliefs)
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    check_query(query)
+    read_query(query)
     if any(part is not None for part in (ledger, dataset, key, analyst)):
         ledger, dataset = check_ledger(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)

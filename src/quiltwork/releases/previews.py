@@ -10,8 +10,8 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
-from quiltwork.queries.base import Query, States
-from quiltwork.releases.data import check_query, fixed_length, public_states
+from quiltwork.queries.base import Query, States, read_query
+from quiltwork.releases.data import fixed_length, public_states
 from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortfall
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.words import stretch
@@ -100,7 +100,7 @@ def preview(
     ±7 for all at once.
     """
     members = as_beliefs(beliefs)
-    check_query(query)
+    read_query(query)
     states = public_states(members, query) or ()
     if states:
         query.check(states)

@@ -85,7 +85,7 @@ def test_what_is_no_tree_is_refused(rows, words):
 
 def test_another_encoding_is_refused(tmp_path):
     (tmp_path / "tree.csv").write_bytes("Orléans;France\n".encode("latin-1"))
-    with pytest.raises(InvalidInputError, match="not in UTF-8"):
+    with pytest.raises(InvalidInputError, match="not text in UTF-8"):
         Hierarchy.read(tmp_path / "tree.csv")
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import listed
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import contents
+from quiltwork.files import text_of
 
 ROOT = "*"
 """The label of everything, for hierarchies whose lines do not end in a common one."""
@@ -108,12 +108,7 @@ def _rows(source: Any) -> list[list[str]]:
 
 
 def _file_rows(path: Path) -> list[list[str]]:
-    try:
-        text = contents(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError(
-            f"The hierarchy {str(path)!r} is not in UTF-8; it must be a CSV file in UTF-8."
-        ) from None
+    text = text_of(path)
     first = text.partition("\n")[0]
     separator = max((";", ",", "\t"), key=first.count)
     rows = list(csv.reader(text.splitlines(), delimiter=separator))
