@@ -135,11 +135,10 @@ def influence_between(
 ) -> tuple[float, float]:
     """Return Theorem 3.1's two influences for windows A before B: (paid in A, paid in B).
 
-        >>> from quiltwork.arguments import flag, listed
-    from quiltwork.beliefs import MarkovChain
-        >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-        >>> [round(e, 4) for e in influence_between(chain, (1, 10), (21, 30), 100)]
-        [0.0024, 0.0024]
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    >>> [round(e, 4) for e in influence_between(chain, (1, 10), (21, 30), 100)]
+    [0.0024, 0.0024]
     """
     _, end = _window(window_a, "window_a")
     begin, _ = _window(window_b, "window_b")

@@ -126,26 +126,25 @@ def plan(
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
 
-        Args:
-            beliefs: one belief or a list.
-            length: the number of time points; None for beliefs about fixed rows.
-            budget: what everything may cost together.
-            queries: from `qw.queries` on their windows, or `Planned` ones from `repeated` and
-                `calendar`, with weights.
-            spent: releases made before, which count too.
-            episode: how many time points in a row are one secret.
+    Args:
+        beliefs: one belief or a list.
+        length: the number of time points; None for beliefs about fixed rows.
+        budget: what everything may cost together.
+        queries: from `qw.queries` on their windows, or `Planned` ones from `repeated` and
+            `calendar`, with weights.
+        spent: releases made before, which count too.
+        episode: how many time points in a row are one secret.
 
-        Raises:
-            BudgetExceeded: if what was spent before leaves nothing.
-            InvalidInputError: for queries or windows that make no sense.
+    Raises:
+        BudgetExceeded: if what was spent before leaves nothing.
+        InvalidInputError: for queries or windows that make no sense.
 
-        >>> from quiltwork import queries
-        >>> from quiltwork.arguments import listed
-    from quiltwork.beliefs import MarkovChain
-        >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-        >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
-        >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
-        (33.4, 210.5, 1.0)
+    >>> from quiltwork import queries
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+    >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
+    >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
+    (33.4, 210.5, 1.0)
     """
     account = Accountant(beliefs, length, budget, episode)
     account.record(*listed(spent, "spent"))
