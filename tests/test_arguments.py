@@ -99,6 +99,7 @@ CALLS = [
     lambda: qw.compose.max_divergence("=1+1"),
     lambda: qw.compose.max_divergence(10**400),
     lambda: qw.compose.divergence(CHAIN, 3, object(), 1, qw.queries.count(0), 1),
+    lambda: qw.compose.divergence(CHAIN, 2**63, qw.queries.count(0), 1, qw.queries.count(0), 1),
     lambda: qw.plan(CHAIN, length=9, budget=1, queries=-1),
     lambda: qw.plan(CHAIN, length=9, budget=1, queries=[qw.queries.count(0)], spent=-0.0),
     lambda: accounting.repeated("x", 1, 9),

@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import read_numbers
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened
 from quiltwork.queries import Query
 from quiltwork.queries.base import read_query
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_MOST_PATHS = 1 << 16
+_LONGEST = 16
+_MOST_PATHS = 1 << _LONGEST
 _ROUNDING = 1 + 2.0**-40
 _MARGIN = 2.0**-40
 
@@ -92,10 +93,10 @@ def _laws(
         raise UnsupportedError(
             f"The divergence is computed for a MarkovChain, not for {type(belief).__name__}."
         )
-    if belief.size**length > _MOST_PATHS:
+    if length > _LONGEST or belief.size**length > _MOST_PATHS:
         raise UnsupportedError(
-            f"{belief.size}^{length} paths are too many to enumerate (at most {_MOST_PATHS:,}); "
-            "use an Accountant, which needs no divergence."
+            f"{belief.size}^{shortened(length)} paths are too many to enumerate (at most "
+            f"{_MOST_PATHS:,}); use an Accountant, which needs no divergence."
         )
     laws: dict[tuple[int, int], dict[tuple[int, int], float]] = {}
     for path, probability in _paths(belief, length):
