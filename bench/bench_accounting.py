@@ -54,7 +54,7 @@ def one_by_one(length: int, spendings: list[Spending], budget: int) -> Callable[
 def next_release(history: int) -> Callable[[], None]:
     """One more release within budget, after many others; the account itself stays as it is."""
     (chain,) = fleet(1)
-    account = Accountant(chain, MILLION, budget=100)
+    account = Accountant(chain, MILLION, budget=99)
     account.add_all(random_windows(history))
     account.epsilon()
     days = itertools.cycle(range(1, MILLION - DAY, 7 * DAY))

@@ -24,7 +24,7 @@ DAY = 144
 def debiting(folder: Path, history: int) -> object:
     ledger = Ledger.open(f"sqlite:///{folder / f'after{history}.db'}")
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-    ledger.create("d", chain, LENGTH, 10**6)
+    ledger.create("d", chain, LENGTH, 99)
     days = itertools.cycle(range(1, LENGTH - DAY, DAY))
 
     def spending() -> Spending:

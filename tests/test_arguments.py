@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 import quiltwork as qw
-from quiltwork import counts, series
+from quiltwork import accounting, counts, series
 from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.errors import InvalidInputError, QuiltworkError
 
@@ -18,6 +22,15 @@ TOLD = counts.release_table({"a": 3, "b": 4}, epsilon=1)
 DAY = [0, 1, 1, 0]
 ANSWER = qw.release(DAY, qw.queries.histogram(), CHAIN, epsilon=1)
 CUSTOM = qw.queries.custom(len, lipschitz=1)
+
+SPENDING = qw.Spending.dp(0.1, 1, 4)
+ACCOUNT = qw.Accountant(CHAIN, 4, budget=1)
+CELLS = [[1], {"b": 1}, {1}, (1, [2])]
+
+
+def people(cell):
+    return pd.DataFrame({"a": [0, 1], "who": ["x", cell]})
+
 
 CALLS = [
     lambda: G.matrix(exact=np.zeros(2)),
@@ -68,6 +81,40 @@ CALLS = [
     lambda: qw.MarkovChain([[10**400, 1], [0, 1]]),
     lambda: qw.ChainBox.from_counts([[10**400, 1], [0, 1]], [[1, 1], [1, 1]]),
     lambda: qw.Spending.of_query(qw.queries.count(0), scale=2, length=2**63),
+    *(lambda cell=cell: series.read_series(pd.DataFrame({"a": [0, cell]}), "a") for cell in CELLS),
+    *(lambda cell=cell: series.read_series(people(cell), "a", subject="who") for cell in CELLS),
+    lambda: series.read_series(pd.DataFrame({"a": [1, 10**400]}), "a", edges=[2]),
+    lambda: series.read_series(pyarrow.table({"a": [[1, 2], [3, 4]]}), "a"),
+    lambda: series.read_states(pd.DataFrame({"a": [0, [1]]}), "a"),
+    lambda: ACCOUNT.add_all(-1),
+    lambda: ACCOUNT.largest_factor(0.5),
+    lambda: ACCOUNT.smallest_scale(7),
+    lambda: SPENDING.cost(np.zeros(2), 3),
+    lambda: qw.Spending.from_release(b""),
+    lambda: qw.Spending(1, 5, composes_by=np.zeros(2)),
+    lambda: qw.compose.sequential([1], mqm=np.zeros(2)),
+    lambda: qw.compose.same_quilts([1, 2], None),
+    lambda: qw.compose.same_quilts([1, 2], [np.zeros(2), np.zeros(2)]),
+    lambda: qw.compose.far_parallel(CHAIN, (1, 3), 1, (9, 12), 1, query_a=[1]),
+    lambda: qw.compose.max_divergence("=1+1"),
+    lambda: qw.compose.max_divergence(10**400),
+    lambda: qw.compose.divergence(CHAIN, 3, object(), 1, qw.queries.count(0), 1),
+    lambda: qw.compose.divergence(CHAIN, 2**63, qw.queries.count(0), 1, qw.queries.count(0), 1),
+    lambda: qw.plan(CHAIN, length=9, budget=1, queries=-1),
+    lambda: qw.plan(CHAIN, length=9, budget=1, queries=[qw.queries.count(0)], spent=-0.0),
+    lambda: accounting.repeated("x", 1, 9),
+    lambda: accounting.repeated(qw.queries.count(0), 1, 10**13),
+    lambda: accounting.calendar(10**400, 1),
+    lambda: qw.audit.leakage(CHAIN, 9, [(qw.queries.count(0), 1)], noise=np.zeros(2)),
+    lambda: qw.audit.odds(CHAIN, 3, [(qw.queries.count(0), 1)], True),
+    lambda: qw.audit.strongest_adversary(CHAIN, 3, [(qw.queries.count(0), 1)], known=0.5),
+    lambda: qw.bayesian_dp(CHAIN, 1, length=9, bound=np.zeros(2)),
+    lambda: qw.influence_curve(CHAIN, 9, method=np.zeros(2)),
+    lambda: counts.learn_from_table([1, 2], 3, 0.5, smoothing=-(10**400)),
+    lambda: qw.Network.from_bif("/dev/zero"),
+    lambda: qw.Ladder(np.zeros(9), submissions=3, path=Path()),
+    lambda: qw.calibrate(CHAIN, np.array(5), 1),
+    lambda: qw.calibrate(CHAIN, Counter({5: 0.5}), 1),
 ]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from fractions import Fraction
 from math import inf
 
@@ -42,6 +43,10 @@ def test_long_values_are_shown_in_part():
         integer(-int("1" * 200), "n", 1)
 
 
+def new_ledger():
+    return qw.Ledger.open(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+
+
 LEVELS = {
     "calibrate": lambda chain, level: qw.calibrate(chain, 2, level),
     "optimal-scale": lambda chain, level: qw.calibrate(chain, 2, level, method="optimal-scale"),
@@ -52,6 +57,9 @@ LEVELS = {
     "plan": lambda chain, level: qw.plan(
         chain, length=2, budget=level, queries=[qw.queries.count(1)]
     ),
+    "bayesian_dp": lambda chain, level: qw.bayesian_dp(chain, level, length=2),
+    "account": lambda chain, level: qw.Accountant(chain, 2, level),
+    "ledger": lambda chain, level: new_ledger().create("d", chain, 2, level),
     "count": lambda chain, level: qw.GeometricMechanism(2, epsilon=level),
     "table": lambda chain, level: release_table({"a": 1, "b": 1}, epsilon=level),
 }

@@ -15,11 +15,6 @@ from quiltwork.releases import postprocess
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
 NOT_CALLED = {"Release", "Ledger", "Spending", "sklearn", "queries", "releases", "compose", "audit"}
 """Results and handles, whose methods are called, and modules, whose functions are."""
-OPEN = (
-    *("Accountant", "Spending", "Calibration", "InfluenceCurve", "audit.", "compose.", "plan"),
-    *("bayesian_dp", "dp_for_bayesian_dp", "calibrate", "influence_curve", "max_influence"),
-)
-"""Where values of another kind than meant still end in exceptions of Python's own."""
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
@@ -32,8 +27,7 @@ def is_command(name):
 
 
 def is_function(name):
-    """Of all rooms but those of influence, accounting, audit and Bayesian privacy."""
-    return name not in commands.ORDINARY and not name.startswith(OPEN)
+    return name not in commands.ORDINARY
 
 
 def test_hostile_command_lines_end_with_a_sentence():
@@ -84,6 +78,6 @@ def test_ordinary_arguments_are_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "states.csv").write_text("state\nrest\nwalk\n")
     for name, make in functions.callables().items():
-        if is_function(name) and name not in PARTIAL:
+        if name not in PARTIAL:
             given, named = functions.arguments(name, make(), None)
             make()(*given, **named)

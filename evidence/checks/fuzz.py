@@ -105,10 +105,10 @@ def _template(scratch: Path) -> Path:
 
 
 def _within(seconds: float, attempt: Callable[[], str]) -> str:
-    """Make an attempt; after so many seconds, say so, and if even that is not heard, end all."""
+    """Make an attempt; after so many seconds of work, say so; if that is not heard, end all."""
     if not seconds:
         return attempt()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     faulthandler.dump_traceback_later(MOST_SECONDS, exit=True)
     try:
         return attempt()
@@ -116,7 +116,7 @@ def _within(seconds: float, attempt: Callable[[], str]) -> str:
         inside = traceback.extract_tb(error.__traceback__)[-2]
         return f"more than {seconds:g} seconds, at last in {inside.name}"
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
 
 
@@ -127,10 +127,10 @@ def _limited() -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:
         raise TooLong
 
-    before, limits = signal.signal(signal.SIGALRM, ring), resource.getrlimit(resource.RLIMIT_AS)
+    before, limits = signal.signal(signal.SIGPROF, ring), resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, limits[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGPROF, before)

@@ -21,7 +21,7 @@ import pandas as pd
 import quiltwork as qw
 from evidence.fuzzing.values import HOSTILE, Theirs
 from evidence.fuzzing.workspace import CHAIN, DAY
-from quiltwork import counts, publishing, series
+from quiltwork import accounting, counts, publishing, series
 from quiltwork.errors import QuiltworkError
 from quiltwork.publishing import risk
 from quiltwork.publishing.examples import hospitals, table_a
@@ -29,7 +29,7 @@ from quiltwork.publishing.examples import hospitals, table_a
 HIDDEN = {
     *("allows", "check_codes", "encode", "joint", "relevant", "take", "record", "to_body"),
     *("from_body", "processed", "by_error", "table", "exact", "bind", "fitness", "holds", "emd"),
-    *("count", "index"),
+    *("count", "index", "reopened"),
 }
 """Methods that rooms of the package call on each other, and those of tuples."""
 
@@ -37,6 +37,7 @@ QUESTIONS = {"on", "window"}
 """What a user asks of a query; all else is between rooms."""
 
 RELEASE = qw.release(DAY, qw.queries.histogram(), CHAIN, epsilon=1)
+QUILTED = qw.calibrate(CHAIN, len(DAY), 1, method="exact")
 NUMBERED = qw.MarkovChain(CHAIN.transition)
 BOX = qw.ChainBox([[0.8, 0.0], [0.3, 0.5]], [[1.0, 0.2], [0.5, 0.7]], CHAIN.states)
 HOMES = qw.Clusters([1, 1, 2, 3, 3, 4])
@@ -61,7 +62,7 @@ def _published() -> Any:
 def _ledger() -> Any:
     folder = tempfile.mkdtemp(dir=".")
     ledger = qw.Ledger.open(f"sqlite:///{folder}/budget.db")
-    ledger.create("d", CHAIN, len(DAY), 100)
+    ledger.create("d", CHAIN, len(DAY), 99)
     ledger.debit("d", SPENDING, "k")
     return ledger
 
@@ -71,7 +72,7 @@ def _holdout() -> Any:
 
 
 def _accountant() -> Any:
-    accountant = qw.Accountant(CHAIN, len(DAY), budget=100)
+    accountant = qw.Accountant(CHAIN, len(DAY), budget=99)
     accountant.spend(0.1, 1, 5)
     return accountant
 
@@ -110,6 +111,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "eps_b": lambda: 1,
     "epsilon": lambda: 1,
     "epsilons": lambda: [1, 0.5],
+    "every": lambda: 5,
     "estimator": lambda: lambda rows: rows,
     "factors": lambda: {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]]},
     "first": lambda: 1,
@@ -149,6 +151,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "output": lambda: [2],
     "own": hospitals,
     "path": lambda: "out.csv",
+    "points_per_day": lambda: 24,
     "plan": lambda: qw.plan_holdout(None, queries=9, overfits=2, tolerance=0.2),
     "prior": lambda: "uniform",
     "provider": lambda: "home",
@@ -203,6 +206,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "window_a": lambda: (1, 3),
     "window_b": lambda: (9, 12),
     "X": lambda: ROWS.reshape(-1, 1),
+    "year": lambda: 2025,
     "y": lambda: (ROWS > 0.5).astype(int),
 }
 
@@ -247,8 +251,8 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("max_influence", "length"): lambda: 20,
     ("plan", "length"): lambda: 20,
     ("preview", "length"): lambda: 20,
-    ("compose.sequential", "releases"): lambda: [RELEASE, RELEASE],
-    ("compose.same_quilts", "releases"): lambda: [RELEASE, RELEASE],
+    ("compose.sequential", "releases"): lambda: [QUILTED, QUILTED],
+    ("compose.same_quilts", "releases"): lambda: [QUILTED, QUILTED],
     ("audit.bracket", "claimed"): lambda: 3,
     ("GeometricMechanism", "epsilon"): lambda: 1,
     ("counts.release_table", "epsilon"): lambda: 1,
@@ -299,6 +303,7 @@ MODULES: dict[str, ModuleType] = {
     "releases.": qw.releases,
     "audit.": qw.audit,
     "sklearn.": qw.sklearn,
+    "accounting.": accounting,
     "counts.": counts,
     "publishing.": publishing,
     "publishing.risk.": risk,

@@ -36,10 +36,10 @@ def build(folder: Path) -> None:
     with inside(folder):
         assert run(STUDY.split()) == 0
         ledger = qw.Ledger.open("sqlite:///budget.db")
-        ledger.create("d", CHAIN, len(DAY), 100)
-        ledger.create("people", qw.Clusters(range(6)), None, 100)
+        ledger.create("d", CHAIN, len(DAY), 99)
+        ledger.create("people", qw.Clusters(range(6)), None, 99)
         qw.release(DAY, qw.queries.count("walk"), CHAIN, 1, ledger=ledger, dataset="d", key="k")
-        ledger.create("year", CHAIN, 365, 100)
+        ledger.create("year", CHAIN, 365, 99)
         ledger.backup("backup.jsonl")
         Path("checkpoint.json").write_text(ledger.checkpoint().to_json())
         ledger.close()

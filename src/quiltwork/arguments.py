@@ -62,3 +62,23 @@ def listed(values: Any, name: str) -> list[Any]:
         except TypeError:  # an array without dimensions
             pass
     raise InvalidInputError(f"{name} must be a list, not {shortened(values)}.")
+
+
+def by_column(value: Any, name: str) -> dict[str, Any]:
+    """Read declarations by column; none for None.
+
+    Raises:
+        InvalidInputError: if it is no dict.
+    """
+    if value is None or isinstance(value, Mapping):
+        return dict(value or {})
+    raise InvalidInputError(f"{name} must be a dict with columns as keys, not {shortened(value)}.")
+
+
+def hashable(value: object) -> bool:
+    """Tell whether a value can be a label or a key: a list, or a tuple that holds one, cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

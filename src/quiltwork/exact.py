@@ -74,9 +74,9 @@ def positive_fraction(value: object, name: str) -> Fraction:
 
 
 def privacy_level(value: object, name: str) -> Fraction:
-    """Read a level that noise will be calibrated to, as `positive_fraction` does.
+    """Read a level or a budget that somebody asks for, as `positive_fraction` does.
 
-    Warns of one that nobody means, such as the length of a series in the place of a level.
+    Warns from 100 on, which nobody means: it may be the length of a series in the wrong place.
 
     >>> privacy_level(0.1, "epsilon")
     Fraction(1, 10)
@@ -132,7 +132,7 @@ def written_fraction(text: object, name: str) -> Fraction:
 def shortened(value: object) -> str:
     """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
 
-    Of data only the type is told: an array or a frame by mistake must not show its values.
+    Of data only the type is told: an array, a frame or a list by mistake must not show its values.
 
     >>> import numpy as np
     >>> shortened(np.float64("nan")), shortened(Fraction(1, 3)), shortened(np.arange(3))
@@ -140,14 +140,12 @@ def shortened(value: object) -> str:
     """
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         value = value.item()  # type: ignore[attr-defined]
-    if getattr(value, "shape", None):
+    if getattr(value, "shape", None) or isinstance(value, (list, dict, set, frozenset)):
         return f"a {type(value).__name__}"
     try:
         text = str(value) if type(value) is Fraction else repr(value)
     except ValueError:  # Python refuses to write out very long integers
         return "a number of thousands of digits"
-    except RecursionError:
-        return f"a {type(value).__name__} nested very deeply"
     except Exception:  # whatever the object's own repr does
         return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

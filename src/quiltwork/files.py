@@ -98,6 +98,18 @@ def contents(path: str | Path) -> bytes:
         raise InvalidInputError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
 
 
+def text_of(path: str | Path) -> str:
+    """Read a small text file whole, as `contents` does.
+
+    Raises:
+        InvalidInputError: also if it is not UTF-8.
+    """
+    try:
+        return contents(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{str(path)!r} is not text in UTF-8.") from None
+
+
 def refuse_device(path: str | Path) -> None:
     """Refuse what may never end, before it is read; a path that is not there passes.
 
@@ -238,7 +250,7 @@ def named(path: object) -> Path:
         name = os.fspath(path)  # type: ignore[call-overload]
     except TypeError:
         name = None
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not isinstance(name, str) or "\0" in name or not Path(name).name:  # "." has none
         raise InvalidInputError(f"path must be the name of a file, not {shortened(path)}.")
     return Path(name)
 

@@ -75,7 +75,7 @@ def test_repeated_questions_change_nothing(seed):
     chain, length, records, rng = random_case(seed)
     once = Accountant(chain, length)
     once.add_all(records)
-    often = Accountant(chain, length, budget=10**6)
+    often = Accountant(chain, length, budget=99)
     for record in records:
         often.add(record)
         if rng.random() < 0.5:

@@ -72,7 +72,7 @@ def test_an_adversary_who_knows_more_can_learn_more():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(qw.InvalidInputError, match=r"within 1\.\.6"):
+    with pytest.raises(qw.InvalidInputError, match="at most 6, not 9"):
         audit.strongest_adversary(CHAIN, 6, [(queries.count(1), 2)], known=[9])
     with pytest.raises(qw.UnsupportedError, match="pairs of known neighbours"):
         audit.strongest_adversary(CHAIN, 900, [(queries.count(1).on(2, 9), 2)])

@@ -148,7 +148,7 @@ def test_a_list_of_beliefs_costs_as_much_as_the_worst():
         ((CHAIN, 1, None), "length is missing"),
         ((CHAIN, 1, 5.0), "length must be an integer, not 5.0"),
         ((None, 1, 5.0), "length must be an integer, not 5.0"),
-        ((CHAIN, 1, 5, "loose"), "bound is 'loose'; choose 'tight' or 'paper'"),
+        ((CHAIN, 1, 5, "loose"), "bound must be 'tight' or 'paper', not 'loose'"),
         (("chain", 1, 5), "beliefs is str"),
         ((Clusters(["a", ""]), 1, 5), "the belief is about 2 rows"),
     ],

@@ -89,7 +89,7 @@ def test_a_file_that_is_cut_never_crashes(tmp_path, cut):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(InvalidInputError, match="There is no file"):
+    with pytest.raises(InvalidInputError, match="Cannot read"):
         Network.from_bif(tmp_path / "absent.bif")
     (tmp_path / "bytes.bif").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidInputError, match="UTF-8"):
@@ -125,5 +125,5 @@ def test_a_row_that_is_given_twice_is_refused(tmp_path, rows, message):
 
 @pytest.mark.parametrize("path", [None, 5])
 def test_a_path_that_is_none_is_refused(path):
-    with pytest.raises(InvalidInputError, match="must be a text or a path"):
+    with pytest.raises(InvalidInputError, match="must be the name of a file"):
         Network.from_bif(path)

@@ -268,7 +268,8 @@ def test_under_a_belief_people_are_counted_not_rows(cli, visits, tmp_path):
 def test_a_key_belongs_to_one_limit(cli, visits, tmp_path):
     url = f"sqlite:///{tmp_path}/budget.db"
     ledger = qw.Ledger.open(url)
-    ledger.create("d", qw.Clusters(range(478)), None, 9999)
+    with pytest.warns(qw.QuiltworkWarning, match="budget is 9999"):
+        ledger.create("d", qw.Clusters(range(478)), None, 9999)
     paid = ("--ledger", url, "--dataset", "d", "--key", "k", "--subject", "patient")
     first = cli("count", visits, *WARDS, *paid)
     assert cli("count", visits, *WARDS, *paid).out == first.out

@@ -65,6 +65,7 @@ def test_a_number_is_paid_too(cli, url):
     [
         (["--dataset", "survey"], "go with --ledger"),
         (["--key", "k"], "go with --ledger"),
+        (["--analyst", "ana"], "go with --ledger"),
         (["--ledger", "URL"], "--dataset"),
         (["--ledger", "URL", "--dataset", "nobody"], "nobody"),
     ],

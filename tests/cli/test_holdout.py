@@ -91,7 +91,7 @@ def test_a_group_on_both_sides_is_refused(cli, folder):
 
 def test_a_ledger_is_debited(cli, folder):
     ledger = qw.Ledger.open("sqlite:///budget.db")
-    ledger.create("held", qw.Clusters(range(ROWS)), None, 100)
+    ledger.create("held", qw.Clusters(range(ROWS)), None, 99)
     create(cli, "--ledger", "sqlite:///budget.db", "--dataset", "held")
     assert cli("holdout", "ask", "study", "--predictions", "constant.csv").code == 0
     assert cli("holdout", "ask", "study", "--predictions", "overfit.csv").code == 0
@@ -231,7 +231,7 @@ def paid(cli, folder):
     (folder / "elsewhere").mkdir()
     for place in ("budget.db", "elsewhere/budget.db"):
         ledger = qw.Ledger.open(f"sqlite:///{place}")
-        ledger.create("held", qw.Clusters(range(ROWS)), None, 100)
+        ledger.create("held", qw.Clusters(range(ROWS)), None, 99)
     assert create(cli, "--ledger", "sqlite:///budget.db", "--dataset", "held").code == 0
     return folder / "study"
 

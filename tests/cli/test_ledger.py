@@ -50,6 +50,12 @@ def test_create_twice_is_an_input_error(cli, url, made, belief):
     assert "exists already" in ran.err
 
 
+def test_a_budget_that_nobody_means_is_noticed_once(cli, url, made, belief):
+    new = ("ledger", "create", url, "e", "--belief", belief, "--length", "9", "--budget", "100")
+    assert "Warning: budget is 100" in cli(*new).err
+    assert cli("ledger", "show", url, "e").err == ""
+
+
 def test_history_shows_granted_debits_only(cli, url, made):
     assert cli("ledger", "history", url, "d").out == "No debits yet.\n"
     made.debit("d", Spending.dp(0.01, 1, 10), key="monday", analyst="ana").complete("42")
@@ -156,6 +162,11 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     assert first.out == second.out
     assert len(made.history("d")) == 1
     asked[asked.index("monday")] = "tuesday"
+    made.allot("d", "ben", cap=0.1)
+    assert cli(*asked, "--analyst", "ben").code == 1
+    assert cli(*asked, "--analyst", "ana").code == 0
+    assert made.history("d")[-1].analyst == "ana"
+    asked[asked.index("tuesday")] = "wednesday"
     asked[asked.index("0.2")] = "0.45"
     assert cli(*asked).code == 1
 

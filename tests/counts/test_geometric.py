@@ -213,9 +213,9 @@ def test_a_fair_coin_costs_nothing_and_is_tossed_once_for_a_key(ledger):
 @pytest.mark.parametrize("n", [1, 5, 7, 400])
 def test_with_a_ledger_no_count_is_refused_for_its_size(ledger, n):
     """Else a dozen free questions with other n would find it out; above n it counts as n."""
-    ledger.create("large", qw.Clusters(range(1000)), None, 500)
-    release = GeometricMechanism(n, epsilon=90).release
+    ledger.create("large", qw.Clusters(range(1000)), None, 99)
+    release = GeometricMechanism(n, epsilon=45).release
     assert release(7, ledger=ledger, dataset="large") == min(7, n)
-    levelled = release_levels(7, n, epsilons=[90, 80], ledger=ledger, dataset="large")
+    levelled = release_levels(7, n, epsilons=[45, 40], ledger=ledger, dataset="large")
     assert levelled.values == (min(7, n),) * 2
     assert len(ledger.history("large")) == 2

@@ -31,7 +31,7 @@ def resume(path, **options):
     return ReusableHoldout.resume(path, TRAIN, HELD, **options)
 
 
-def ledger_at(place, epsilon=1000):
+def ledger_at(place, epsilon=99):
     """A ledger that can pay for it, as the options of `create` and `resume`."""
     ledger = qw.Ledger.open(f"sqlite:///{place}")
     ledger.create("held", qw.Clusters(range(300)), None, epsilon)

@@ -136,7 +136,7 @@ def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
     with pytest.raises(qw.StorageError, match="There is no ledger"):
         create(path, ledger=ledger, dataset="held")
-    ledger.create("small", qw.Clusters(range(20)), None, 1000)
+    ledger.create("small", qw.Clusters(range(20)), None, 99)
     with pytest.raises(qw.InvalidInputError, match="no dataset 'held'"):
         create(path, ledger=ledger, dataset="held")
     with pytest.raises(qw.InvalidInputError, match="20 rows and the holdout 300"):

@@ -417,7 +417,7 @@ def test_the_words_are_in_units_of_the_answer():
 
 def test_a_quilt_that_is_one_number_is_refused():
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
-    with pytest.raises(qw.InvalidInputError, match="tuple of nodes"):
+    with pytest.raises(qw.InvalidInputError, match="quilt must be a list"):
         qw.max_influence(chain, 5, 3, 10)
 
 

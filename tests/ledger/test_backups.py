@@ -183,6 +183,9 @@ def test_lines_of_a_backup_that_are_no_entries_are_refused(backup, tmp_path, lin
         with pytest.raises((StorageError, InvalidInputError)):
             Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
     first = json.loads(lines[0])
+    path.write_text("\n".join([json.dumps({**first, "ledger": "\ud800"}), *lines[1:]]))
+    with pytest.raises(StorageError, match="damaged"):
+        Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
     del first["ledger"]
     path.write_text("\n".join([json.dumps(first), *lines[1:]]))
     with pytest.raises(StorageError, match="lacks 'ledger'"):
@@ -208,5 +211,6 @@ def test_a_backup_is_not_taken_for_another_ledgers_checkpoint(filled, tmp_path, 
 def test_a_backup_that_cannot_be_written_gets_a_sentence(filled, tmp_path):
     with pytest.raises(StorageError, match="could not be written"):
         filled.backup(tmp_path / "no" / "such" / "folder.jsonl")
-    with pytest.raises(StorageError, match="cannot be read"):
-        Ledger.restore(tmp_path / "none.jsonl", f"sqlite:///{tmp_path / 'r.db'}")
+    for name, words in ((tmp_path / "none.jsonl", "Cannot read"), ("/dev/zero", "is a device")):
+        with pytest.raises(InvalidInputError, match=words):
+            Ledger.restore(name, f"sqlite:///{tmp_path / 'r.db'}")

@@ -212,7 +212,7 @@ class TestKeys:
         receipt.complete("first")
         with pytest.raises(InvalidInputError, match="one answer only"):
             receipt.complete("second")
-        with pytest.raises(InvalidInputError, match="as text"):
+        with pytest.raises(InvalidInputError, match="must be text"):
             ledger.debit("d", Spending.dp(0.01, 1, 40)).complete(3)
 
 

@@ -41,7 +41,7 @@ def fails(counts):
         (lambda: anonymize(TABLE, K, 10**30), "m must be at most"),
         (lambda: verify_m_privacy(TABLE, K, 2**31), "m must be at most"),
         (lambda: anonymize(TABLE, K, 0, progress=5), "progress must be a function"),
-        (lambda: anonymize(TABLE, K, 0).write(None), "must be a text or a Path"),
+        (lambda: anonymize(TABLE, K, 0).write(None), "must be the name of a file"),
         (lambda: anonymize(TABLE, fails, 0), "fails failed with KeyError;"),
         (lambda: anonymize(TABLE, lambda counts: float("nan"), 0), "True or False, not a float"),
         (lambda: verify_m_privacy(TABLE, lambda counts: "x", 0), "True or False, not a str"),

@@ -118,12 +118,12 @@ def test_concat_drops_no_provider_whose_name_reads_like_another():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"quasi_identifiers": None}, "quasi_identifiers must be names of columns, not None"),
-        ({"sensitive": None}, "sensitive must be names of columns, not None"),
+        ({"quasi_identifiers": None}, "quasi_identifiers must be a list, not None"),
+        ({"sensitive": None}, "sensitive must be a list, not None"),
         ({"ordinal": 5}, "ordinal must be a dict"),
-        ({"ordinal": {"age": 5}}, "must be a list of its values"),
+        ({"ordinal": {"age": 5}}, "must be a list"),
         ({"ordinal": {"age": {30, 31}}}, "must be a list of its values"),
-        ({"ordinal": {"age": "31"}}, "must be a list of its values"),
+        ({"ordinal": {"age": "31"}}, "must be a list"),
         ({"hierarchies": ["age"]}, "hierarchies must be a dict"),
     ],
 )

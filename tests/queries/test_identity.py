@@ -3,6 +3,7 @@
 import functools
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from quiltwork.queries.identity import digest_of
 
 THRESHOLD, WEIGHTS = 3, np.array([1.0, 2.0])
+CONFIG = types.ModuleType("config")
 
 
 def helper(x):
@@ -22,6 +24,14 @@ def uses_globals(x):
 
 def counts(state, by=1):
     return lambda x, by=by: by * (x == state).sum()
+
+
+def attributed(x):
+    return attributed.scale * x.sum()
+
+
+def configured(x):
+    return CONFIG.LIMIT * x.sum()
 
 
 def recursive(n):
@@ -70,6 +80,19 @@ def test_what_the_code_refers_to_counts(name, value, monkeypatch):
     assert digest_of(uses_globals) == before is not None
 
 
+@pytest.mark.parametrize(
+    ("function", "holder", "name"),
+    [(attributed, attributed, "scale"), (configured, CONFIG, "LIMIT")],
+)
+def test_attributes_and_values_of_other_modules_count(function, holder, name, monkeypatch):
+    found = []
+    for value in (1, 2, 1):
+        monkeypatch.setattr(holder, name, value, raising=False)
+        found.append(digest_of(function))
+    assert found[0] == found[2] != found[1]
+    assert None not in found
+
+
 def test_a_function_may_call_itself():
     assert digest_of(recursive) is not None
 
@@ -80,7 +103,15 @@ class Holder:
 
 
 @pytest.mark.parametrize(
-    "function", [Holder().method, Holder(), lambda x: Holder().method(x), counts(object())]
+    "function",
+    [
+        Holder().method,
+        Holder(),
+        lambda x: Holder().method(x),
+        counts(object()),
+        lambda x: globals()["THRESHOLD"] * x.sum(),
+        lambda x: eval("THRESHOLD") * x.sum(),  # noqa: S307
+    ],
 )
 def test_what_cannot_be_told_apart_has_no_digest(function):
     assert digest_of(function) is None

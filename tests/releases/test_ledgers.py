@@ -32,7 +32,7 @@ class MemoryLedger:
     def check(self, dataset, record):
         self.events.append("check")
 
-    def debit(self, dataset, record, key):
+    def debit(self, dataset, record, key, analyst):
         if key is not None and key in self.answers:
             return Receipt(self, key, self.answers[key])
         if self.grants == 0:
@@ -241,3 +241,58 @@ def test_one_row_of_a_file_does_not_change_how_others_are_read(tmp_path, cell):
     paid = {"ledger": MemoryLedger(), "dataset": "d"}
     total = qw.release(path, queries.sum(0, 3), people, epsilon=99, **paid)
     assert abs(total.value - 80) < 4
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A ledger in which ben may use less than any release here takes."""
+    ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
+    ledger.create("d", qw.Clusters(range(4)), None, 5)
+    ledger.allot("d", "ben", cap=0.1)
+    return ledger
+
+
+PEOPLE = qw.Clusters(range(4))
+PAID = {
+    "release": lambda **pay: qw.release([1, 0, 1, 1], queries.sum(0, 1), PEOPLE, **pay),
+    "geometric": lambda **pay: qw.GeometricMechanism(4, epsilon=1).release(2, **pay),
+    "table": lambda **pay: qw.counts.release_table({"a": 1, "b": 3}, epsilon=1, **pay),
+    "levels": lambda **pay: qw.counts.release_levels(2, 4, epsilons=[1], **pay),
+    "optimal": lambda **pay: OPTIMAL.release(2, **pay),
+}
+OPTIMAL = qw.optimal_mechanism(qw.Consumer("uniform"), 4, 0.5)
+
+
+@pytest.mark.parametrize("ask", PAID.values(), ids=PAID)
+def test_the_share_of_an_analyst_is_debited(ask, shared):
+    with pytest.raises(BudgetExceeded, match="cap"):
+        ask(ledger=shared, dataset="d", analyst="ben")
+    ask(ledger=shared, dataset="d", analyst="ana")
+    assert [debit.analyst for debit in shared.history("d")] == ["ana"]
+    with pytest.raises(InvalidInputError, match="belong to a ledger"):
+        ask(analyst="ana")
+
+
+def test_where_a_ledger_pays_no_count_is_refused_for_its_size(shared):
+    """An error would tell about the count for free; without one it is refused, never shown."""
+    assert 0 <= OPTIMAL.release(987, ledger=shared, dataset="d") <= 4
+    with pytest.raises(InvalidInputError) as refused:
+        OPTIMAL.release(987)
+    assert "987" not in str(refused.value)
+
+
+def scaled(x):
+    return scaled.by * (x == 1).sum()
+
+
+def test_a_key_is_no_key_to_another_function_of_the_name(shared, monkeypatch):
+    def ask():
+        query = queries.custom(scaled, lipschitz=3, name="scaled")
+        data = [1, 0, 1, 1]
+        return qw.release(data, query, PEOPLE, ledger=shared, dataset="d", key="k").value
+
+    monkeypatch.setattr(scaled, "by", 2, raising=False)
+    assert ask() == ask()
+    monkeypatch.setattr(scaled, "by", 3)
+    with pytest.raises(InvalidInputError, match="another request"):
+        ask()

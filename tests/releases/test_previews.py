@@ -1,8 +1,10 @@
 """A preview says what the release will say, without data."""
 
+from collections import Counter
+
 import pytest
 
-from quiltwork import Clusters, InvalidInputError, MarkovChain, queries, release
+from quiltwork import Clusters, InvalidInputError, MarkovChain, calibrate, queries, release
 from quiltwork.releases import preview
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -66,3 +68,18 @@ def test_beliefs_about_rows_bring_their_length():
 def test_bad_previews_are_refused(arguments, words):
     with pytest.raises(InvalidInputError, match=words):
         preview(**arguments)
+
+
+@pytest.mark.parametrize("method", [None, "exact", "optimal-scale"])
+def test_equal_subjects_are_counted_not_listed(method):
+    """Billions of them take no longer than one, and a Counter says the same as a list."""
+    asked = queries.mean(0, 1)
+    one, many = (
+        preview(asked, CHAIN, length=9, method=method, subjects=n).scale for n in (1, 10**10)
+    )
+    assert many * 10**10 == pytest.approx(one, rel=1e-3)
+    listed, counted = (
+        calibrate(CHAIN, lengths, 1, method, asked)
+        for lengths in ([5, 9, 5, 7], Counter({5: 2, 9: 1, 7: 1}))
+    )
+    assert listed.exact_scale == counted.exact_scale

@@ -22,6 +22,7 @@ from quiltwork.accounting.account import Account
 from quiltwork.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.total import Secrets, read_account
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import (
@@ -30,6 +31,7 @@ from quiltwork.exact import (
     float_up,
     integer,
     positive_fraction,
+    privacy_level,
     written_fraction,
 )
 from quiltwork.influence.arguments import AnyOutlook
@@ -68,10 +70,19 @@ class Accountant:
         budget: Number | None = None,
         episode: int = 1,
     ) -> None:
-        self._budget = None if budget is None else positive_fraction(budget, "budget")
+        self._budget = None if budget is None else privacy_level(budget, "budget")
         self._account = Account(read_account(beliefs, length, episode))
         self._episode = integer(episode, "episode", 1)
         self._lengths = [(0, self.length)]
+
+    @classmethod
+    def reopened(
+        cls, beliefs: Sequence[Belief], length: int, budget: Fraction | None, episode: int
+    ) -> Accountant:
+        """Open an account again: of a budget that nobody means, it was warned when it was set."""
+        account = cls(beliefs, length, None, episode)
+        account._budget = None if budget is None else positive_fraction(budget, "budget")
+        return account
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
@@ -176,7 +187,7 @@ class Accountant:
 
     def add_all(self, releases: Iterable[Released | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
-        after = self.after(*releases)
+        after = self.after(*listed(releases, "releases"))
         if self._budget is not None and not after.fits(self._budget):
             left = self._budget - self.exact_epsilon
             raise rules.exceeded(
@@ -226,7 +237,7 @@ class Accountant:
 
     def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
-        spendings = [as_spending(release) for release in releases]
+        spendings = [as_spending(release) for release in listed(releases, "releases")]
         return room.largest_factor(self._account, self._need_budget(), spendings)
 
     def smallest_scale(self, query: Query) -> float:
@@ -339,7 +350,7 @@ class Accountant:
             lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            account = cls(beliefs, lengths[0][1], budget, body.get("episode", 1))
+            account = cls.reopened(beliefs, lengths[0][1], budget, body.get("episode", 1))
         except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise
@@ -366,10 +377,4 @@ def as_spending(release: Released | Spending) -> Spending:
     Raises:
         InvalidInputError: if it is neither.
     """
-    if isinstance(release, Spending):
-        return release
-    if not hasattr(release, "noise_scale"):
-        raise InvalidInputError(
-            f"{type(release).__name__} is no release; give what qw.release returned, or a Spending."
-        )
-    return Spending.from_release(release)
+    return release if isinstance(release, Spending) else Spending.from_release(release)

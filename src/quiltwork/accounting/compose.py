@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.accounting.divergence import divergence, max_divergence
 from quiltwork.accounting.rules import EXAMPLE
+from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
+from quiltwork.queries.base import Query, read_query
 
 if TYPE_CHECKING:
-    from quiltwork.queries import Query
     from quiltwork.releases import Release
 
 __all__ = [
@@ -62,13 +63,13 @@ def sequential(
     >>> sequential([1, 0.5], mqm=True)
     1.5
     """
-    if mqm not in (None, True):
+    if mqm is not None and not flag(mqm, "mqm"):
         raise UnsupportedError(
             "The levels of arbitrary Pufferfish mechanisms do not add up: two releases of level ε "
             "can together exceed 2ε (Theorem 3.4; run it: "
             f"{EXAMPLE}). Bound their divergence and use general(), or use Markov quilt releases."
         )
-    given = _listed(releases)
+    given = listed(releases, "releases")
     if mqm is None and not all(_is_calibrated(one) for one in given):
         raise InvalidInputError(
             "A number does not say how its release was calibrated, and only levels of Markov quilt "
@@ -94,12 +95,12 @@ def same_quilts(
     >>> same_quilts([1, 0.5], [{5: (3, 8)}, {5: (3, 8)}])
     2.0
     """
-    levels = _levels(_listed(releases))
-    if len(quilts) != len(levels):
+    levels, sets = _levels(listed(releases, "releases")), listed(quilts, "quilts")
+    if len(sets) != len(levels):
         raise InvalidInputError(
-            f"{len(levels)} levels but {len(quilts)} quilt sets; give one for each release."
+            f"{len(levels)} levels but {len(sets)} quilt sets; give one for each release."
         )
-    if any(one != quilts[0] for one in quilts):
+    if not _alike(sets):
         raise UnsupportedError(
             "Theorem 2.6 is about releases with the same quilt sets, and these differ; use "
             "sequential(), which is never worse."
@@ -209,7 +210,7 @@ def far_parallel(
 
 def _has_two_sided(belief: Belief, points: int, epsilon: Fraction, query: Query | None) -> bool:
     """Look at the node that needs the most noise and at the one in the middle."""
-    asked = None if query is None else query.on(1, points)
+    asked = None if query is None else read_query(query).on(1, points)
     middle = (points + 1) // 2
     return any(
         len(calibrate(belief, points, epsilon, "spectral", asked, secrets).quilt) == 2
@@ -231,10 +232,13 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     return float_up(a + b + 2 * _not_negative(divergence, "divergence"))
 
 
-def _listed(releases: Iterable[Any]) -> list[Any]:
-    if isinstance(releases, (str, bytes)) or not isinstance(releases, Iterable):
-        raise InvalidInputError(f"Give a list of releases or of levels, not {shortened(releases)}.")
-    return list(releases)
+def _alike(sets: list[Any]) -> bool:
+    try:
+        return all(bool(one == sets[0]) for one in sets)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            "These quilt sets cannot be compared; give tuples or dicts of plain values."
+        ) from None
 
 
 def _is_calibrated(one: Any) -> bool:
@@ -286,12 +290,12 @@ def _not_negative(value: Number, name: str) -> Fraction:
         to_fraction(value, name) if fraction is None else max(fraction, to_fraction(value, name))
     )
     if exact < 0:
-        raise InvalidInputError(f"{name} must not be negative, not {value!r}.")
+        raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")
     return exact
 
 
 def _window(window: Window, name: str) -> Window:
     if not isinstance(window, (tuple, list)) or len(window) != 2:
-        raise InvalidInputError(f"{name} must be (start, stop), not {window!r}.")
+        raise InvalidInputError(f"{name} must be (start, stop), not {shortened(window)}.")
     start = integer(window[0], f"The start of {name}", 1)
     return start, integer(window[1], f"The end of {name}", start)

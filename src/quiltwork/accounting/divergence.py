@@ -19,13 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quiltwork.beliefs import Belief, MarkovChain, as_beliefs
+from quiltwork.beliefs.matrices import read_numbers
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-_MOST_PATHS = 1 << 16
+_LONGEST = 16
+_MOST_PATHS = 1 << _LONGEST
 _ROUNDING = 1 + 2.0**-40
 _MARGIN = 2.0**-40
 
@@ -39,8 +42,8 @@ def max_divergence(joint: ArrayLike) -> float:
     >>> round(max_divergence([[0.4, 0.1], [0.1, 0.4]]), 6)
     0.916291
     """
-    table = np.asarray(joint, dtype=np.float64)
-    if table.ndim != 2 or not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
+    table = read_numbers(joint, "joint", dimensions=2)
+    if not np.isfinite(table).all() or (table < 0).any() or table.sum() <= 0:
         raise InvalidInputError("joint must be a matrix of probabilities, one row per answer.")
     table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0] / table.sum()
     product = np.outer(table.sum(axis=1), table.sum(axis=0))
@@ -90,10 +93,10 @@ def _laws(
         raise UnsupportedError(
             f"The divergence is computed for a MarkovChain, not for {type(belief).__name__}."
         )
-    if belief.size**length > _MOST_PATHS:
+    if length > _LONGEST or belief.size**length > _MOST_PATHS:
         raise UnsupportedError(
-            f"{belief.size}^{length} paths are too many to enumerate (at most {_MOST_PATHS:,}); "
-            "use an Accountant, which needs no divergence."
+            f"{belief.size}^{shortened(length)} paths are too many to enumerate (at most "
+            f"{_MOST_PATHS:,}); use an Accountant, which needs no divergence."
         )
     laws: dict[tuple[int, int], dict[tuple[int, int], float]] = {}
     for path, probability in _paths(belief, length):
@@ -115,7 +118,7 @@ def _paths(chain: MarkovChain, length: int) -> Iterator[tuple[tuple[int, ...], f
 
 
 def _one(query: Query, codes: Any, chain: MarkovChain) -> int:
-    answer = query.evaluate(codes, chain.states)
+    answer = read_query(query).evaluate(codes, chain.states)
     if len(answer) != 1 or query.mechanism != "two-sided geometric":
         raise UnsupportedError(
             f"The divergence is computed for queries with one number, not for a {query.kind}."

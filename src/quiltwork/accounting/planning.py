@@ -23,9 +23,10 @@ from quiltwork.accounting.schedule import Planned, as_planned
 from quiltwork.accounting.spending import Released, Spending
 from quiltwork.accounting.theorems import singles
 from quiltwork.accounting.total import quilts_only
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up, privacy_level
+from quiltwork.exact import Number, float_up
 from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
@@ -145,8 +146,8 @@ def plan(
     >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
     (33.4, 210.5, 1.0)
     """
-    account = Accountant(beliefs, length, privacy_level(budget, "budget"), episode)
-    account.record(*spent)
+    account = Accountant(beliefs, length, budget, episode)
+    account.record(*listed(spent, "spent"))
     planned = as_planned(queries)
     factor = account.largest_factor(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]

@@ -6,10 +6,16 @@ import calendar as _calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import repeat
 
+from quiltwork.arguments import instance, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
+
+_MOST = 20_000
+"""Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,9 @@ class Planned:
     weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.query, Query):
-            raise InvalidInputError(
-                f"{self.query!r} is no query; give one of qw.queries, such as queries.histogram()."
-            )
+        read_query(self.query)
+        instance(self.kind, str, "kind")
+        instance(self.label, str, "label")
         object.__setattr__(self, "weight", positive_fraction(self.weight, "weight"))
         object.__setattr__(self, "kind", self.kind or self.query.kind)
 
@@ -45,10 +50,21 @@ def as_planned(queries: Iterable[Query | Planned]) -> tuple[Planned, ...]:
     """
     if isinstance(queries, Query | Planned):
         queries = [queries]
-    found = tuple(one if isinstance(one, Planned) else Planned(one) for one in queries)
+    found = tuple(
+        one if isinstance(one, Planned) else Planned(one) for one in listed(queries, "queries")
+    )
     if not found:
         raise InvalidInputError("The list of queries is empty; there is nothing to plan.")
+    _refuse_many(len(found))
     return found
+
+
+def _refuse_many(number: int) -> None:
+    if number > _MOST:
+        raise InvalidInputError(
+            f"A plan holds at most {_MOST:,} queries; ask about longer windows, or plan a shorter "
+            "series."
+        )
 
 
 def repeated(
@@ -67,21 +83,19 @@ def repeated(
     >>> [(p.query.start, p.query.stop) for p in repeated(queries.histogram(), 4, 10)]
     [(1, 4), (5, 8)]
     """
-    points = integer(length, "length", 1)
-    if isinstance(every, int):
-        sizes = [integer(every, "every", 1)] * (points // every)
-    else:
-        sizes = [integer(one, "A window's length", 1) for one in every]
+    points, share = integer(length, "length", 1), positive_fraction(weight, "weight")
+    asked = read_query(query)
+    given = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
     start, planned = 1, []
-    for number, size in enumerate(sizes, start=1):
-        stop = start + size - 1
+    for number, one in enumerate(given, start=1):
+        stop = start + integer(one, "A window's length", 1) - 1
         if stop > points:
             break
-        name = f"{kind} {number}".strip()
-        planned.append(Planned(query.on(start, stop), kind, name, Fraction(1)))
+        _refuse_many(number)
+        name = f"{instance(kind, str, 'kind')} {number}".strip()
+        planned.append(Planned(asked.on(start, stop), kind, name, share))
         start = stop + 1
-    share = positive_fraction(weight, "weight")
-    return tuple(Planned(p.query, p.kind, p.label, share) for p in planned)
+    return tuple(planned)
 
 
 def calendar(
@@ -102,7 +116,8 @@ def calendar(
     429
     """
     day = integer(points_per_day, "points_per_day", 1)
-    months = [_calendar.monthrange(integer(year, "year", 1), month)[1] for month in range(1, 13)]
+    which = integer(year, "year", 1, 9999)
+    months = [_calendar.monthrange(which, month)[1] for month in range(1, 13)]
     length = day * sum(months)
     planned: list[Planned] = []
     if daily is not None:

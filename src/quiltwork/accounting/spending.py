@@ -21,9 +21,18 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
+from quiltwork.arguments import choice, instance
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, integer, positive_fraction, to_fraction, written_fraction
+from quiltwork.exact import (
+    Number,
+    integer,
+    positive_fraction,
+    shortened,
+    to_fraction,
+    written_fraction,
+)
 from quiltwork.queries import Query, Transitions
+from quiltwork.queries.base import read_query
 
 Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
 """By which theorem a release may be combined with others.
@@ -101,13 +110,10 @@ class Spending:
         object.__setattr__(self, "stop", stop)
         for name in _EXACT:
             object.__setattr__(self, name, _not_negative(getattr(self, name), name))
-        if self.composes_by not in get_args(Composition):
-            raise InvalidInputError(
-                f"composes_by is {self.composes_by!r}; a release composes by one of "
-                f"{', '.join(get_args(Composition))}."
-            )
-        if not isinstance(self.label, str) or not isinstance(self.quilts, str | None):
-            raise InvalidInputError("label and quilts are text; give a str.")
+        choice(self.composes_by, get_args(Composition), "composes_by")
+        instance(self.label, str, "label")
+        if self.quilts is not None:
+            instance(self.quilts, str, "quilts")
         self._check_what_the_theorem_needs()
 
     def _check_what_the_theorem_needs(self) -> None:
@@ -153,7 +159,7 @@ class Spending:
         Fraction(1, 4)
         """
         sigma = positive_fraction(scale, "scale")
-        start, stop = query.window(integer(length, "length", 1))
+        start, stop = read_query(query).window(integer(length, "length", 1))
         one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
         level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
         if isinstance(query, Transitions):
@@ -178,8 +184,14 @@ class Spending:
         """Record a release made by `qw.release`.
 
         Raises:
+            InvalidInputError: if it is no release.
             UnsupportedError: if it was released without noise, so that it has no level.
         """
+        if not hasattr(release, "noise_scale"):
+            raise InvalidInputError(
+                f"{type(release).__name__} is no release; give what qw.release returned, or a "
+                "Spending."
+            )
         if release.noise_scale == 0:
             raise UnsupportedError(
                 "This release added no noise, since its beliefs leave nothing to protect; it has "
@@ -223,7 +235,8 @@ class Spending:
         >>> Spending.dp(0.1, 5, 9).cost(1, 6)
         Fraction(1, 5)
         """
-        low, high = max(first, self.start), min(last, self.stop)
+        low = max(integer(first, "first", 1), self.start)
+        high = min(integer(last, "last", 1), self.stop)
         if high < low:
             return Fraction(0)
         pairs = max(0, min(high, self.stop - 1) - max(low - 1, self.start) + 1)
@@ -268,7 +281,7 @@ def _not_negative(value: Any, name: str) -> Fraction | None:
         return None
     fraction = to_fraction(value, name)
     if fraction < 0:
-        raise InvalidInputError(f"{name} must not be negative, not {value!r}.")
+        raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")
     if fraction > _LARGEST:
         raise InvalidInputError(f"{name} is above 10^100, which protects nothing; add some noise.")
     return fraction

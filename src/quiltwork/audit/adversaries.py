@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.audit.laws import (
     MOST_PRODUCTS,
     Weights,
@@ -35,7 +36,7 @@ from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.secrets import read_secrets
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 
@@ -94,11 +95,12 @@ def strongest_adversary(
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
+    rows = _read_known(known, points)
     statistic = joint(releases, chains[0].states, points)
     check_cost(chains[0], points, statistic, range(1, 1))
     best = Adversary(0.0, None, None, None, 1)
     for belief, chain in enumerate(chains, start=1):
-        for (left, node, right), level in _levels(chain, points, statistic, nodes, known):
+        for (left, node, right), level in _levels(chain, points, statistic, nodes, rows):
             if best.node is None or level > best.epsilon:
                 after = right if right <= points else None
                 best = Adversary(level, node, left or None, after, belief)
@@ -132,12 +134,15 @@ def _ends(node: int, length: int, known: Sequence[int] | None) -> Iterator[tuple
     if known is None:
         yield from product(range(node), range(node + 1, length + 2))
         return
-    points = [integer(point, "A known time point", 1) for point in known]
-    if any(point > length for point in points):
-        raise InvalidInputError(f"Known time points lie within 1..{length}, not {max(points)}.")
-    if node not in points:
-        before = max((point for point in points if point < node), default=0)
-        yield before, min((point for point in points if point > node), default=length + 1)
+    if node not in known:
+        before = max((point for point in known if point < node), default=0)
+        yield before, min((point for point in known if point > node), default=length + 1)
+
+
+def _read_known(known: Any, length: int) -> list[int] | None:
+    if known is None:
+        return None
+    return [integer(one, "A known time point", 1, length) for one in listed(known, "known")]
 
 
 class Sides:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import choice
 from quiltwork.audit.ends import Ends, Series, sorted_union
 from quiltwork.audit.levels import Laws, levels
 from quiltwork.audit.orbits import OutOfRangeError
@@ -24,7 +25,7 @@ from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.secrets import read_secrets
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 
@@ -104,7 +105,7 @@ def leakage(
 
     Counts, sums and means on chains that keep an order in which they rise (two states with
     P₀₀ ≥ P₁₀, for one) take milliseconds at any length, also several of them together. Otherwise
-    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 3,000 with two
+    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 2,000 with two
     states; several numbers (a histogram, transition counts) jointly, on small cases only.
 
     Args:
@@ -148,8 +149,7 @@ def worst_case(
 
     Theorem: exact-leakage
     """
-    if noise not in NOISES:
-        raise InvalidInputError(f"noise is {noise!r}; choose 'laplace' or 'geometric'.")
+    choice(noise, NOISES, "noise")
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.audit.laws import check_cost, marginals
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
@@ -93,15 +94,16 @@ def odds(
 
 def _log_kernel(statistic: Joint, output: Sequence[Number]) -> FloatArray:
     """Log of the noise's density at the output, for every code."""
-    if len(output) != len(statistic.parts):
+    answers = listed(output, "output")
+    if len(answers) != len(statistic.parts):
         raise InvalidInputError(
-            f"The output has {len(output)} numbers; these releases give {len(statistic.parts)}."
+            f"The output has {len(answers)} numbers; these releases give {len(statistic.parts)}."
         )
     if not all(statistic.scales):
         raise UnsupportedError("Odds need noise on every integer; a scale here is 0.")
     total = np.zeros(statistic.sizes)
     for axis, (part, scale) in enumerate(zip(statistic.parts, statistic.scales, strict=True)):
-        answer = to_fraction(output[axis], "An output") * part.divisor
+        answer = to_fraction(answers[axis], "An output") * part.divisor
         seen = max(Fraction(0), min((answer - part.offset) / part.unit, Fraction(part.size - 1)))
         line = -rate(scale) * np.abs(np.arange(part.size) - float(seen))
         shape = [-1 if j == axis else 1 for j in range(len(statistic.sizes))]

@@ -18,9 +18,9 @@ import numpy as np
 
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.exact import positive_fraction, shortened, to_fraction
 from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
-from quiltwork.queries.base import States
+from quiltwork.queries.base import States, read_query
 
 _LARGEST = 1 << 62
 
@@ -123,11 +123,7 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
         UnsupportedError: for queries that are no sums over time points or pairs.
         InvalidInputError: if the window or the states do not fit.
     """
-    if not isinstance(query, Query):
-        raise InvalidInputError(
-            f"{query!r} is no query; give one of quiltwork.queries, for example queries.count(1)."
-        )
-    query.check(states)
+    read_query(query).check(states)
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):
@@ -163,7 +159,7 @@ def joint(releases: Sequence[tuple[Query, object]], states: States, length: int)
 def _read_scale(scale: object) -> Fraction:
     sigma = to_fraction(scale, "The noise scale")
     if sigma < 0:
-        raise InvalidInputError(f"A noise scale must not be negative, not {scale!r}.")
+        raise InvalidInputError(f"A noise scale must not be negative, not {shortened(scale)}.")
     return positive_fraction(scale, "The noise scale") if sigma else sigma
 
 
@@ -176,7 +172,8 @@ def _pairs(releases: object) -> list[tuple[Query, object]]:
     for pair in releases:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise InvalidInputError(
-                f"A release is a pair (query, scale), the scale of the noise added, not {pair!r}."
+                "A release is a pair (query, scale), the scale of the noise added, not "
+                f"{shortened(pair)}."
             )
     return [(pair[0], pair[1]) for pair in releases]
 

@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, cast, get_args
 
+from quiltwork.arguments import choice
 from quiltwork.bayesian import networks as networks  # a network answers adversary_families too
 from quiltwork.bayesian.families import AdversaryOutlook, Bound
 from quiltwork.bayesian.reversible import reversible_level
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain, as_beliefs
-from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,
     float_down,
     float_up,
     integer,
-    positive_fraction,
     privacy_level,
     to_fraction,
 )
@@ -72,7 +71,7 @@ def bayesian_dp(
     >>> round(bayesian_dp(chain, 0.05, length=1000, bound="paper"), 4)
     0.9053
     """
-    level = positive_fraction(dp_epsilon, "dp_epsilon")
+    level = privacy_level(dp_epsilon, "dp_epsilon")
     chosen = read_bound(bound)
     if beliefs is None:
         _check_rows(length)
@@ -154,9 +153,7 @@ def adversary_outlooks(beliefs: Any, length: Any, bound: Bound) -> tuple[Adversa
 
 def read_bound(bound: Any) -> Bound:
     """Return a known bound."""
-    if bound not in get_args(Bound):
-        raise InvalidInputError(f"bound is {bound!r}; choose 'tight' or 'paper'.")
-    return cast("Bound", bound)
+    return cast("Bound", choice(bound, get_args(Bound), "bound"))
 
 
 def _leak(outlook: AdversaryOutlook, level: Fraction) -> float:

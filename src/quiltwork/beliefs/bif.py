@@ -14,11 +14,11 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
+from quiltwork import files
 from quiltwork.beliefs.graphs import Plain, checked
 from quiltwork.beliefs.matrices import KEPT_AS_IS
 from quiltwork.errors import InvalidInputError
@@ -49,16 +49,8 @@ def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[
     Raises:
         InvalidInputError: naming the file and the line that cannot be read.
     """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidInputError(f"The path of a BIF file must be a text or a path, not {path!r}.")
-    file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InvalidInputError(f"There is no file {str(file)!r}.") from None
-    except (UnicodeDecodeError, OSError) as error:
-        raise InvalidInputError(f"{str(file)!r} cannot be read as UTF-8 text: {error}.") from None
-    return _Reader(text, file.name).network()
+    file = files.named(path)
+    return _Reader(files.text_of(file), file.name).network()
 
 
 class _Reader:

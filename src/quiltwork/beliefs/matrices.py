@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -25,7 +26,7 @@ KEPT_AS_IS = 2.0**-50
 
 def read_matrix(values: Any, name: str) -> FloatArray:
     """Return a square float64 copy of `values` with entries in [0, 1], not yet row sums of 1."""
-    matrix = _numbers(values, name, dimensions=2)
+    matrix = read_numbers(values, name, dimensions=2)
     rows, columns = matrix.shape
     if rows == 0:
         raise InvalidInputError(f"{name} is empty; give one row per state.")
@@ -59,7 +60,7 @@ def read_stochastic(values: Any, name: str) -> FloatArray:
 
 def read_distribution(values: Any, size: int, name: str) -> FloatArray:
     """Return a read-only probability vector with `size` entries."""
-    vector = _numbers(values, name, dimensions=1)
+    vector = read_numbers(values, name, dimensions=1)
     if len(vector) != size:
         raise InvalidInputError(
             f"{name} has {len(vector)} entries for {size} states; give one probability per state."
@@ -75,7 +76,8 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _numbers(values: Any, name: str, dimensions: int) -> FloatArray:
+def read_numbers(values: Any, name: str, dimensions: int) -> FloatArray:
+    """Return a float64 copy of `values`, which has so many dimensions."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO" or _holds_text(raw):
@@ -84,7 +86,7 @@ def _numbers(values: Any, name: str, dimensions: int) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         _refuse_ragged(values, name)
         raise InvalidInputError(
-            f"{name} must hold plain numbers, not {_short(values)}; give a list of rows or an "
+            f"{name} must hold plain numbers, not {shortened(values)}; give a list of rows or an "
             "array of floats."
         ) from None
     if array.ndim != dimensions:
@@ -125,8 +127,3 @@ def _normalized(row: FloatArray, where: str) -> FloatArray:
             f"{where} sums to {total:.10g}, not 1; correct it or divide it by its sum."
         )
     return row if abs(total - 1) <= KEPT_AS_IS else row / total
-
-
-def _short(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 60 else text[:57] + "…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer
+from quiltwork.exact import integer, shortened
 
 
 def read_secrets(secrets: Any, length: int) -> range:
@@ -22,7 +22,7 @@ def read_secrets(secrets: Any, length: int) -> range:
     if not isinstance(secrets, (list, tuple)) or len(secrets) != 2:
         raise InvalidInputError(
             f"secrets must be (start, stop), the first and the last protected time point, not "
-            f"{secrets!r}."
+            f"{shortened(secrets)}."
         )
     start = integer(secrets[0], "The first protected time point", 1)
     stop = integer(secrets[1], "The last protected time point", start)

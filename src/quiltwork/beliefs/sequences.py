@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.arguments import listed
+from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.states import Label, read_label, show_labels
 from quiltwork.errors import InvalidInputError
@@ -148,17 +148,9 @@ def _factorize_objects(values: list[Any]) -> tuple[IntArray, list[Any]]:
         index = {value: code for code, value in enumerate(dict.fromkeys(values))}
         codes = np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
     except TypeError:
-        position = next(i for i, value in enumerate(values, 1) if not _is_hashable(value))
+        position = next(i for i, value in enumerate(values, 1) if not hashable(value))
         raise _no_label(position) from None
     return codes, list(index)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _factorize_integers(values: IntArray, original: np.dtype[Any]) -> tuple[IntArray, list[Any]]:

@@ -71,11 +71,8 @@ def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
 
 def list_states(states: Iterable[Any]) -> tuple[Label, ...]:
     """Return distinct labels, at least one, in the order given."""
-    if isinstance(states, (str, bytes, Set)) or not isinstance(states, Iterable):
-        raise InvalidInputError(
-            f"states must be a list with one label per state in a fixed order, not {states!r}; "
-            "write ['rest', 'walk'] for two states."
-        )
+    if isinstance(states, Set):
+        raise InvalidInputError("states must be a list, not a set: their order counts.")
     given = listed(states, "states")
     labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(given, start=1))
     if not labels:

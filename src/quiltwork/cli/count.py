@@ -152,6 +152,7 @@ def count(
     ledger_url: str | None,
     dataset: str | None,
     key: str | None,
+    analyst: str | None,
     confidence: Fraction,
 ) -> None:
     """Release private counts with their intervals.
@@ -162,7 +163,7 @@ def count(
     with --subject. Rows with a category that was not declared are not counted. With --ledger the
     cost is debited, durably, before any noise is drawn.
     """
-    debit = partial(open_ledger, ledger_url, dataset, key)
+    debit = partial(open_ledger, ledger_url, dataset, key, analyst)
     if value is not None:
         described = (file, by, where, categories, categories_from_data, subject, cell_alpha)
         if any(described) or total is not None or at_most is not None:

@@ -78,7 +78,7 @@ def fit(
     from quiltwork.beliefs import ChainBox, MarkovChain
     from quiltwork.series.values import as_labels
 
-    declared = None if states is None else tuple(as_labels(split_list(states)))
+    declared = None if states is None else tuple(as_labels(split_list(states), "--states"))
     series = read(file, reading, states=declared)
     belief: ChainBox | MarkovChain
     given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}

@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def ledger_options(function: Function) -> Function:
-    """Add --ledger, --dataset and --key; `open_ledger` takes what they give."""
+    """Add --ledger, --dataset, --key and --analyst; `open_ledger` takes what they give."""
     options = (
         click.option(
             "--ledger", "ledger_url", metavar="URL", help="Debit here first: sqlite:///budget.db"
@@ -22,20 +22,23 @@ def ledger_options(function: Function) -> Function:
             metavar="TEXT",
             help="With --ledger: asking again under one key returns the answer.",
         ),
+        click.option("--analyst", metavar="NAME", help="With --ledger: out of whose share."),
     )
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def open_ledger(url: str | None, dataset: str | None, key: str | None) -> dict[str, Any]:
-    """Return the arguments `ledger`, `dataset` and `key` of a release; nothing without a URL."""
+def open_ledger(
+    url: str | None, dataset: str | None, key: str | None, analyst: str | None
+) -> dict[str, Any]:
+    """Return the arguments of a release that a ledger pays; nothing without a URL."""
     if url is None:
-        if dataset or key:
-            raise click.UsageError("--dataset and --key go with --ledger")
+        if dataset or key or analyst:
+            raise click.UsageError("--dataset, --key and --analyst go with --ledger")
         return {}
     if dataset is None:
         raise click.UsageError("Give --dataset with --ledger: whose budget is to be debited?")
     from quiltwork.ledger import Ledger
 
-    return {"ledger": Ledger.open(url), "dataset": dataset, "key": key}
+    return {"ledger": Ledger.open(url), "dataset": dataset, "key": key, "analyst": analyst}

@@ -97,6 +97,7 @@ def release(
     ledger_url: str | None,
     dataset: str | None,
     key: str | None,
+    analyst: str | None,
     confidence: Fraction,
     output: str | None,
     plot: str | None,
@@ -131,7 +132,7 @@ def release(
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
-        debit = open_ledger(ledger_url, dataset, key)
+        debit = open_ledger(ledger_url, dataset, key, analyst)
         released = answer(series.data, query, beliefs, **options, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         if plot is not None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import count, product
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple, TypeAlias, cast
 
+from quiltwork import files
 from quiltwork.counts.contributions import first_rows
 from quiltwork.delimited import column_position, even_rows, split_line, with_csv
 from quiltwork.errors import InvalidInputError
@@ -210,13 +210,7 @@ def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:
 
 def _listed(values: str, column: str) -> tuple[str, ...]:
     if values.startswith("@"):
-        try:
-            listed = Path(values[1:]).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidInputError(
-                f"Cannot read categories from {values[1:]!r}: {error}"
-            ) from None
-        found = [line for line in listed if line]
+        found = [line for line in files.text_of(values[1:]).splitlines() if line]
     else:
         found = split_line(values)
     if not found or len(set(found)) < len(found):

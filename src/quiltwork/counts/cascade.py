@@ -21,7 +21,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.counts.choice import draw_index
-from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_level
 from quiltwork.counts.optimality.derivation import derive
@@ -82,6 +82,7 @@ def release_levels(
     ledger: Any = None,
     dataset: str | None = None,
     key: str | None = None,
+    analyst: str | None = None,
 ) -> LevelledCount:
     """Release one count at several levels, debiting only the least private one.
 
@@ -108,7 +109,7 @@ def release_levels(
             noisy.append(noisy[-1] + draw_step(before, after))
         return LevelledCount(first.n, ratios, tuple(noisy), cost)
 
-    value = first.read_count(count) if ledger is None else first.clipped_count(count)
+    value = read_count(count, first.n, ledger)
     for ratio in ratios:
         TwoSidedGeometric.from_alpha(ratio)  # refuses one too near 1 before anything is debited
 
@@ -121,7 +122,7 @@ def release_levels(
         }
 
     return draw_paid(
-        ledger, dataset, key, record, draw, LevelledCount.to_json, LevelledCount.from_json
+        ledger, dataset, key, analyst, record, draw, LevelledCount.to_json, LevelledCount.from_json
     )
 
 

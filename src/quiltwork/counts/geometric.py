@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
-from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
 from quiltwork.counts.people import belief_digest, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
-from quiltwork.exact import Number, integer, unseen_integer
+from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
 
@@ -132,7 +132,7 @@ class GeometricMechanism:
         >>> GeometricMechanism(5, alpha=0.5).probability(2, 0)
         Fraction(1, 6)
         """
-        value, answer = self.read_count(count), integer(response, "response", -(2**62))
+        value, answer = read_count(count, self.n, None), integer(response, "response", -(2**62))
         if flag(unbounded, "unbounded"):
             self._refuse_unbounded_coin()
         elif not 0 <= answer <= self.n:
@@ -148,6 +148,7 @@ class GeometricMechanism:
         ledger: Any = None,
         dataset: str | None = None,
         key: str | None = None,
+        analyst: str | None = None,
     ) -> int:
         """Draw one private answer: an integer in 0..n, or with `unbounded` the face value.
 
@@ -159,7 +160,7 @@ class GeometricMechanism:
             InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
         """
         unbounded = flag(unbounded, "unbounded")
-        value = self.read_count(count) if ledger is None else self.clipped_count(count)
+        value = read_count(count, self.n, ledger)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(
                 "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."
@@ -181,7 +182,7 @@ class GeometricMechanism:
             }
 
         return draw_paid(
-            ledger, dataset, key, record, lambda: self._draw(value, unbounded), str, int
+            ledger, dataset, key, analyst, record, lambda: self._draw(value, unbounded), str, int
         )
 
     def _draw(self, value: int, unbounded: bool) -> int:
@@ -213,17 +214,6 @@ class GeometricMechanism:
         from quiltwork.counts.remaps.remap import optimal_remap
 
         return optimal_remap(self, consumer)
-
-    def read_count(self, count: int) -> int:
-        """Return the count as an integer in 0..n, or refuse it without showing it."""
-        value = unseen_integer(count, "count")
-        if value > self.n:
-            raise InvalidInputError(f"count must lie in 0..n = 0..{self.n}; is n right?")
-        return value
-
-    def clipped_count(self, count: int) -> int:
-        """Return the count as an integer in 0..n, with n for all above."""
-        return min(unseen_integer(count, "count"), self.n)
 
     def _refuse_unbounded_coin(self) -> None:
         if self.alpha == 1:

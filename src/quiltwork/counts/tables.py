@@ -230,6 +230,7 @@ def release_table(
     ledger: Any = None,
     dataset: str | None = None,
     key: str | None = None,
+    analyst: str | None = None,
 ) -> CountTable:
     """Release disjoint counts together.
 
@@ -241,7 +242,8 @@ def release_table(
     if not all are in a cell. Counts from `limited_counts` bring along how many rows a person has at
     most; with others, `at_most` declares it, and without it each row is taken as another person.
     With a ledger, the table's `dp_epsilon` is debited before anything is drawn; `where` describes
-    which rows were counted, so that a key is not mistaken for that of another question.
+    which rows were counted, so that a key is not mistaken for that of another question, and
+    `analyst` says for whom.
 
     Raises:
         InvalidInputError: if counts are not integers ≥ 0, a cell has no level, `total` is no
@@ -319,7 +321,9 @@ def release_table(
                 "The table counts more people than the beliefs are about; their number is public, "
                 "so give it as people=…."
             )
-    return draw_paid(ledger, dataset, key, record, draw, CountTable.to_json, CountTable.from_json)
+    return draw_paid(
+        ledger, dataset, key, analyst, record, draw, CountTable.to_json, CountTable.from_json
+    )
 
 
 def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:

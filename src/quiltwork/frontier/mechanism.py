@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,9 @@ from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.frontier.certificate import (
     ChainCertificate,
@@ -103,7 +103,12 @@ class ChainMechanism:
         ).loss
 
     def release(
-        self, count: int, ledger: Any = None, dataset: str | None = None, key: str | None = None
+        self,
+        count: int,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+        analyst: str | None = None,
     ) -> int:
         """Draw one answer in 0..n; debited first where there is a ledger.
 
@@ -111,12 +116,9 @@ class ChainMechanism:
         composes with nothing: on a series with other releases it is refused, and nothing may
         follow it.
         """
-        value = integer(count, "count", 0)
-        if value > self.n:
-            raise InvalidInputError(f"count must lie in 0..{self.n}, not {count!r}.")
-        return draw_paid(
-            ledger, dataset, key, self._debit, lambda: draw_index(self.exact[value]), str, int
-        )
+        value = read_count(count, self.n, ledger)
+        draw = partial(draw_index, self.exact[value])
+        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)

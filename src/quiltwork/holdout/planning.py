@@ -10,11 +10,12 @@ Theorem: docs/theory/reusable-holdout.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -95,10 +96,8 @@ class HoldoutPlan:
         Raises:
             InvalidInputError: if `samples` is no list of numbers of rows.
         """
-        if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
-            raise InvalidInputError(f"samples is a list of rows, not {type(samples).__name__}.")
         usual = [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
-        sizes = [read_count(n, "samples") for n in samples] or usual
+        sizes = [read_count(n, "samples") for n in listed(samples, "samples")] or usual
         return [(n, replan(self, samples=n).tolerance) for n in sizes]
 
     def plot(self) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import singledispatch
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, ChainBox, as_beliefs
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -66,8 +68,8 @@ def read_length(members: Sequence[Belief], length: Any) -> int:
     return max(read_lengths(members, length))
 
 
-def read_lengths(members: Sequence[Belief], length: Any) -> list[int]:
-    """Return the length of every subject.
+def read_lengths(members: Sequence[Belief], length: Any) -> Counter[int]:
+    """Return the lengths of the subjects, and how many have each; a Counter says so itself.
 
     Raises:
         InvalidInputError: for missing or bad lengths.
@@ -78,16 +80,16 @@ def read_lengths(members: Sequence[Belief], length: Any) -> list[int]:
             raise InvalidInputError(
                 "length is missing; give the number of time points (a chain fits any length)."
             )
-        return [own]
+        return Counter([own])
     several = isinstance(length, (list, tuple, set, frozenset, np.ndarray))
-    lengths = list(length) if several else [length]
-    if not lengths:
+    counted = length if isinstance(length, Counter) else None
+    given = listed(length, "length") if several else [length] if counted is None else list(counted)
+    read = Counter(integer(n, "length", 1, LONGEST) for n in given)
+    for n in counted or ():
+        read[n] = integer(length[n], "The number of subjects", 1)
+    if not read:
         raise InvalidInputError("The list of lengths is empty; give at least one.")
-    read = [integer(n, "length", 1) for n in lengths]
     longest = max(read)
-    if longest > LONGEST:
-        shown = shortened(longest)
-        raise InvalidInputError(f"length must be at most {LONGEST:,} time points, not {shown}.")
     if own is not None and longest != own:
         raise InvalidInputError(
             f"length is {longest}, but the belief is about {own} rows; leave length out (None)."
@@ -115,7 +117,7 @@ def refuse_entry(method: Any) -> None:
     Raises:
         InvalidInputError: for "entry".
     """
-    if method == "entry":
+    if isinstance(method, str) and method == "entry":
         raise InvalidInputError(
             "method='entry' treats time points as independent, so its levels would be wrong under "
             "the beliefs given; leave method out."
@@ -135,12 +137,15 @@ def check_states(query: Query | None, members: Sequence[Belief]) -> None:
             query.check(belief.states)
 
 
-def answer_unit(query: Query | None, lengths: Sequence[int]) -> Fraction:
+def answer_unit(query: Query | None, lengths: Counter[int]) -> Fraction:
     """Return what one integer of the query is worth in the answer, pooled over all subjects."""
-    if query is None:
-        return Fraction(1)
-    windows = [query.window(length) for length in lengths]
-    return query.grid(sum(stop - start + 1 for start, stop in windows))[1]
+    return Fraction(1) if query is None else query.grid(points_asked(query, lengths))[1]
+
+
+def points_asked(query: Query, lengths: Counter[int]) -> int:
+    """Return how many time points a query is about, over subjects of these lengths."""
+    windows = {length: query.window(length) for length in lengths}
+    return sum(lengths[n] * (stop - start + 1) for n, (start, stop) in windows.items())
 
 
 def default_method(belief: Belief) -> InfluenceMethod:

@@ -9,6 +9,7 @@ integers of the query, every node leaks at most ε under every belief given.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -138,7 +139,7 @@ class Calibration:
 
 def calibrate(
     beliefs: Belief | Sequence[Belief],
-    length: int | Sequence[int] | None,
+    length: int | Sequence[int] | Counter[int] | None,
     epsilon: Number,
     method: str | None = None,
     query: Query | None = None,
@@ -155,8 +156,8 @@ def calibrate(
     Args:
         beliefs: one belief or a list; the scale holds under each of them.
         length: the number of time points; a list for independent subjects that are pooled (the
-            longest decides, for "optimal-scale" any of them may); None for beliefs about fixed
-            rows.
+            longest decides, for "optimal-scale" any of them may), or a Counter of such lengths;
+            None for beliefs about fixed rows.
         epsilon: what may be learnt about a node, > 0.
         method: "sweep", or as in the papers "exact", "approx" (smallest sound bound), "spectral"
             (Lemma 2.3), "contraction", or a baseline: "group" (everything is nearby) or "entry"

@@ -9,6 +9,7 @@ Theorem: exact-calibration
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +30,7 @@ from quiltwork.influence.arguments import (
     answer_unit,
     check_states,
     outlooks,
+    points_asked,
     read_lengths,
     read_question,
 )
@@ -84,7 +86,7 @@ class OptimalCalibration(Calibration):
 
 def optimal_calibration(
     beliefs: Belief | Sequence[Belief],
-    length: int | Sequence[int] | None,
+    length: int | Sequence[int] | Counter[int] | None,
     epsilon: Number,
     query: Query | None,
     secrets: tuple[int, int] | None,
@@ -116,7 +118,7 @@ def optimal_calibration(
     laws = tuple(
         tuple(
             Laws(chain, n, one, range(nodes.start, min(nodes.stop, n + 1)))
-            for n in sorted(set(lengths))
+            for n in sorted(lengths)
             if n >= nodes.start
             for one in _statistics(chain, query, n)
         )
@@ -129,7 +131,7 @@ def optimal_calibration(
             f"method='optimal-scale' needs the joint law of the query's integers. {error} "
             "method='exact' calibrates at any length."
         ) from None
-    divisor = _divisor(query, lengths)
+    divisor = 1 if query is None else query.divisor(points_asked(query, lengths))
     scale = found.scale / divisor
     return OptimalCalibration(
         scale=float_up(scale),
@@ -149,13 +151,6 @@ def optimal_calibration(
         laws=laws,
         divisor=divisor,
     )
-
-
-def _divisor(query: Query | None, lengths: list[int]) -> int:
-    if query is None:
-        return 1
-    windows = [query.window(n) for n in lengths]
-    return query.divisor(sum(stop - start + 1 for start, stop in windows))
 
 
 def _statistics(chain: MarkovChain, query: Query | None, points: int) -> list[Joint]:

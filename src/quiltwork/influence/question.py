@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 from quiltwork.influence.intervals import Cost
 from quiltwork.influence.protocol import IntArray
 from quiltwork.influence.sweep import Charge
@@ -40,7 +41,7 @@ class Question:
             return
         if not hasattr(query, "change") or not hasattr(query, "window"):
             raise InvalidInputError(
-                f"query is {query!r}; give one of quiltwork.queries, for example "
+                f"query is {shortened(query)}; give one of quiltwork.queries, for example "
                 "queries.histogram()."
             )
         query.window(self.length)

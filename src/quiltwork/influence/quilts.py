@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, ChainBox, Clusters, MarkovChain, as_beliefs
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -52,9 +53,7 @@ def max_influence(
     members = as_beliefs(beliefs)
     points = read_length(members, length)
     place = _read_node(node, "node", points)
-    if not isinstance(quilt, Iterable) or isinstance(quilt, (str, bytes)):
-        raise InvalidInputError(f"quilt must be a tuple of nodes such as (1, 13), not {quilt!r}.")
-    others = sorted({_read_node(one, "A quilt node", points) for one in quilt})
+    others = sorted({_read_node(one, "A quilt node", points) for one in listed(quilt, "quilt")})
     if place in others:
         raise InvalidInputError(
             f"The quilt holds node {place} itself; a quilt separates a node from others."

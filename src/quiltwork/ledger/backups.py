@@ -79,11 +79,7 @@ def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
         InvalidInputError: if it is no backup.
         StorageError: if it is cut or changed, or not of the checkpoint's ledger.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StorageError(f"The backup {str(path)!r} cannot be read: {reason}.") from None
+    lines = files.text_of(path).splitlines()
     first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
     try:
         ledger_id = _text(first["ledger"])
@@ -91,7 +87,7 @@ def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
         start = Head(0, origin(ledger_id))
         entries = tuple(entry for entry, _ in check_states(follow(start, _entries(lines[1:-1]))))
         _check_bodies(entries)
-    except (InvalidInputError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError) as error:  # InvalidInputError is one
         raise StorageError(
             f"The backup {str(path)!r} is damaged: it was cut or edited ({_reason(error)}). Take "
             "another one."

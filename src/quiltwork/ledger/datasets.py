@@ -108,7 +108,7 @@ class Dataset:
         match entry.kind:
             case "create":
                 budget = written_fraction(body["budget"], "budget")
-                self._accountant = Accountant(
+                self._accountant = Accountant.reopened(
                     read_beliefs(body), body["length"], budget, body.get("episode", 1)
                 )
             case "extend":

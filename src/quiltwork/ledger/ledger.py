@@ -11,13 +11,14 @@ Theorem: ledger
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from quiltwork import files
 from quiltwork.accounting import Accountant
+from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
@@ -245,12 +246,7 @@ class Ledger:
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
-        if not isinstance(spendings, Iterable) or isinstance(spendings, (str, bytes, Mapping)):
-            raise InvalidInputError(
-                f"debit_all takes a list of releases, not {type(spendings).__name__}; debit a "
-                "single one with debit."
-            )
-        asked = [(secrets.token_hex(16), spending) for spending in spendings]
+        asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
 
         def work(tables: Tables) -> list[Receipt]:
             self._datasets.pop(name, None)
@@ -273,12 +269,8 @@ class Ledger:
             InvalidInputError: for what is no receipt or no text, and if there is an answer already.
             StorageError: if the debit is not in the ledger, or the answer could not be stored.
         """
-        if not isinstance(receipt, Receipt):
-            raise InvalidInputError(
-                f"A receipt is what debit returned, not {type(receipt).__name__}."
-            )
-        if not isinstance(answer, str):
-            raise InvalidInputError(f"An answer is stored as text, not {type(answer).__name__}.")
+        instance(receipt, Receipt, "receipt")
+        instance(answer, str, "answer")
         identity = secrets.token_hex(16)
         self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
 

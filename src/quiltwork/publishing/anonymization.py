@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import to_fraction
-from quiltwork.publishing.arguments import one_of, shown, yes_or_no
+from quiltwork.exact import shortened, to_fraction
 from quiltwork.publishing.asked import check_progress, no_group, read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.encoding import Encoded, some_rows
@@ -89,16 +89,16 @@ def anonymize(
     asked = as_constraint(constraint)
     coalition = read_m(m)
     check_progress(progress)
-    one_of(Method, method, "method")
-    one_of(Backend, backend, "backend")
-    one_of(Split, split, "split")
-    yes_or_no(relaxed, "relaxed")
-    yes_or_no(quality, "quality")
+    choice(method, get_args(Method), "method")
+    choice(backend, get_args(Backend), "backend")
+    choice(split, get_args(Split), "split")
+    flag(relaxed, "relaxed")
+    flag(quality, "quality")
     share = to_fraction(suppression, "suppression")
     if not 0 <= share < 1:
         raise InvalidInputError(
             f"suppression is the share of rows that may be left out: from 0 to below 1, not "
-            f"{shown(suppression)}."
+            f"{shortened(suppression)}."
         )
     if read_table(table).kind == "spark" or backend == "spark":
         return _on_spark(

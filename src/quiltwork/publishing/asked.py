@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.publishing.arguments import number_of, shown
+from quiltwork.exact import integer, shortened
+from quiltwork.publishing.constraints.base import MOST
 from quiltwork.publishing.table import Table
 
 
@@ -41,7 +42,7 @@ def read_m(value: Any) -> int:
     Raises:
         InvalidInputError: unless it is a whole number from 0 on, below 2^31.
     """
-    return number_of(value, "m", 0)
+    return integer(value, "m", 0, MOST)
 
 
 def no_group(rows: int, m: int, constraint: object) -> NotPrivateError:
@@ -65,5 +66,5 @@ def check_progress(value: Any) -> None:
     """Refuse a progress callback that cannot be called."""
     if value is not None and not callable(value):
         raise InvalidInputError(
-            f"progress must be a function of rows done and rows in all, not {shown(value)}."
+            f"progress must be a function of rows done and rows in all, not {shortened(value)}."
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import shortened
 from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
-from quiltwork.publishing.arguments import shown
 from quiltwork.publishing.csv_files import read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
@@ -112,7 +112,7 @@ def _read(path: Path) -> Any:
 
     refuse_device(path)
     if not os.path.exists(path):  # False also for names that no file can have
-        raise InvalidInputError(f"There is no file {shown(str(path))}.")
+        raise InvalidInputError(f"There is no file {shortened(str(path))}.")
     try:
         _refuse_bomb(path)
         if _is_parquet(path):

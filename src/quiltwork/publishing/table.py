@@ -5,14 +5,14 @@ A table keeps the frame as it was given; everything is computed on `encoded`, ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
+from quiltwork.arguments import by_column, choice, hashable, listed
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer
-from quiltwork.publishing.arguments import by_column, one_of, shown
+from quiltwork.exact import integer, shortened
 from quiltwork.publishing.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
 from quiltwork.publishing.frames import (
     Kind,
@@ -209,15 +209,11 @@ def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
 
 def _text(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name.isprintable():
-        raise InvalidInputError(f"{what} must be a name of a column, not {shown(name)}.")
+        raise InvalidInputError(f"{what} must be a name of a column, not {shortened(name)}.")
 
 
 def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, Iterable):
-        raise InvalidInputError(f"{what} must be names of columns, not {shown(names)}.")
-    return tuple(names)
+    return (names,) if isinstance(names, str) else tuple(listed(names, what))
 
 
 def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
@@ -233,31 +229,25 @@ def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any
     Raises:
         InvalidInputError: if an order is no list of values.
     """
-    declared = by_column(value, "ordinal")
-    for name, order in declared.items():
-        unordered = isinstance(order, str | bytes | Set | Mapping)
-        if unordered or not isinstance(order, Iterable) or not all(map(_hashable, order)):
-            raise InvalidInputError(
-                f"The order of column {name!r} must be a list of its values, not {shown(order)}."
-            )
-    return {name: list(order) for name, order in declared.items()}
+    return {name: _order(order, name) for name, order in by_column(value, "ordinal").items()}
 
 
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+def _order(order: Any, name: str) -> list[Any]:
+    values = listed(order, f"The order of column {name!r}")
+    if isinstance(order, Set) or not all(map(hashable, values)):
+        raise InvalidInputError(
+            f"The order of column {name!r} must be a list of its values, not {shortened(order)}."
+        )
+    return values
 
 
 def _column(name: object, known: Sequence[str], where: str) -> None:
     if not isinstance(name, str):
-        raise InvalidInputError(f"Columns are named by text, not by {shown(name)}.")
+        raise InvalidInputError(f"Columns are named by text, not by {shortened(name)}.")
     if list(known).count(name) != 1:
         problem = "is there more than once" if name in known else "is not there"
         raise InvalidInputError(
-            f"Column {shown(name)} {problem} in {where}, whose columns are: {', '.join(known)}."
+            f"Column {shortened(name)} {problem} in {where}, whose columns are: {', '.join(known)}."
         )
 
 
@@ -272,7 +262,7 @@ def _check(table: Table, known: Sequence[str]) -> None:
             f"Column {twice[0]!r} has two roles; it can be only one of provider, subject, "
             "quasi-identifier and sensitive."
         )
-    one_of(Missing, table.missing, "missing")
+    choice(table.missing, get_args(Missing), "missing")
     for what, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
         for name in declared:
             if name not in table.quasi_identifiers and name not in table.sensitive:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import replacing
-from quiltwork.publishing.arguments import one_of, shown
+from quiltwork.files import named, replacing
 from quiltwork.publishing.frames import arrow
 
 ENDINGS = (".csv", ".parquet")
@@ -30,9 +30,7 @@ def check_ending(path: Any) -> Path:
     Raises:
         InvalidInputError: if it is no path, or its name says no format that is written.
     """
-    if not isinstance(path, (str, Path)):
-        raise InvalidInputError(f"The path must be a text or a Path, not {shown(path)}.")
-    target = Path(path)
+    target = named(path)
     if target.suffix not in ENDINGS:
         raise InvalidInputError(
             f"Cannot write {str(path)!r}: the name must end in .csv or .parquet."
@@ -46,7 +44,7 @@ def check_formulas(formulas: Any, path: Path) -> None:
     Raises:
         InvalidInputError: in these cases.
     """
-    one_of(Formulas, formulas, "formulas")
+    choice(formulas, get_args(Formulas), "formulas")
     if formulas == "escape" and path.suffix != ".csv":
         raise InvalidInputError(
             f"Only CSV files have formulas to escape, and {str(path)!r} is none; name a .csv file, "

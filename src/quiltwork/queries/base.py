@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer
+from quiltwork.exact import integer, shortened
 
 IntArray: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]
@@ -170,3 +170,16 @@ class Query(ABC):
 def as_integers(values: Integers) -> IntArray:
     """Pack integers as int64; released ones always fit."""
     return np.array([int(value) for value in values], dtype=np.int64)
+
+
+def read_query(value: Any) -> Query:
+    """Read an argument that must be a query.
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
+    if isinstance(value, Query):
+        return value
+    raise InvalidInputError(
+        f"A query must come from qw.queries, such as queries.histogram(), not {shortened(value)}."
+    )

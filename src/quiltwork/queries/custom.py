@@ -43,7 +43,8 @@ class Custom(Query):
 
     The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger
     pays, one that does not counts as 0, since an error would tell about the data. A query
-    read from a file has no function, but its digest in `known_digest`.
+    read from a file has no function, but its digest in `known_digest`. Under a ledger's key the
+    function is part of the request (`quiltwork.queries.identity` says what of it is noticed).
     """
 
     kind: ClassVar[str] = "custom"

@@ -11,11 +11,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.arguments import instance
 from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import written_fraction
-from quiltwork.queries.base import Query
+from quiltwork.queries.base import Query, read_query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
 from quiltwork.queries.custom import Custom
 from quiltwork.queries.numbers import Mean, Sum
@@ -28,7 +27,7 @@ def to_document(query: Query) -> dict[str, Any]:
     >>> to_document(queries.count("walk").on(3, 9))
     {'kind': 'count', 'state': 'walk', 'window': [3, 9]}
     """
-    instance(query, Query, "query")  # type: ignore[type-abstract]
+    read_query(query)
     whole = query.start == 1 and query.stop is None
     window = {} if whole else {"window": [query.start, query.stop]}
     return {"kind": query.kind, **query.parameters(), **window}

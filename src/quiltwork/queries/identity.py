@@ -1,9 +1,12 @@
 """Which function a custom query asks: a digest of its code and of what the code uses.
 
 A ledger returns the stored answer to a repeated key, so it must tell functions of one name apart.
-The digest covers bytecode, constants, defaults, closures and whatever of the function's own module
-the code refers to; what other modules define is taken by its name. Equal across processes, not
-across versions of Python. Cost: the size of the code and of the data in it.
+The digest covers bytecode, constants, defaults, closures, attributes of the function, whatever of
+its own module the code refers to, and plain values that it takes from another module by name
+(`config.LIMIT`). It cannot notice code of other modules that changes under its name, nor files,
+databases or clocks that a function reads. Code that looks names up as text (`globals()`, `eval`)
+has no digest. Equal across processes, not across versions of Python. Cost: the size of the code
+and of the data in it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+_BY_TEXT = {"__import__", "eval", "exec", "globals", "locals", "vars"}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 
@@ -82,6 +86,7 @@ class _Writer:
             case types.FunctionType():
                 self.functions[id(value)] = len(self.functions)
                 yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
+                yield value.__dict__
                 yield from (cell.cell_contents for cell in value.__closure__ or ())
                 yield from _globals_of(value)
             case types.MethodType():
@@ -106,8 +111,19 @@ class _Writer:
 
 def _globals_of(function: types.FunctionType) -> Iterator[Any]:
     """The names of the function's module that its code mentions, and what they stand for."""
-    for name in sorted(set(_names(function.__code__)) & function.__globals__.keys()):
-        yield from (name, function.__globals__[name])
+    mentioned = set(_names(function.__code__))
+    if mentioned & _BY_TEXT:
+        raise _UnknownError
+    for name in sorted(mentioned & function.__globals__.keys()):
+        value = function.__globals__[name]
+        yield from (name, value)
+        if isinstance(value, types.ModuleType):
+            inner = vars(value)
+            yield [(n, inner[n]) for n in sorted(mentioned & inner.keys()) if _is_plain(inner[n])]
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) in _PLAIN
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

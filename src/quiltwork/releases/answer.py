@@ -15,14 +15,13 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
-from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import Custom
 from quiltwork.releases.data import (
     Encoded,
     Source,
     asked_of,
     assumed_step,
-    check_query,
     encode_cells,
     public_states,
     read_source,
@@ -46,6 +45,7 @@ def release(
     ledger: BudgetLedger | None = None,
     dataset: str | None = None,
     key: str | None = None,
+    analyst: str | None = None,
     secrets: tuple[int, int] | None = None,
     episode: int = 1,
 ) -> Release:
@@ -64,6 +64,9 @@ def release(
         ledger: debited before the data are used; needs `dataset`.
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
+            It names the request: of a custom query, its function with what the function uses of
+            its own module; `quiltwork.queries.identity` says what cannot be noticed.
+        analyst: for whom, where the ledger keeps shares.
         secrets: (start, stop) restricts what is protected; by default every time point.
         episode: how many time points in a row are one secret, whatever they are.
 
@@ -88,9 +91,9 @@ def release(
     """
     members = as_beliefs(beliefs)
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    check_query(query)
-    if any(part is not None for part in (ledger, dataset, key)):
-        ledger, dataset = check_ledger(ledger, dataset, key)
+    read_query(query)
+    if any(part is not None for part in (ledger, dataset, key, analyst)):
+        ledger, dataset = check_ledger(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
@@ -109,7 +112,7 @@ def release(
     ledger.check(dataset, request)  # before any cell is looked at
     series = encode_cells(source, members, query, quietly=True)
     _warn_if_fitted(members, source)
-    receipt = ledger.debit(dataset, request, key)
+    receipt = ledger.debit(dataset, request, key, analyst)
     if receipt.stored is not None:
         return Release.from_json(receipt.stored)
     answer = _answered(unanswered, plan, series, states or (), plan.query.evaluate_quietly)

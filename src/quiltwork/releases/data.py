@@ -29,7 +29,6 @@ from quiltwork.beliefs.sequences import (
     read_labels,
 )
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened
 from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import Custom
@@ -133,15 +132,6 @@ def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]
                 raise
             raise InvalidInputError(f"Subject {subject}: {error}") from None
     return tuple(done)
-
-
-def check_query(query: Any) -> None:
-    """Refuse what is no query."""
-    if not isinstance(query, Query):
-        raise InvalidInputError(
-            f"The query must come from qw.queries, such as queries.histogram(), not "
-            f"{shortened(query)}."
-        )
 
 
 def public_states(members: tuple[Belief, ...], query: Query) -> States | None:

@@ -35,33 +35,35 @@ class BudgetLedger(Protocol):
             InvalidInputError: for other beliefs than the dataset's, or data of another length.
         """
 
-    def debit(self, dataset: str, record: Mapping[str, Any], key: str | None) -> Receipt:
+    def debit(
+        self, dataset: str, record: Mapping[str, Any], key: str | None, analyst: str | None
+    ) -> Receipt:
         """Debit a release before it is made.
 
         `record` is the release's document without value and noisy integers: what was asked, the
         exact noise scale, the level per substituted point, the beliefs' digest. A repeated `key`
-        costs nothing and returns the stored answer.
+        costs nothing and returns the stored answer; `analyst` is for whom.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
         """
 
 
-def check_ledger(ledger: Any, dataset: Any, key: Any) -> tuple[BudgetLedger, str]:
+def check_ledger(ledger: Any, dataset: Any, key: Any, analyst: Any) -> tuple[BudgetLedger, str]:
     """Return the ledger and the dataset to debit, of arguments that were not all left out.
 
     Raises:
         InvalidInputError: for what is no ledger or no name, and for one without the other.
     """
-    for name, text in (("dataset", dataset), ("key", key)):
+    for name, text in (("dataset", dataset), ("key", key), ("analyst", analyst)):
         if text is not None and (not isinstance(text, str) or not text):
             raise InvalidInputError(
                 f"{name} must be text that is not empty, not {shortened(text)}."
             )
     if ledger is None:
         raise InvalidInputError(
-            "dataset and key belong to a ledger, and none is given: nothing would be debited. "
-            "Pass ledger=, or leave them out."
+            "dataset, key and analyst belong to a ledger, and none is given: nothing would be "
+            "debited. Pass ledger=, or leave them out."
         )
     if dataset is None:
         raise InvalidInputError(

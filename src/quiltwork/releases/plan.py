@@ -19,6 +19,7 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration, calibrate
+from quiltwork.influence.arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
 from quiltwork.releases.grids import on_grid
@@ -70,11 +71,9 @@ def make_plan(
             may be too large for a float.
     """
     counted = Counter(lengths)
-    windows = {length: query.window(length) for length in counted}
-    points = sum(counted[n] * (stop - start + 1) for n, (start, stop) in windows.items())
-    longest = max(stop - start + 1 for start, stop in windows.values())
-    fixed = all(belief.length is not None for belief in members)
-    subjects = None if fixed else list(counted.elements())
+    points = points_asked(query, counted)
+    longest = max(points_asked(query, Counter([n])) for n in counted)
+    subjects = None if all(belief.length is not None for belief in members) else counted
 
     def calibrated(level: Fraction) -> Calibration:
         return calibrate(members, subjects, level, method, query, secrets, episode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,13 +10,13 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
-from quiltwork.queries.base import Query, States
-from quiltwork.releases.data import check_query, fixed_length, public_states
+from quiltwork.queries.base import Query, States, read_query
+from quiltwork.releases.data import fixed_length, public_states
 from quiltwork.releases.error_bars import expected_shortfall, half_steps, shortfall
 from quiltwork.releases.plan import Plan, make_plan
 from quiltwork.releases.words import stretch
 
-_MOST_SUBJECTS = 10**7
+_MOST_SUBJECTS = 10**10
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def preview(
     ±7 for all at once.
     """
     members = as_beliefs(beliefs)
-    check_query(query)
+    read_query(query)
     states = public_states(members, query) or ()
     if states:
         query.check(states)
@@ -127,17 +128,17 @@ def preview(
     )
 
 
-def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> list[int]:
+def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> Counter[int]:
     rows = fixed_length(members)
     if rows is None:
         if length is None:
             raise InvalidInputError("length is missing: give the number of time points.")
-        return [integer(length, "length", 1)] * subjects
+        return Counter({integer(length, "length", 1): subjects})
     if length not in (None, rows) or subjects != 1:
         raise InvalidInputError(
             f"The belief is about {rows} rows of one data set; leave length and subjects out."
         )
-    return [rows]
+    return Counter([rows])
 
 
 def _number_errors(plan: Plan, states: States, confidence: object) -> tuple[float, float, float]:

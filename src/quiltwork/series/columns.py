@@ -93,15 +93,9 @@ def _array(column: Any) -> Column:
         values = column.to_numpy() if column.null_count == 0 else None
         if values is not None and values.dtype.kind in "biufM":
             return cast("NDArray[Any]", values)
-        return _objects(column.to_pylist())
+        return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
     values = column.to_numpy()
     return np.asarray(values)
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def only_column(path: str | Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -114,11 +114,11 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(columns[value], public, value, believed=bool(members))
+        known, codes = _coded(columns[value], value, public, believed=bool(members))
     else:
         public = known = bins.labels
         codes = as_numbers(columns[value], value)
-    who, subjects = _subjects(columns[subject] if subject else None, len(columns[value]))
+    who, subjects = _subjects(columns, subject, len(columns[value]))
     seconds = as_seconds(columns[time], time) if time else None
     rows = ordered(who, seconds, grid.step)
     if grid.step is None:
@@ -164,7 +164,7 @@ def _states_of(
 
 
 def _coded(
-    column: Column, states: Sequence[Label] | None, name: str, *, believed: bool
+    column: Column, name: str, states: Sequence[Label] | None, *, believed: bool
 ) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
     """Return (states, state codes with NaN for missing).
 
@@ -176,9 +176,9 @@ def _coded(
         InvalidInputError: naming the first row that holds none of the states declared.
     """
     if states is not None:
-        cells = match_labels(column, tuple(states))
+        cells = match_labels(column, name, tuple(states))
     else:
-        cells = as_labels(column, apart=believed)
+        cells = as_labels(column, name, apart=believed)
     codes, distinct = factorize(cells)
     found = [label for label in distinct if label is not None]
     known = list(states) if states is not None else _sorted(found)
@@ -204,10 +204,12 @@ def _regular(source: Any, times: Column | None, seconds: IntArray | None, rows: 
     return None if step == 1 and str(times[0]).isdecimal() else step  # counted, not timed
 
 
-def _subjects(column: Column | None, rows: int) -> tuple[IntArray, list[Any]]:
-    if column is None:
+def _subjects(
+    columns: Mapping[str, Column], name: str | None, rows: int
+) -> tuple[IntArray, list[Any]]:
+    if name is None:
         return np.zeros(rows, dtype=np.int64), [None]
-    return factorize(as_labels(column))
+    return factorize(as_labels(columns[name], name))
 
 
 def _sequences(

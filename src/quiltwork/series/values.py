@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import hashable
 from quiltwork.delimited import DECIMAL, MISSING_WORDS, WHOLE
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.columns import Column
@@ -29,23 +30,34 @@ def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _finite(column.astype(np.float64), name)
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return _finite(np.array(column, dtype=np.float64), name)
     return _finite(np.array([_number(cell, row, name) for row, cell in enumerate(column, 1)]), name)
 
 
-def as_labels(column: Column, *, apart: bool = False) -> list[Any]:
+def as_labels(column: Column, name: str, *, apart: bool = False) -> list[Any]:
     """Return labels, with None where a cell is missing.
 
     Text from a CSV file becomes integers if every cell is one in its usual spelling, else floats
     likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label. With `apart`
     each cell is read on its own, so that none depends on the others.
 
-    >>> as_labels(["2", "10"]), as_labels(["02", "10"]), as_labels(["02", "10"], apart=True)
-    ([2, 10], ['02', '10'], ['02', 10])
+    Raises:
+        InvalidInputError: naming the first row that holds a collection.
+
+    >>> as_labels(["2", "10"], "state"), as_labels(["02", "10"], "state")
+    ([2, 10], ['02', '10'])
+    >>> as_labels(["02", "10"], "state", apart=True)
+    ['02', 10]
     """
     cells = column.tolist() if isinstance(column, np.ndarray) else column
-    distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
+    try:
+        distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
+    except TypeError:
+        row = next(row for row, cell in enumerate(cells, 1) if not hashable(cell))
+        raise InvalidInputError(
+            f"Row {row} of column {name!r} holds a list or another collection; a cell is one label."
+        ) from None
     texts = [cell for cell in distinct.values() if cell is not None]
     if isinstance(column, list):
         for part in [[text] for text in texts] if apart else [texts]:
@@ -65,13 +77,13 @@ def _spelled(texts: list[str]) -> list[Any]:
     return list(texts)
 
 
-def match_labels(column: Column, states: tuple[Any, ...]) -> list[Any]:
+def match_labels(column: Column, name: str, states: tuple[Any, ...]) -> list[Any]:
     """Return labels spelled as in `states`: a cell `1` is the state 1 if that is one.
 
     Cells that match none stay as they are, so that the belief can name them.
     """
     if not isinstance(column, list):
-        return as_labels(column)
+        return as_labels(column, name)
     known = {str(state): state for state in states}
     numeric = {
         float(s): s for s in states if type(s) is float or (type(s) is int and abs(s) < _LARGEST)
@@ -130,7 +142,7 @@ def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
 def _number(cell: Any, row: int, name: str) -> float:
     if _is_missing(cell):
         return np.nan
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return float(cell)
     raise InvalidInputError(
         f"Row {row} of column {name!r} holds no number; without edges the column is read as labels."

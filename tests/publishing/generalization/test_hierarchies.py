@@ -71,9 +71,9 @@ def test_numbers_match_by_their_text():
         ([("a", "x", "y"), ("b", "y", "x")], "for different values at two levels"),
         ([("a", "*"), ("b", "x")], r"'\*' for different values at two levels"),
         ([("a", "x", ""), ("b", "x", "")], "empty label"),
-        (7, "no hierarchy"),
-        (["12367;123**;*"], "no hierarchy"),
-        ([("a", "*"), None], "no hierarchy"),
+        (7, "A hierarchy must be a list"),
+        (["12367;123**;*"], "row of a hierarchy must be a list"),
+        ([("a", "*"), None], "row of a hierarchy must be a list"),
         ("/dev/zero", "a device"),
         ("absent.csv", "Cannot read"),
     ],
@@ -85,7 +85,7 @@ def test_what_is_no_tree_is_refused(rows, words):
 
 def test_another_encoding_is_refused(tmp_path):
     (tmp_path / "tree.csv").write_bytes("Orléans;France\n".encode("latin-1"))
-    with pytest.raises(InvalidInputError, match="not in UTF-8"):
+    with pytest.raises(InvalidInputError, match="not text in UTF-8"):
         Hierarchy.read(tmp_path / "tree.csv")
 
 

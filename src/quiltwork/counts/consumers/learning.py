@@ -20,7 +20,7 @@ from quiltwork.counts.consumers.priors import read_probabilities
 from quiltwork.counts.levels import read_alpha
 from quiltwork.counts.remaps.filters import decay_filter
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer, shortened, to_fraction
+from quiltwork.exact import Number, integer, nearest_float, shortened, to_fraction
 
 
 def learn_from_release(
@@ -70,7 +70,7 @@ def learn_from_table(
     size = len(prior)
     decay = float(_open_ratio(alpha))
     seen = np.bincount(np.clip(values.ravel(), 0, n), minlength=size).astype(np.float64)
-    imagined = float(to_fraction(smoothing, "smoothing"))
+    imagined = nearest_float(to_fraction(smoothing, "smoothing"))
     if not 0 <= imagined < math.inf:
         raise InvalidInputError(f"smoothing must be at least 0, not {shortened(smoothing)}.")
     total = seen.sum() + imagined

@@ -23,7 +23,7 @@ from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
-from quiltwork.counts.debit import draw_paid
+from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.optimality.derivation import best_remap
@@ -37,7 +37,7 @@ from quiltwork.counts.optimality.exact_matrix import (
     private_floats,
 )
 from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, solve_precisely
-from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
@@ -92,13 +92,10 @@ class OptimalMechanism:
         ledger: Any = None,
         dataset: str | None = None,
         key: str | None = None,
+        analyst: str | None = None,
     ) -> int:
         """Draw one answer from the exact mechanism; debited first where there is a ledger."""
-        value = integer(count, "count", 0)
-        if value >= len(self.exact):
-            raise InvalidInputError(
-                f"count must lie in 0..{len(self.exact) - 1}, not {count!r}; is n right?"
-            )
+        value = read_count(count, len(self.exact) - 1, ledger)
         if self.certificate.alpha == 0:
             raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
 
@@ -111,7 +108,7 @@ class OptimalMechanism:
             }
 
         return draw_paid(
-            ledger, dataset, key, record, lambda: draw_index(self.exact[value]), str, int
+            ledger, dataset, key, analyst, record, lambda: draw_index(self.exact[value]), str, int
         )
 
 

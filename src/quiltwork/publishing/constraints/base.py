@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import flag, instance
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.arguments import shown, yes_or_no
+from quiltwork.exact import shortened
 from quiltwork.publishing.constraints.histogram import Histogram
 
 if TYPE_CHECKING:
     from quiltwork.publishing.encoding import Encoded
+
+MOST = 2**31 - 1
+"""More than any table has of anything that is asked for by number."""
 
 
 class Constraint(ABC):
@@ -139,11 +143,10 @@ class Custom(Constraint):
         """Refuse what cannot be asked."""
         for what, asked in (("function", self.function), ("score", self.score)):
             if asked is not None and not callable(asked):
-                raise InvalidInputError(f"{what} must be a function, not {shown(asked)}.")
-        yes_or_no(self.eg_monotonic, "eg_monotonic")
-        yes_or_no(self.generalization_monotonic, "generalization_monotonic")
-        if not isinstance(self.name, str):
-            raise InvalidInputError(f"name must be a text, not {shown(self.name)}.")
+                raise InvalidInputError(f"{what} must be a function, not {shortened(asked)}.")
+        flag(self.eg_monotonic, "eg_monotonic")
+        flag(self.generalization_monotonic, "generalization_monotonic")
+        instance(self.name, str, "name")
 
     def holds(self, left: Histogram) -> bool:
         """Ask the function.
@@ -225,6 +228,6 @@ def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:
             bool(getattr(value, "generalization_monotonic", False)),
         )
     raise InvalidInputError(
-        f"{shown(value)} is no privacy constraint; give KAnonymity(k), LDiversity(l), … or a "
+        f"{shortened(value)} is no privacy constraint; give KAnonymity(k), LDiversity(l), … or a "
         "function of {sensitive value: records}, joined by &."
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quiltwork.publishing.arguments import number_of
-from quiltwork.publishing.constraints.base import Constraint
+from quiltwork.exact import integer
+from quiltwork.publishing.constraints.base import MOST, Constraint
 from quiltwork.publishing.constraints.histogram import Histogram
 
 
@@ -27,7 +27,7 @@ class KAnonymity(Constraint):
 
     def __post_init__(self) -> None:
         """Read k."""
-        object.__setattr__(self, "k", number_of(self.k, "k", 1))
+        object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
 
     def holds(self, left: Histogram) -> bool:
         """Tell whether there are at least k records."""

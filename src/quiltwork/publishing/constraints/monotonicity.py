@@ -7,12 +7,12 @@ not finding one is no proof.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from quiltwork.arguments import choice
 from quiltwork.exact import integer
-from quiltwork.publishing.arguments import one_of
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.histogram import Histogram
 
@@ -61,7 +61,7 @@ def refute(
     Refutation(satisfied=(0, 1), added=(1,))
     """
     constraint = as_constraint(constraint)
-    one_of(Property, which, "The property")
+    choice(which, get_args(Property), "The property")
     integer(values, "values", 1, _MOST)
     integer(largest, "largest", 1, _MOST)
     rng = np.random.default_rng(integer(seed, "seed", 0))

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from quiltwork.exact import Number, positive_fraction
-from quiltwork.publishing.arguments import number_of
-from quiltwork.publishing.constraints.base import Constraint, agreeing
+from quiltwork.exact import Number, integer, positive_fraction
+from quiltwork.publishing.constraints.base import MOST, Constraint, agreeing
 from quiltwork.publishing.constraints.histogram import Histogram
 
 
@@ -36,7 +35,7 @@ class RecursiveLDiversity(Constraint):
     def __post_init__(self) -> None:
         """Read c and l."""
         positive_fraction(self.c, "c")
-        object.__setattr__(self, "l", number_of(self.l, "l", 1))
+        object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
 
     def holds(self, left: Histogram) -> bool:
         """Tell whether the most frequent value is below c times the tail."""

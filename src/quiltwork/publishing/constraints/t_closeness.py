@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
-from quiltwork.publishing.arguments import one_of
 from quiltwork.publishing.constraints.base import Constraint, agreeing
 from quiltwork.publishing.constraints.histogram import Histogram
 
@@ -45,7 +45,7 @@ class TCloseness(Constraint):
         """Read t and the distance."""
         if not 0 <= to_fraction(self.t, "t") < 1:
             raise InvalidInputError(f"t must be at least 0 and below 1, not {self.t!r}.")
-        one_of(Distance, self.distance, "The distance")
+        choice(self.distance, get_args(Distance), "The distance")
 
     def bind(self, encoded: Encoded) -> TCloseness:
         """Take the distribution of the whole table as the reference.

@@ -7,7 +7,6 @@ order in which every label covers neighbours, so that a generalized value is an 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import listed
 from quiltwork.errors import InvalidInputError
-from quiltwork.files import contents
-from quiltwork.publishing.arguments import shown
+from quiltwork.files import text_of
 from quiltwork.publishing.meanings import number
 
 _DIGITS = 20
@@ -119,23 +118,12 @@ def leaf_text(value: Any) -> str:
 
 
 def _rows(source: Any) -> list[list[str]]:
-    rows = list(source) if isinstance(source, Iterable) else [source]
-    for row in rows:
-        if isinstance(row, str) or not isinstance(row, Iterable):
-            raise InvalidInputError(
-                f"{shown(row)} is no hierarchy; give the path of a CSV file, or rows of labels "
-                "from leaf to root."
-            )
+    rows = [listed(row, "A row of a hierarchy") for row in listed(source, "A hierarchy")]
     return [[c if isinstance(c, str) else leaf_text(c) for c in row] for row in rows]
 
 
 def _file_rows(path: Path) -> list[list[str]]:
-    try:
-        text = contents(path).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InvalidInputError(
-            f"The hierarchy {str(path)!r} is not in UTF-8; it must be a CSV file in UTF-8."
-        ) from None
+    text = text_of(path)
     first = text.partition("\n")[0]
     separator = max((";", ",", "\t"), key=first.count)
     rows = list(csv.reader(text.splitlines(), delimiter=separator))

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.publishing.arguments import number_of
 from quiltwork.publishing.asked import read_table
+from quiltwork.publishing.constraints.base import MOST
 from quiltwork.publishing.metrics.coverage import Coverage, coverage_of_boxes, coverage_of_texts
 from quiltwork.publishing.table import Table
 
@@ -58,7 +58,7 @@ def query_error(table: Table, publication: Any, queries: int = 2500, seed: int =
     >>> query_error(table, table, queries=50)
     0.0
     """
-    queries = number_of(queries, "queries", 1)
+    queries = integer(queries, "queries", 1, MOST)
     integer(seed, "seed", 0)
     cover = coverage(read_table(table), publication)
     codes = _small(table)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.errors import InvalidInputError
-from quiltwork.files import write
-from quiltwork.publishing.arguments import shown
+from quiltwork.files import named, write
 from quiltwork.publishing.metrics.loss import Loss, publication_loss
 from quiltwork.publishing.metrics.query_error import query_error
 from quiltwork.publishing.reports.parts import (
@@ -100,10 +98,9 @@ def write_page(path: str | Path, text: str) -> Path:
         InvalidInputError: if the path is none, or something is there that is no regular file.
         StorageError: if the file cannot be written.
     """
-    if not isinstance(path, (str, Path)):
-        raise InvalidInputError(f"The path must be a text or a Path, not {shown(path)}.")
-    write(path, text)
-    return Path(path)
+    target = named(path)
+    write(target, text)
+    return target
 
 
 def risk_report(assessment: Assessment, name: str) -> TableReport:

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.publishing.arguments import by_column
 from quiltwork.publishing.asked import read_table
 from quiltwork.publishing.encoding import encode_column
 from quiltwork.publishing.frames import arrow_column

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 
+from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.publishing.arguments import one_of
 from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
 from quiltwork.publishing.constraints.histogram import Histogram
@@ -260,7 +260,7 @@ def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled)
 
 def _asked(constraint: Constraint | Callable[..., bool], method: str) -> Constraint:
     asked = as_constraint(constraint)
-    one_of(AnyMethod, method, "method")
+    choice(method, get_args(AnyMethod), "method")
     if method != "exact" and not asked.eg_monotonic:
         loose = next(part for part in asked.parts if not part.eg_monotonic)
         raise UnsupportedError(
