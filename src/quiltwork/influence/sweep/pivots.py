@@ -1,0 +1,273 @@
+"""One program as compiled loops: its tree, from a kept or a planted one to the best; see `program.py`.
+
+Arrays are changed in place. Imported only where Numba is installed; compiled once per machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from quiltwork.influence.sweep.limits import FEASIBLE, MARGIN, SIGN
+
+_njit = numba.njit(cache=True)
+_PASSES = 8
+
+
+@_njit
+def _plant(above: Any, below: Any, a: Any, parent: Any, upper: Any, v: Any) -> None:
+    """The best star: all nodes at their upper, or all at their lower limit over one."""
+    size = len(above)
+    best = -1.0
+    for root in range(size):
+        for side in range(2):
+            most = -np.inf
+            for z in range(size):
+                if z == root:
+                    v[z] = 0.0
+                elif side == 0:
+                    v[z] = a[z, root]
+                else:
+                    v[z] = -a[root, z]
+                if (above[z] > 0 or below[z] > 0) and v[z] > most:
+                    most = v[z]
+            top, bottom = 0.0, 0.0
+            for z in range(size):
+                if above[z] > 0 or below[z] > 0:
+                    weight = np.exp(v[z] - most)
+                    top += above[z] * weight
+                    bottom += below[z] * weight
+            ratio = np.inf if top > 0 else 0.0
+            if bottom > 0:
+                ratio = top / bottom
+            if ratio > best:
+                best = ratio
+                for z in range(size):
+                    parent[z] = root
+                    upper[z] = side == 0
+
+
+@_njit
+def _ordered(a: Any, parent: Any, upper: Any, v: Any, order: Any) -> int:
+    """Nodes from the root outwards, with their log u; how many hang together.
+
+    `order` has rows for the nodes, for the first child of each, and for the next of its siblings.
+    """
+    size = len(parent)
+    nodes, child, sibling = order[0], order[1], order[2]
+    found = 0
+    for z in range(size):
+        child[z] = -1
+    for z in range(size - 1, -1, -1):
+        if parent[z] == z:
+            nodes[0], v[z], found = z, 0.0, 1
+        else:
+            sibling[z], child[parent[z]] = child[parent[z]], z
+    place = 0
+    while place < found:
+        z = nodes[place]
+        y = child[z]
+        while y >= 0:
+            v[y] = v[z] + a[y, z] if upper[y] else v[z] - a[z, y]
+            nodes[found] = y
+            found += 1
+            y = sibling[y]
+        place += 1
+    return found
+
+
+@_njit
+def _hang(a: Any, parent: Any, upper: Any, v: Any, inside: Any, node: int, down: bool) -> float:
+    """Move what hangs on `node` until another limit is met, and hang it there; how far it moved."""
+    size = len(parent)
+    least, joint, outside = np.inf, -1, -1
+    for z in range(size):
+        if inside[z] > 0:
+            for y in range(size):
+                if inside[y] == 0:
+                    room = a[y, z] + v[z] - v[y] if down else a[z, y] - v[z] + v[y]
+                    if room < least:
+                        least, joint, outside = room, z, y
+    if joint < 0:  # no limit is a number
+        return np.inf
+    at, above_it, at_upper = joint, outside, not down
+    for _ in range(size):
+        old_parent, old_upper = parent[at], upper[at]
+        parent[at], upper[at] = above_it, at_upper
+        if at == node:
+            break
+        above_it, at_upper, at = at, not old_upper, old_parent
+    return float(-least if down else least)
+
+
+@_njit
+def _weigh(above: Any, below: Any, v: Any, p: Any, q: Any) -> tuple[float, float]:
+    """The shares of p·u and q·u that each node has, and both sums over e^(largest v)."""
+    size = len(above)
+    most, top, bottom = -np.inf, 0.0, 0.0
+    for z in range(size):
+        if (above[z] > 0 or below[z] > 0) and v[z] > most:
+            most = v[z]
+    for z in range(size):
+        p[z] = q[z] = 0.0
+        if above[z] > 0 or below[z] > 0:
+            weight = np.exp(v[z] - most)
+            p[z], q[z] = above[z] * weight, below[z] * weight
+            top += p[z]
+            bottom += q[z]
+    for z in range(size):
+        p[z] = p[z] / top if top > 0 else 0.0
+        q[z] = q[z] / bottom if bottom > 0 else 0.0
+    return top, bottom
+
+
+@_njit
+def _climb(above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, order: Any) -> bool:
+    """From any v to a tree close to the best: all nodes of p as high as those of q let them be,
+    those of q as low as possible, while that helps; then parts that hang together are joined.
+
+    False where p and q do not differ.
+    """
+    size = len(above)
+    v, p, q, inside = work[0], work[1], work[2], work[6]
+    part = order[1]
+    before = work[3]
+    for z in range(size):
+        before[z] = v[z]
+    for z in range(size):  # the largest feasible v below the given one
+        for y in range(size):
+            if y != z:
+                v[z] = min(v[z], before[y] + a[z, y])
+    last = -np.inf
+    for _ in range(_PASSES):
+        top, bottom = _weigh(above, below, v, p, q)
+        if not (top > 0 and bottom > 0) or top / bottom <= last * (1 + 2.0**-20):
+            break
+        last = top / bottom
+        risers = 0
+        for z in range(size):
+            inside[z] = 1.0 if p[z] > q[z] else 0.0
+            risers += p[z] > q[z]
+        if risers == 0:
+            return False
+        for z in range(size):
+            if inside[z] > 0:
+                best, at = np.inf, z
+                for y in range(size):
+                    if inside[y] == 0 and a[z, y] + v[y] < best:
+                        best, at = a[z, y] + v[y], y
+                v[z], parent[z], upper[z] = best, at, True
+        for y in range(size):
+            if inside[y] == 0:
+                best, at = -np.inf, y
+                for z in range(size):
+                    if inside[z] > 0 and v[z] - a[z, y] > best:
+                        best, at = v[z] - a[z, y], z
+                v[y], parent[y], upper[y] = best, at, False
+    if last == -np.inf:
+        return False
+    for z in range(size):  # every node points at another: a circle in each part is cut
+        part[z] = -1
+    parts = 0
+    for start in range(size):
+        z = start
+        while part[z] == -1:
+            part[z] = -2
+            z = parent[z]
+        if part[z] == -2:
+            parent[z] = z
+            name, parts = z, parts + 1
+        else:
+            name = part[z]
+        z = start
+        while part[z] == -2:
+            part[z] = name
+            z = parent[z]
+    for root in range(size):
+        if parts == 1:
+            break
+        if parent[root] != root:
+            continue
+        _weigh(above, below, v, p, q)
+        gain = 0.0
+        name = part[root]
+        for z in range(size):
+            inside[z] = 1.0 if part[z] == name else 0.0
+            gain += (p[z] - q[z]) * inside[z]
+        moved = _hang(a, parent, upper, v, inside, root, gain < 0)
+        if not np.isfinite(moved):
+            return False
+        at = root
+        while inside[at] > 0:
+            at = parent[at]
+        for z in range(size):
+            if inside[z] > 0:
+                v[z] += moved
+                part[z] = part[at]
+        parts -= 1
+    return True
+
+
+@_njit
+def best_tree(
+    above: Any, below: Any, a: Any, parent: Any, upper: Any, planted: bool, work: Any, order: Any
+) -> float:
+    """One program from a kept tree; +inf where no tree was certified.
+
+    `work` has rows for v, shares p and q, those below each node, and what is passed on.
+    """
+    size = len(above)
+    v, p, q, p_below, q_below, left = work[0], work[1], work[2], work[3], work[4], work[5]
+    inside, nodes = work[6], order[0]
+    if not planted:
+        _plant(above, below, a, parent, upper, v)
+    broken = _ordered(a, parent, upper, v, order) < size or not planted
+    for z in range(size):
+        for y in range(size):
+            if z != y and v[z] - v[y] > a[z, y] + FEASIBLE:
+                broken = True
+    if broken and not _climb(above, below, a, parent, upper, work, order):
+        _plant(above, below, a, parent, upper, v)
+    top, bottom = 0.0, 0.0
+    last = 8 * size + 17
+    for turn in range(last + 1):
+        _ordered(a, parent, upper, v, order)
+        top, bottom = _weigh(above, below, v, p, q)
+        for z in range(size):
+            p_below[z], q_below[z] = p[z], q[z]
+        worst, node = 0.0, -1
+        for place in range(size - 1, 0, -1):
+            z = nodes[place]
+            p_below[parent[z]] += p_below[z]
+            q_below[parent[z]] += q_below[z]
+            wrong = q_below[z] - p_below[z] if upper[z] else p_below[z] - q_below[z]
+            if wrong > SIGN * (p_below[z] + q_below[z]) and wrong > worst:
+                worst, node = wrong, z
+        if node < 0 or turn == last:
+            break
+        for z in range(size):
+            inside[z] = 0.0
+        inside[node] = 1.0
+        for place in range(1, size):
+            z = nodes[place]
+            if inside[parent[z]] > 0:
+                inside[z] = 1.0
+        if not np.isfinite(_hang(a, parent, upper, v, inside, node, upper[node])):
+            return np.inf
+    # the certificate, from the leaves up
+    rounding = 8 * (size + 4) * 2.0**-53
+    holds = bottom > 0 and top > 0
+    for z in range(size):
+        left[z] = p[z] * (1 + rounding) - q[z] * ((1 + MARGIN / 2) * (1 - rounding))
+    for place in range(size - 1, -1, -1):
+        z = nodes[place]
+        if place > 0 and upper[z]:
+            left[parent[z]] += max(left[z], 0.0)
+        else:
+            if left[z] > 0:
+                holds = False
+            if place > 0:
+                left[parent[z]] += left[z]
+    return float(np.log(top / bottom) + MARGIN) if holds else np.inf
