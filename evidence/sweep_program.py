@@ -96,6 +96,46 @@ def chain_supremum(law: Array, levels: Sequence[float], block: Sequence[int]) ->
     return max(chain_suprema(law, levels, block).values(), default=0.0)
 
 
+def two_state_suprema(start: Array, matrices: Sequence[Array], levels: Sequence[float]) -> Array:
+    """The suprema of all nodes of a chain of two states, in closed form, however long it is.
+
+    A function of the nodes beyond X_t is a number per state of X_t, here one ratio, and all ratios
+    up to the largest and down to the smallest occur; so the program of one step has two vertices.
+    """
+    laws = [np.asarray(start, dtype=float)]
+    for matrix in matrices:
+        laws.append(laws[-1] @ matrix)
+    forward = _ratios(matrices[::-1], levels[::-1])[::-1]
+    kernels = [_reversed(law, matrix) for law, matrix in zip(laws, matrices, strict=False)]
+    backward = _ratios(kernels, levels)
+    leaks = [
+        s + max(f[0] + b[0], f[1] + b[1]) for s, f, b in zip(levels, forward, backward, strict=True)
+    ]
+    return np.where([law.min() > 0 for law in laws], leaks, 0.0)
+
+
+def _reversed(law: Array, matrix: Array) -> Array:
+    """P(X_t | X_{t+1}); where a state cannot occur its row says what the other says."""
+    rows = (law[:, None] * matrix).T
+    if not rows.sum(axis=1).all():
+        rows = rows[[rows.sum(axis=1).argmax()] * 2]
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _ratios(kernels: Sequence[Array], levels: Sequence[float]) -> list[tuple[float, float]]:
+    """log E[h|1]/E[h|0] and its reverse at most, node by node; kernels[t] leads from t+1 to t."""
+    found = [(0.0, 0.0)]
+    for kernel, level in zip(kernels, levels, strict=False):
+        rise, fall = found[-1]
+        with np.errstate(divide="ignore"):
+            (a, b), (c, d) = np.log(kernel)
+        ends = [
+            np.logaddexp(c, d + w) - np.logaddexp(a, b + w) for w in (level + rise, -level - fall)
+        ]
+        found.append((float(max(ends)), float(-min(ends))))
+    return found
+
+
 def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
     """What functions of the nodes outside the block tell apart."""
     rest = [t for t in range(law.ndim) if t not in block]

@@ -14,7 +14,8 @@ from bench.peers_sweep import (
     temporal_loss,
     temporal_privacy_leakage,
 )
-from evidence.sweep_reference import Chain, Levels, leakage
+from quiltwork.beliefs import MarkovChain
+from quiltwork.influence.sweep import Levels, sweep_of
 
 P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
@@ -50,7 +51,8 @@ def test_the_sweep_is_never_above_temporal_leakage():
         law = np.linalg.matrix_power(rows, 200)[0]
         backward = (law[:, None] * rows / law).T
         peer = temporal_privacy_leakage(rows, backward, [0.5] * 4)
-        ours = leakage(Chain.of(law, [rows] * 3), Levels.plain([0.5] * 4))
+        levels = Levels.of_points(np.full(4, 0.5))
+        _, _, ours = sweep_of(MarkovChain(rows), 4).profile(levels, range(1, 5))
         assert (ours <= peer + 1e-7).all()
 
 
