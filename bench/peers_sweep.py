@@ -1,12 +1,17 @@
-"""Two published bounds for releases from a chain, beside which the sweep is measured.
+"""Published bounds for releases from a chain, beside which the sweep is measured.
 
 Cao, Yoshikawa, Xiao and Xiong, "Quantifying Differential Privacy under Temporal Correlations",
 ICDE 2017 (extended: "… in Continuous Data Release …", TKDE 2019): one mechanism per time point,
-whose leakage travels along the chain as a single number in either direction.
+whose leakage travels along the chain as a single number in either direction. The recursion and the
+sum of both directions are those of the authors' own program (TPL, 2017).
 
 Lange, Guerra-Balboa, Parra-Arnau and Strufe, "Balancing Privacy and Utility in Correlated Data: A
 Study of Bayesian Differential Privacy", PVLDB 2025: one mechanism on the whole series, against
-adversaries who may know other rows.
+adversaries who may know other rows. The ratio is taken as in the authors' own experiments.
+
+Ghosh and Kleinberg, "Inferential Privacy Guarantees for Differentially Private Mechanisms", 2016:
+data of weak correlations, where a matrix of influences has a norm below 1. Written from memory: its
+factor is compared with the program in tests, not with the paper.
 """
 
 from __future__ import annotations
@@ -63,3 +68,21 @@ def markov_chain_bound(transition: np.ndarray, level: float) -> float:
 def level_for_markov_chain_bound(transition: np.ndarray, epsilon: float) -> float:
     """The level that this bound allows for ε; 0 where it allows none."""
     return max(0.0, epsilon - markov_chain_bound(transition, 0.0))
+
+
+def inferential_factor(transition: np.ndarray, length: int) -> float:
+    """The most by which a level grows: the largest row sum of 2·(I − Γ)⁻¹; infinite if ‖Γ‖ ≥ 1.
+
+    Γ(i, j) is half the largest log-ratio by which the law of X_i given all others moves with X_j,
+    here the same for all inner nodes and both neighbours.
+    """
+    rows = np.asarray(transition, dtype=float)
+    if np.min(rows) <= 0:
+        return math.inf
+    given = rows[:, :, None] * rows[None, :, :]  # [before, i, after]
+    logs = np.log(given / given.sum(axis=1, keepdims=True))
+    before, after = (np.ptp(logs, axis=axis).max() / 2 for axis in (0, 2))
+    influence = np.diag([before] * (length - 1), -1) + np.diag([after] * (length - 1), 1)
+    if np.linalg.norm(influence, 2) >= 1:
+        return math.inf
+    return float(2 * np.linalg.inv(np.eye(length) - influence).sum(axis=1).max())

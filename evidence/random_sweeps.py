@@ -5,19 +5,18 @@ A case is plain arrays, so that nothing of the package enters what it is compare
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 from numpy.random import Generator
 
 from evidence import sweep_program as program
 from evidence.random_chains import random_matrix
 from evidence.sweep_program import Charges
-from evidence.sweep_reference import Chain, Levels, directional
 
 Array = np.ndarray
+LONG = 64  # longer series are chains of two states, whose suprema have a closed form
 WHOLE = 300  # beyond this many data sets, the two sides of a chain's node are programs apart
 
 SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible")
@@ -27,24 +26,51 @@ AMOUNTS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
+class Chain:
+    """A start (None: any) and one matrix per step; `values` is what the data show of a state."""
+
+    start: Array | None
+    matrices: tuple[Array, ...]
+    values: tuple[int, ...]
+
+    @classmethod
+    def of(cls, start, matrices: Sequence[Array], values: Sequence[int] | None = None) -> Chain:
+        size = len(matrices[0]) if matrices else len(start)
+        begin = None if start is None else np.asarray(start, dtype=float)
+        return cls(begin, tuple(map(np.asarray, matrices)), tuple(values or range(size)))
+
+    @property
+    def length(self) -> int:
+        return len(self.matrices) + 1
+
+    @property
+    def differ(self) -> Array:
+        return np.not_equal.outer(self.values, self.values)
+
+    @property
+    def homogeneous(self) -> bool:
+        return len({m.tobytes() for m in self.matrices}) == 1
+
+    @property
+    def laws(self) -> Array:
+        """P(X_t) for every t."""
+        found = [np.asarray(self.start)]
+        for matrix in self.matrices:
+            found.append(found[-1] @ matrix)
+        return np.array(found)
+
+
+@dataclass(frozen=True)
 class Box:
     lower: Array
     upper: Array
 
 
 @dataclass(frozen=True)
-class Tree:
-    law: Array
-    edges: tuple[tuple[int, int], ...]
-    tables: dict[int, Array]  # P(node | parent), P(node) for roots; edges are (parent, child)
-
-
-@dataclass(frozen=True)
 class Case:
     kind: str
-    beliefs: tuple[Chain | Box | Tree, ...]
+    beliefs: tuple[Chain | Box, ...]
     length: int
-    levels: Levels
     charges: Charges
     episode: int = 1
     laws: tuple[Array, ...] = ()  # for beliefs that are sets of laws: some of their members
@@ -65,13 +91,14 @@ class Case:
 
 def truth(case: Case) -> Array:
     """What some mechanism of these charges betrays of each block, under the worst law tried."""
+    if case.length > LONG:
+        [chain] = case.beliefs
+        return program.two_state_suprema(chain.start, chain.matrices, case.charges.points)
     laws = case.laws or tuple(law_of(belief) for belief in case.beliefs)
     return np.max([[_worst(case, law, block) for block in case.blocks] for law in laws], axis=0)
 
 
-def law_of(belief: Chain | Tree) -> Array:
-    if isinstance(belief, Tree):
-        return belief.law
+def law_of(belief: Chain) -> Array:
     law = program.chain_law(belief.start, belief.matrices)
     return program.seen_through(law, [belief.values] * belief.length)
 
@@ -134,7 +161,7 @@ def size_and_length(rng: Generator, shorter: int = 0) -> tuple[int, int]:
 
 
 def _plain(kind: str, beliefs, length: int, points, **more) -> Case:
-    return Case(kind, tuple(beliefs), length, Levels.plain(points), Charges(points), **more)
+    return Case(kind, tuple(beliefs), length, Charges(points), **more)
 
 
 def any_shape(rng: Generator) -> Case:
@@ -171,7 +198,7 @@ def extreme_start(rng: Generator, size: int) -> Array:
 def any_start(rng: Generator) -> Case:
     size, length = size_and_length(rng, 1)
     rows = [matrix(rng, size)] * (length - 1)
-    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(3)]
+    laws = [program.chain_law(extreme_start(rng, size), rows)]
     laws.append(program.chain_law(start(rng, size), rows))
     levels = random_levels(rng, length)
     return _plain("any start", [Chain.of(None, rows)], length, levels, laws=tuple(laws))
@@ -198,30 +225,9 @@ def boxes(rng: Generator) -> Case:
     box = box_of(np.maximum(rows - width, 0), np.minimum(rows + width, 1))
     laws = [
         program.chain_law(extreme_start(rng, size), [corner(rng, box) for _ in range(length - 1)])
-        for _ in range(4)
+        for _ in range(2)
     ]
     return _plain("boxes", [box], length, random_levels(rng, length), laws=tuple(laws))
-
-
-def trees(rng: Generator) -> Case:
-    """A random tree of nodes with 2 or 3 states, with zeros, from a random root."""
-    length = int(rng.integers(2, 7))
-    sizes = [int(rng.integers(2, 4 if length < 6 else 3)) for _ in range(length)]
-    graph = nx.from_prufer_sequence(rng.integers(0, length, length - 2).tolist())
-    edges = tuple(nx.bfs_edges(graph, int(rng.integers(length))))
-    [root] = set(range(length)) - {child for _, child in edges}
-    tables = {root: start(rng, sizes[root])}
-    for parent, child in edges:
-        rows = rng.integers(1, 9, (sizes[parent], sizes[child])).astype(float)
-        if rng.random() < 0.4:
-            rows *= rng.random(rows.shape) < 0.6
-        rows[rows.sum(axis=1) == 0] = np.eye(sizes[child])[0]
-        tables[child] = rows / rows.sum(axis=1, keepdims=True)
-    law = np.zeros(sizes)
-    for x in np.ndindex(law.shape):
-        steps = [tables[b][x[a], x[b]] for a, b in edges]
-        law[x] = tables[root][x[root]] * np.prod(steps)
-    return _plain("trees", [Tree(law, edges, tables)], length, random_levels(rng, length))
 
 
 def functions(rng: Generator) -> Case:
@@ -234,9 +240,7 @@ def functions(rng: Generator) -> Case:
     if rng.random() < 0.7:
         levels = random_levels(rng, length)
         return _plain("functions of a state", [chain], length, levels, episode=wide)
-    charges = random_charges(rng, length)
-    levels = directional(charges)
-    return Case("functions of a state", (chain,), length, levels, charges, wide)
+    return Case("functions of a state", (chain,), length, random_charges(rng, length), wide)
 
 
 def episodes(rng: Generator) -> Case:
@@ -267,7 +271,7 @@ def together(rng: Generator) -> Case:
     charges = random_charges(rng, length)
     chain = Chain.of(start(rng, size), rows)
     wide = 1 if rng.random() < 0.8 else min(2, length)
-    return Case("charged together", (chain,), length, directional(charges), charges, wide)
+    return Case("charged together", (chain,), length, charges, wide)
 
 
 def together_from_any_start(rng: Generator) -> Case:
@@ -277,7 +281,7 @@ def together_from_any_start(rng: Generator) -> Case:
     charges = random_charges(rng, length)
     laws = tuple(program.chain_law(extreme_start(rng, size), rows) for _ in range(2))
     kind, chain = "charged together, any start", Chain.of(None, rows)
-    return Case(kind, (chain,), length, directional(charges), charges, laws=laws)
+    return Case(kind, (chain,), length, charges, laws=laws)
 
 
 def rows_known(rng: Generator) -> Case:
@@ -289,8 +293,28 @@ def rows_known(rng: Generator) -> Case:
         return _plain("rows known", [chain], length, levels, everyone=True)
     charges = random_charges(rng, min(length, 4))
     chain = Chain.of(chain.start, chain.matrices[:3])
-    levels = directional(charges)
-    return Case("rows known", (chain,), min(length, 4), levels, charges, everyone=True)
+    return Case("rows known", (chain,), min(length, 4), charges, everyone=True)
+
+
+def long_series(rng: Generator, connected: bool = True) -> Case:
+    """Two states, some hundred time points, windows far apart: where certificates are used."""
+    rows = matrix(rng, 2)
+    while (rows + np.eye(2)).all() != connected:
+        rows = matrix(rng, 2)
+    begin = stationary(rows) if rng.random() < 0.4 else start(rng, 2)
+    length = int(rng.integers(520, 1200))
+    levels = np.full(length, rng.choice([0, 0, 0.01, 0.2, 1.0]))
+    for _ in range(rng.integers(1, 4)):
+        first, last = sorted(rng.integers(0, length, 2))
+        levels[first : last + 1] += rng.choice(AMOUNTS[:5])
+    chain = Chain.of(begin, [rows] * (length - 1))
+    kind = "long series of two states" if connected else "long series that get stuck"
+    return _plain(kind, [chain], length, tuple(levels.tolist()))
+
+
+def stuck(rng: Generator) -> Case:
+    """The same where a state is never left, so that laws have no positive limit."""
+    return long_series(rng, connected=False)
 
 
 KINDS: dict[str, Callable[[Generator], Case]] = {
@@ -300,10 +324,11 @@ KINDS: dict[str, Callable[[Generator], Case]] = {
     "sets": sets,
     "any start": any_start,
     "boxes": boxes,
-    "trees": trees,
     "functions of a state": functions,
     "episodes": episodes,
     "charged together": together,
     "charged together, any start": together_from_any_start,
     "rows known": rows_known,
+    "long series of two states": long_series,
+    "long series that get stuck": stuck,
 }

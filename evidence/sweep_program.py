@@ -96,6 +96,46 @@ def chain_supremum(law: Array, levels: Sequence[float], block: Sequence[int]) ->
     return max(chain_suprema(law, levels, block).values(), default=0.0)
 
 
+def two_state_suprema(start: Array, matrices: Sequence[Array], levels: Sequence[float]) -> Array:
+    """The suprema of all nodes of a chain of two states, in closed form, however long it is.
+
+    A function of the nodes beyond X_t is a number per state of X_t, here one ratio, and all ratios
+    up to the largest and down to the smallest occur; so the program of one step has two vertices.
+    """
+    laws = [np.asarray(start, dtype=float)]
+    for matrix in matrices:
+        laws.append(laws[-1] @ matrix)
+    forward = _ratios(matrices[::-1], levels[::-1])[::-1]
+    kernels = [_reversed(law, matrix) for law, matrix in zip(laws, matrices, strict=False)]
+    backward = _ratios(kernels, levels)
+    leaks = [
+        s + max(f[0] + b[0], f[1] + b[1]) for s, f, b in zip(levels, forward, backward, strict=True)
+    ]
+    return np.where([law.min() > 0 for law in laws], leaks, 0.0)
+
+
+def _reversed(law: Array, matrix: Array) -> Array:
+    """P(X_t | X_{t+1}); where a state cannot occur its row says what the other says."""
+    rows = (law[:, None] * matrix).T
+    if not rows.sum(axis=1).all():
+        rows = rows[[rows.sum(axis=1).argmax()] * 2]
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _ratios(kernels: Sequence[Array], levels: Sequence[float]) -> list[tuple[float, float]]:
+    """log E[h|1]/E[h|0] and its reverse at most, node by node; kernels[t] leads from t+1 to t."""
+    found = [(0.0, 0.0)]
+    for kernel, level in zip(kernels, levels, strict=False):
+        rise, fall = found[-1]
+        with np.errstate(divide="ignore"):
+            (a, b), (c, d) = np.log(kernel)
+        ends = [
+            np.logaddexp(c, d + w) - np.logaddexp(a, b + w) for w in (level + rise, -level - fall)
+        ]
+        found.append((float(max(ends)), float(-min(ends))))
+    return found
+
+
 def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[tuple, float]:
     """What functions of the nodes outside the block tell apart."""
     rest = [t for t in range(law.ndim) if t not in block]
@@ -104,11 +144,11 @@ def _beyond(law: Array, levels: Sequence[float], block: Sequence[int]) -> dict[t
     laws = {a: p.sum(axis=silent) for a, p in conditional_laws(law, block).items()}
     if not spent:
         return dict.fromkeys(itertools.permutations(laws, 2), 0.0)
-    rows = _single_changes(next(iter(laws.values())).shape, spent) if len(laws) > 1 else None
-    return {
-        (a, b): _solve(laws[a], laws[b], rows, lambda h: _feasible(h, spent))
-        for a, b in itertools.permutations(laws, 2)
-    }
+    pairs = list(itertools.permutations(laws, 2))
+    rows = _single_changes(next(iter(laws.values())).shape, spent) if pairs else None
+    feasible = [lambda h: _feasible(h, spent)] * len(pairs)
+    found = _solve([(laws[a], laws[b]) for a, b in pairs], [rows] * len(pairs), feasible)
+    return dict(zip(pairs, found, strict=True))
 
 
 def _single_changes(shape: tuple[int, ...], levels: Sequence[float]) -> sparse.csr_array:
@@ -137,41 +177,56 @@ def _feasible(h: Array, levels: Sequence[float]) -> Array:
     return h
 
 
-def _solve(p: Array, q: Array, rows: sparse.csr_array, feasible: Callable[[Array], Array]) -> float:
-    """The best ratio found, by an h that was made feasible.
+def _solve(
+    laws: Sequence[tuple[Array, Array]],
+    rows: Sequence[sparse.csr_array],
+    feasible: Sequence[Callable[[Array], Array]],
+) -> list[float]:
+    """The best ratio found for each pair of laws, by an h that was made feasible.
 
-    Values of h may lie e^20 apart, beyond a solver's tolerance: solved again in the scale of the
-    first solution until the ratio it attains is the one it promises.
+    Pairs have nothing in common but the call of the solver. Values of h may lie e^20 apart, beyond
+    its tolerance: solved again in the scale of the first solution until the ratio that is attained
+    is the one promised.
     """
-    if np.array_equal(p, q):
-        return 0.0
-    best, scale, scaled = 0.0, np.ones(p.size), rows
+    best = [0.0] * len(laws)
+    scales = [np.ones(p.size) for p, _ in laws]
+    left, scaled = [n for n, (p, q) in enumerate(laws) if not np.array_equal(p, q)], list(rows)
     for _ in range(4):
-        found = _program(p.ravel() * scale, q.ravel() * scale, scaled)
-        h = np.maximum(found.x, 1e-9 * found.x.max()) * scale
-        h = feasible(h.reshape(p.shape))
-        best = max(best, math.log((p * h).sum() / (q * h).sum()))
-        if abs(best - math.log(-found.fun)) < 1e-9:
+        if not left:
             break
-        scale = h.ravel() / (q * h).sum()
-        scaled = _scaled(rows, scale)
+        tops, bottoms = ([laws[n][side].ravel() * scales[n] for n in left] for side in (0, 1))
+        found = _program(tops, bottoms, [scaled[n] for n in left])
+        again = []
+        for n, x, top in zip(left, found, tops, strict=True):
+            p, q = laws[n]
+            h = feasible[n]((np.maximum(x, 1e-9 * x.max()) * scales[n]).reshape(p.shape))
+            best[n] = max(best[n], math.log((p * h).sum() / (q * h).sum()))
+            if abs(best[n] - math.log(top @ x)) >= 1e-9:
+                scales[n] = h.ravel() / (q * h).sum()
+                scaled[n] = _scaled(rows[n], scales[n])
+                again.append(n)
+        left = again
     return best
 
 
-def _program(p: Array, q: Array, rows: sparse.csr_array) -> OptimizeResult:
-    """Maximise p·h with q·h = 1; with the solver's own tolerances if it fails with ours."""
+def _program(
+    tops: Sequence[Array], bottoms: Sequence[Array], rows: Sequence[sparse.csr_array]
+) -> list[Array]:
+    """Maximise every p·h with q·h = 1; with the solver's own tolerances if it fails with ours."""
+    above = sparse.block_diag(rows, format="csr")
+    ones = sparse.block_diag([q.reshape(1, -1) for q in bottoms], format="csr")
     for method, options in (("highs", TOLERANCES), ("highs-ds", {}), ("highs-ipm", {})):
-        found = linprog(
-            -p,
-            A_ub=rows,
-            b_ub=np.zeros(rows.shape[0]),
-            A_eq=q.reshape(1, -1),
-            b_eq=[1.0],
+        found: OptimizeResult = linprog(
+            -np.concatenate(tops),
+            A_ub=above,
+            b_ub=np.zeros(above.shape[0]),
+            A_eq=ones,
+            b_eq=np.ones(len(bottoms)),
             method=method,
             options=options,
         )
         if found.status == 0:
-            return found
+            return np.split(found.x, np.cumsum([len(p) for p in tops])[:-1])
     raise AssertionError(found.message)
 
 
@@ -209,7 +264,7 @@ def charged_supremum(law: Array, charges: Charges, block: Sequence[int]) -> floa
     """
     costs = _irreducible(charges, law.ndim, sum(1 << t for t in block))
     laws = conditional_laws(law, block)
-    worst = 0.0
+    pairs, limits, feasible = [], [], []
     for a, b in itertools.combinations(laws, 2):
         points = [_with_block(y, block, x) for x in (a, b) for y in np.ndindex(laws[a].shape)]
         grid = np.array(points)
@@ -220,9 +275,10 @@ def charged_supremum(law: Array, charges: Charges, block: Sequence[int]) -> floa
         growth = np.exp(_all_costs(charges, law.ndim)[mask])
         none = np.zeros(laws[a].size)
         p, q = np.append(laws[a], none), np.append(none, laws[b])
-        for one, other in ((p, q), (q, p)):
-            worst = max(worst, _solve(one, other, rows, lambda h, g=growth: (g * h).min(axis=1)))
-    return worst
+        pairs += [(p, q), (q, p)]
+        limits += [rows] * 2
+        feasible += [lambda h, g=growth: (g * h).min(axis=1)] * 2
+    return max(_solve(pairs, limits, feasible), default=0.0)
 
 
 def _with_block(rest: tuple[int, ...], block: Sequence[int], values: tuple[int, ...]) -> list[int]:

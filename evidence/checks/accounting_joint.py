@@ -1,7 +1,8 @@
-"""Totals against all mechanisms, what noise leaks, and quilts, on random small chains.
+"""Totals against what noise leaks, and against quilts, on random small chains.
 
 Chains have 2 or 3 states and up to 8 time points, with zero entries, periodic and deterministic
-ones; windows overlap, nest or are apart; charges are per point, per pair and once.
+ones; windows overlap, nest or are apart; charges are per point, per pair and once. That no
+mechanism with such charges tells more than an account says is checked in sweep.py.
 """
 
 from __future__ import annotations
@@ -13,18 +14,15 @@ import numpy as np
 from numpy.random import Generator
 
 from evidence import accounting_reference as reference
-from evidence import sweep_program as program
 from quiltwork.accounting import Accountant, Spending, compose
 from quiltwork.beliefs import MarkovChain
 
 NAME = "totals of several releases"
 CLAIM = (
-    "no mechanisms with these charges, and no noisy counts, tell more than the total, which is "
-    "never more than 1 % above the best quilts for all releases together, nor, inside two "
-    "windows, above Theorem 3.1"
+    "no noisy counts tell more than the total, which is never more than 1 % above the best quilts "
+    "for all releases together, nor, inside two windows, above Theorem 3.1"
 )
 CASES = 3000
-SOLVER = 1e-6
 NEARLY = 1.01  # chains without zeros are swept one node at a time, and quilts may jump
 SHAPES = ("positive", "sparse", "periodic", "deterministic")
 
@@ -37,37 +35,6 @@ def random_chain(rng: Generator, size: int) -> MarkovChain:
 def random_window(rng: Generator, length: int) -> tuple[int, int]:
     first, last = sorted(int(t) for t in rng.integers(1, length + 1, 2))
     return first, last
-
-
-def covers_every_mechanism(rng: Generator) -> float:
-    """The total over the supremum of all mechanisms with these charges, 1 where nothing leaks."""
-    size = int(rng.integers(2, 4))
-    length = int(rng.integers(1, 5 if size == 3 else 6))
-    chain = random_chain(rng, size)
-    records = [
-        Spending(
-            *random_window(rng, length),
-            *(Fraction(int(rng.integers(0, n)), d) for n, d in ((20, 40), (5, 30), (3, 7))),
-        )
-        for _ in range(rng.integers(1, 5))
-    ]
-    law = program.chain_law(chain.start, [chain.transition] * (length - 1))
-    charges, found = charges_of(records, length), total_of(chain, length, records)
-    leaks = [program.charged_supremum(law, charges, [node]) for node in range(length)]
-    most = max(leaks)
-    assert found >= most * (1 - SOLVER), (chain, records, found, most)
-    assert found <= charges.cost(range(length)) * (1 + 1e-9), (chain, records, found)
-    return found / most if most > SOLVER else 1.0
-
-
-def charges_of(records: list[Spending], length: int) -> program.Charges:
-    """What the records charge, one number per point and per pair."""
-    points, pairs = np.zeros(length), np.zeros(max(length - 1, 0))
-    for record in records:
-        points[record.start - 1 : record.stop] += float(record.per_point)
-        pairs[record.start - 1 : record.stop - 1] += float(record.per_pair)
-    windows = [(r.start - 1, r.stop - 1, float(r.once)) for r in records]
-    return program.Charges(tuple(points.tolist()), tuple(pairs.tolist()), tuple(windows))
 
 
 def hardly_above_quilts(rng: Generator) -> float:
@@ -133,28 +100,21 @@ def hardly_above_theorem_3_1(rng: Generator) -> None:
 
 def check(cases: int, seed: int, progress: Callable[[int, int], None]) -> dict[str, object]:
     rng = np.random.default_rng(seed)
-    shares, excess, ratios = [], [], []
+    shares, ratios = [], []
     for case in range(cases):
-        excess.append(covers_every_mechanism(rng))
         ratios.append(hardly_above_quilts(rng))
         shares.append(covers_what_leaks(rng))
         hardly_above_theorem_3_1(rng)
         progress(case + 1, cases)
     return {
-        "totals compared with all mechanisms": cases,
         "totals compared with brute force over all quilts": cases,
         "totals compared with what leaks": cases,
         "totals compared with Theorem 3.1": cases,
         "violations": 0,
-        "total / supremum of all mechanisms": _spread(excess),
-        "total / best quilts": _spread(ratios),
+        "total / best quilts": f"median {np.median(ratios):.4f}, largest {max(ratios):.4f}",
         "median share of the bound that leaks": f"{np.median(shares):.3f}",
         "largest share": f"{np.max(shares):.6f}",
     }
-
-
-def _spread(ratios: list[float]) -> str:
-    return f"median {np.median(ratios):.4f}, largest {max(ratios):.4f}"
 
 
 def run(progress: Callable[[int, int], None]) -> dict[str, object]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.random import Generator
 
 from evidence import sweep_program as program
+from evidence.checks.sweep import levels_spent
 from evidence.random_sweeps import random_charges, random_levels, start
 from evidence.sweep_program import Charges
-from evidence.sweep_reference import directional
 from quiltwork.beliefs import Network
 from quiltwork.influence import sweep
 from quiltwork.influence.network import sweep as trees
@@ -105,10 +105,8 @@ def truth(case: Case) -> Array:
 
 def claimed(case: Case) -> Array:
     """What the package says leaks about each node."""
-    paid, length = directional(case.charges), case.law.ndim
-    rows = (np.array(row) for row in (paid.own, paid.forward, paid.backward))
-    total = case.charges.cost(range(length))
-    levels = sweep.Levels(np.arange(1, length + 1), *rows, length, total)
+    length = case.law.ndim
+    levels = levels_spent(case.charges, length)
     return sweep.sweep_of(case.network, length).profile(levels, range(1, length + 1))[2]
 
 

@@ -24,7 +24,7 @@ def profile_figure(profile: LeakageProfile, total: float, budget: float | None) 
     if budget is not None:
         axes.axhline(budget, color=_THIRD, linewidth=1, label=f"budget {budget:.4g}")
     axes.set_xlabel("time point")
-    axes.set_ylabel("ε")
+    axes.set_ylabel("ε", rotation=0)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
     return figure

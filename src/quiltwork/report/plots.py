@@ -171,7 +171,7 @@ def _lines(axes: Any, chart: LineChart) -> None:
         if logarithmic:
             _logarithmic(axes, side, values)
     axes.set_xlabel(chart.x_axis)
-    axes.set_ylabel(chart.y_axis)
+    axes.set_ylabel(chart.y_axis, rotation=90 if len(chart.y_axis) > 2 else 0)
     axes.figure.legend(frameon=False, loc="outside upper center", ncols=len(chart.series))
 
 

@@ -10,25 +10,25 @@ import pytest
 from evidence import enumeration
 from evidence import sweep_program as program
 from evidence.checks import sweep, sweep_mutants
-from evidence.sweep_reference import Chain, Levels, leakage
+from evidence.random_sweeps import Chain, long_series, truth
 from quiltwork.beliefs import MarkovChain
 
 P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
 
 def test_no_mechanism_tells_more_than_the_sweep_says():
-    assert sweep.check(1)["violations"] == 0
+    assert sweep.check(2)["violations"] == 0
 
 
 @pytest.mark.parametrize("name", sweep_mutants.MUTANTS)
 def test_every_broken_sweep_is_caught(name):
     with sweep_mutants.MUTANTS[name]():
-        wrong = sweep_mutants.faults(len(list(sweep_mutants.little_slack())))
+        wrong = sweep_mutants.faults(len(sweep_mutants.little_slack()), 2)
         assert next(wrong, None) is not None
 
 
 def test_the_sweep_as_it_is_passes_what_catches_its_mutants():
-    assert list(sweep_mutants.faults(8)) == []
+    assert list(sweep_mutants.faults(len(sweep_mutants.little_slack()), 4)) == []
 
 
 def test_a_claim_five_percent_too_low_is_seen():
@@ -70,8 +70,25 @@ def test_charges_that_share_nothing_are_plain_levels():
         assert shared == pytest.approx(program.supremum(law, levels, [node]), rel=1e-7)
 
 
-def test_the_reference_is_what_a_noisy_count_tells():
-    chain, scale = MarkovChain(P), 3.33641
-    told = enumeration.leakage(enumeration.paths(chain, 5), 5, lambda path: path.count(1), scale)
-    found = leakage(Chain.of(chain.start, [P] * 4), Levels.plain([1 / scale] * 5))
-    assert found.max() == pytest.approx(told, rel=1e-9)
+def test_the_closed_form_for_two_states_is_the_program():
+    chain = Chain.of((0.2, 0.8), [P, P, P.T / P.T.sum(axis=1, keepdims=True)])
+    levels = (0.5, 0.1, 2.0, 1.0)
+    law = program.chain_law(chain.start, chain.matrices)
+    found = program.two_state_suprema(chain.start, chain.matrices, levels)
+    whole = [program.supremum(law, levels, [node]) for node in range(4)]
+    assert found == pytest.approx(whole, rel=1e-7)
+
+
+def test_a_long_series_leaks_what_the_closed_form_says():
+    case = long_series(np.random.default_rng(1))
+    assert sweep.claimed(case) == pytest.approx(truth(case), rel=1e-6, abs=1e-9)
+
+
+def test_an_episode_of_hidden_states_covers_what_shifts_unseen():
+    """Two assignments that agree at one end tell of the other's hidden state."""
+    case = sweep_mutants.little_slack()[-1]
+    assert case.episode == 2
+    assert len(set(case.beliefs[0].values)) < len(case.beliefs[0].values)
+    with sweep_mutants.ends_told_apart():
+        assert (sweep.claimed(case) < truth(case) - 0.01).any()
+    assert (sweep.claimed(case) >= truth(case) - 1e-6).all()

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from bench.peers_sweep import (
+    inferential_factor,
     level_for_markov_chain_bound,
     markov_chain_bound,
     temporal_loss,
     temporal_privacy_leakage,
 )
-from evidence.sweep_reference import Chain, Levels, leakage
+from evidence import sweep_program as program
+from quiltwork.beliefs import MarkovChain
+from quiltwork.influence.sweep import Levels, sweep_of
 
 P = np.array([[0.9, 0.1], [0.4, 0.6]])
 
@@ -50,7 +53,8 @@ def test_the_sweep_is_never_above_temporal_leakage():
         law = np.linalg.matrix_power(rows, 200)[0]
         backward = (law[:, None] * rows / law).T
         peer = temporal_privacy_leakage(rows, backward, [0.5] * 4)
-        ours = leakage(Chain.of(law, [rows] * 3), Levels.plain([0.5] * 4))
+        levels = Levels.of_points(np.full(4, 0.5))
+        _, _, ours = sweep_of(MarkovChain(rows), 4).profile(levels, range(1, 5))
         assert (ours <= peer + 1e-7).all()
 
 
@@ -59,3 +63,15 @@ def test_the_bound_by_the_largest_ratio_of_transitions():
     assert markov_chain_bound(np.eye(2), 1.0) == math.inf
     assert level_for_markov_chain_bound(P, 1.0) == 0.0
     assert level_for_markov_chain_bound(P, 10.0) == pytest.approx(10 - 4 * math.log(9))
+
+
+def test_weak_correlations_leak_no_more_than_the_matrix_of_influences_says():
+    assert math.isinf(inferential_factor(P, 5))
+    assert inferential_factor(np.full((2, 2), 0.5), 5) == pytest.approx(2)
+    rng = np.random.default_rng(6)
+    for size in (2, 3):
+        rows = rng.dirichlet(np.full(size, 40), size)
+        chain, level = MarkovChain(rows), 0.3
+        law = program.chain_law(chain.stationary, [rows] * 4)
+        told = max(program.chain_supremum(law, [level] * 5, [node]) for node in range(5))
+        assert 0.3 < told / (level * inferential_factor(rows, 5)) <= 1

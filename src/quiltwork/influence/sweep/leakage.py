@@ -92,16 +92,17 @@ class Sweep:
     ) -> tuple[FloatArray, FloatArray]:
         """What the two sides add, at the pair of states for which that is most.
 
-        The states at the two ends of an episode differ independently of each other.
+        The states at the two ends of an episode differ independently of each other, also where the
+        data do not tell them apart: what happens at one end shifts the hidden state of the other.
         """
         if isinstance(self.left, Exact):
             with np.errstate(invalid="ignore"):
                 left = left + self.walk.tilts(nodes)
             left = np.where(np.isnan(left), np.inf, left)
-        secret = self._secret(nodes)
         if self.episode > 1:
-            ends = self._secret(nodes + self.episode - 1)
-            return _most(left, secret), _most(right, ends)
+            first, last = (self._pairs(ends) for ends in (nodes, nodes + self.episode - 1))
+            return _most(left, first), _most(right, last)
+        secret = self._secret(nodes)
         left, right = (np.broadcast_to(one, secret.shape) for one in (left, right))
         flat = np.where(secret, left + right, -np.inf).reshape(len(nodes), -1)
         pair = flat.argmax(axis=1)[:, np.newaxis]
@@ -114,8 +115,13 @@ class Sweep:
 
     def _secret(self, nodes: IntArray) -> BoolArray:
         """(nodes, k, k) the pairs of possible states that the data tell apart."""
+        return self._pairs(nodes) & self.walk.tells
+
+    def _pairs(self, nodes: IntArray) -> BoolArray:
+        """(nodes, k, k) the pairs of different possible states."""
         possible = self.walk.possible_at(nodes)
-        return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & self.walk.tells)
+        different = ~np.eye(self.walk.size, dtype=np.bool_)
+        return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
 
     def known(self, nodes: IntArray) -> BoolArray:
         """Whether a node has nothing to hide: its possible states are not told apart."""

@@ -1,4 +1,4 @@
-"""One program as compiled loops: its tree, from a kept or a planted one to the best; see `program.py`.
+"""One program as compiled loops: from a kept or a planted tree to the best; see `program.py`.
 
 Arrays are changed in place. Imported only where Numba is installed; compiled once per machine.
 """

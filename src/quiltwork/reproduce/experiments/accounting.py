@@ -97,6 +97,8 @@ def many_releases(progress: Progress, most: int) -> Result:
             Series("joint quilt", tuple(joint)),
             Series("sweep", tuple(swept)),
         ),
+        log_x=True,
+        log_y=True,
     )
     return Result(
         "All releases share one quilt per time point, so its influence is paid once and not K "

@@ -1,4 +1,4 @@
-"""The Markov Quilt Mechanism: the worked examples and histograms of real series."""
+"""The Markov Quilt Mechanism and the sweep: worked examples and histograms of real series."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from itertools import product
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from quiltwork.errors import QuiltworkWarning
+from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.report.charts import LineChart, Series
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs import Belief
+    from quiltwork.beliefs import Belief, MarkovChain
+    from quiltwork.beliefs.matrices import FloatArray
 
 METHODS = ("entry", "sweep", "exact", "approx", "spectral", "group")
 EPSILONS = (0.2, 1.0, 5.0)
+NOISE_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
+POWER_EDGES = {
+    "4 levels": (0.3, 1, 2.5),
+    "10 levels": (0.2, 0.3, 0.4, 0.6, 1, 1.5, 2, 3, 4),
+}
+FLOOR_POINTS = 400
+"""On either side of the secret, at most."""
 
 
 @experiment(
@@ -77,6 +85,17 @@ def activity(progress: Progress) -> Result:
     The individual task releases one person's relative frequencies under the chains of the others;
     the aggregate task pools all five under the set of all leave-one-out chains.
     """
+    others = activity_chains()
+    longest = max(length for _, length in others)
+    tasks = {
+        "one person (mean of five)": [Job([chain], length, 1, 4) for chain, length in others],
+        "all five together": [Job([chain for chain, _ in others], longest, len(others), 4)],
+    }
+    return _histogram_errors("activity", tasks, progress)
+
+
+def activity_chains() -> list[tuple[MarkovChain, int]]:
+    """For every person the chain of the other people, and how long the person's series is."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
@@ -88,15 +107,13 @@ def activity(progress: Progress) -> Result:
         states=(0, 1, 2, 3),
     )
     people = series.data
-    others = {
-        one: MarkovChain.fit([people[p] for p in people if p != one], states=series.states)
+    return [
+        (
+            MarkovChain.fit([people[p] for p in people if p != one], states=series.states),
+            len(people[one]),
+        )
         for one in people
-    }
-    tasks = {
-        "one person (mean of five)": [Job([others[p]], len(people[p]), 1, 4) for p in people],
-        "all five together": [Job(list(others.values()), max(series.lengths), len(people), 4)],
-    }
-    return _histogram_errors("activity", tasks, progress)
+    ]
 
 
 @experiment(
@@ -111,25 +128,126 @@ def power(progress: Progress) -> Result:
 
     The chain is fitted on the first half of the year and the second half is released.
     """
+    tasks = {}
+    for levels, edges in POWER_EDGES.items():
+        chain, length = power_chain(edges)
+        tasks[levels] = [Job([chain], length, 1, chain.size)]
+    return _histogram_errors("power", tasks, progress)
+
+
+def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
+    """The chain of the first half of the year, and how long the second half is."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
-    tasks = {}
-    for levels, edges in (
-        ("4 levels", [0.3, 1, 2.5]),
-        ("10 levels", [0.2, 0.3, 0.4, 0.6, 1, 1.5, 2, 3, 4]),
-    ):
-        series = read_series(
-            shared_file("data/power_household_10min.csv.gz"),
-            "active_power_kw",
-            edges=edges,
-            missing="state",
-        )
-        (readings,) = series.data.values()
-        half = len(readings) // 2
-        chain = MarkovChain.fit(readings[:half], states=series.states)
-        tasks[levels] = [Job([chain], len(readings) - half, 1, len(series.states))]
-    return _histogram_errors("power", tasks, progress)
+    series = read_series(
+        shared_file("data/power_household_10min.csv.gz"),
+        "active_power_kw",
+        edges=list(edges),
+        missing="state",
+    )
+    (readings,) = series.data.values()
+    half = len(readings) // 2
+    return MarkovChain.fit(readings[:half], states=series.states), len(readings) - half
+
+
+@experiment(
+    "sweep-noise",
+    title="Noise by quilts, by the sweep, and the floor of all mechanisms",
+    item="quiltwork",
+    quick={},
+    full={},
+)
+def sweep_noise(progress: Progress) -> Result:
+    """Scales for a count (the papers' examples) or a histogram (real series), and what they are of.
+
+    The floor is what some mechanism of the same level per point needs: with less noise than that it
+    tells more than ε, and no bound that knows levels only can allow it.
+    """
+    from quiltwork import calibrate, queries
+
+    cases = _noise_cases()
+    table: list[tuple[Value, ...]] = []
+    for done, (name, (chain, length, moved)) in enumerate(cases.items(), 1):
+        query = queries.histogram() if moved == 2 else queries.count(chain.states[0])
+        for epsilon in NOISE_EPSILONS:
+            scales = [
+                calibrate(chain, length, epsilon, method, query).scale
+                for method in ("sweep", "exact", "approx")
+            ]
+            floor = noise_floor(chain, length, moved, epsilon)
+            table.append((name, epsilon, floor, *scales, round(scales[1] / scales[0], 2)))
+        progress(done, len(cases))
+    rows = [
+        Row(f"{name}, ε = 1: MQMExact over sweep", table[5 * n + 2][-1], unit="times")
+        for n, name in enumerate(cases)
+    ]
+    header = ("series", "epsilon", "floor", "sweep", "MQMExact", "MQMApprox", "MQMExact / sweep")
+    return Result(
+        "Scales of the noise. With less than the floor some mechanism of the same level per point "
+        "tells more than ε, so no bound that knows levels only can be lower: what the sweep asks "
+        "for is nearly always just that.",
+        tuple(rows),
+        (),
+        (Sheet("sweep-scales", header, tuple(table)),),
+    )
+
+
+def _noise_cases() -> dict[str, tuple[MarkovChain, int, int]]:
+    """Name → chain, length, and how far one point moves the answer."""
+    from quiltwork import MarkovChain
+
+    cases = {"the papers' example, stationary": (MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 100, 1)}
+    try:
+        chain, length = activity_chains()[0]
+        cases["activity, minutes, 4 states"] = chain, length, 2
+        for levels, edges in POWER_EDGES.items():
+            chain, length = power_chain(edges)
+            cases[f"power, ten minutes, {levels}"] = chain, length, 2
+    except UnsupportedError:
+        pass  # the examples are shown without the data
+    return cases
+
+
+def noise_floor(chain: MarkovChain, length: int, moved: int, epsilon: float) -> float:
+    """A scale with which some mechanism of level moved/scale per point tells ε of a middle node.
+
+    The mechanism says yes with probability proportional to e^(level·n), n the number of points
+    in some set of states, one set before the node and one after it.
+    """
+    law, points = chain.stationary, min((length - 1) // 2, FLOOR_POINTS)
+    backward = (law[:, None] * chain.transition / law).T
+
+    def told(level: float) -> float:
+        after, before = (_most_told(rows, level, points) for rows in (chain.transition, backward))
+        return level + float((before + after).max())
+
+    low, high = moved / epsilon, moved * length / epsilon
+    while high / low > 1 + 1e-6:
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if told(moved / middle) > epsilon else (low, middle)
+    return low
+
+
+def _most_told(rows: FloatArray, level: float, points: int) -> FloatArray:
+    """The largest log E[h | x]/E[h | x'] over sets of states, h = e^(level·visits to the set).
+
+    All sets where there are few states, else those of the lowest ones.
+    """
+    import numpy as np
+
+    size = len(rows)
+    if size <= 12:
+        sets = np.arange(1, 2**size - 1)[:, None] >> np.arange(size) & 1
+    else:
+        sets = np.tri(size - 1, size, dtype=np.int64)
+        sets = np.concatenate([sets, 1 - sets])
+    grown, expected = np.exp(level * sets), np.ones(sets.shape)
+    for _ in range(points):
+        expected = (grown * expected) @ rows.T
+        expected /= expected.max(axis=1, keepdims=True)
+    logs = np.log(expected)
+    return np.asarray((logs[:, :, None] - logs[:, None, :]).max(axis=0))
 
 
 @dataclass(frozen=True)
