@@ -170,3 +170,24 @@ def test_lengths_are_given_by_name(translate):
 def test_a_length_in_the_place_of_a_level_is_noticed():
     with pytest.warns(QuiltworkWarning, match=r"is 15264: .* e\^15264, which protects nothing"):
         dp_for_bayesian_dp(CHAIN, 15_264, length=1)
+
+
+@pytest.mark.parametrize("switch", [1e-2, 1e-4])
+def test_slow_chains_of_any_length_leak_what_endless_ones_do(switch):
+    """R = n − 1 + L, tanh(L/4) = tanh(Δ/4)·tanh((1 + R)/4) with the diameter Δ of n steps."""
+    chain = MarkovChain([[1 - switch, switch], [switch, 1 - switch]])
+    found = bayesian_dp(chain, 1, length=10**13)
+    stays = [(n, np.expm1(n * np.log1p(-2 * switch))) for n in 2 ** np.arange(12)]
+    least = math.inf
+    for n, less in stays:
+        diameter = 2 * math.log((2 + less) / -less)
+        side = 1e3
+        for _ in range(100_000):
+            before, side = (
+                side,
+                n - 1 + 4 * math.atanh(math.tanh(diameter / 4) * math.tanh((1 + side) / 4)),
+            )
+            if before - side < 1e-9:
+                break
+        least = min(least, side)
+    assert found == pytest.approx(1 + 2 * least, rel=1e-4)

@@ -1,7 +1,8 @@
 """How far to look: quilts are searched up to a reach that grows until nothing beyond can win.
 
 A quilt with a side farther than the reach has at least the nodes up to the reach nearby. Once
-these alone cost more than the worst node needs, the answer is final.
+these alone cost more than the worst node needs, the answer is final. The reach ends at some 16
+million nodes; whatever was found by then holds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from quiltwork.influence.question import Answer, Question
 from quiltwork.influence.search import worst_node
 
 _FIRST_REACH = 1 << 20
+_MOST_REACH = 1 << 24
+"""No quilt is searched beyond: the best one nearer is sound, and more takes minutes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,8 @@ class Outlook:
             answer = worst_node(self.families(reach), cost, price, nodes)
             assert answer is not None  # noqa: S101  (families cover every node)
             found, family = answer
-            if family.complete or found.price <= self._least_beyond(found, reach, cost, price):
+            settled = found.price <= self._least_beyond(found, reach, cost, price)
+            if family.complete or settled or reach >= _MOST_REACH:
                 return found, reach
             reach *= 16
 

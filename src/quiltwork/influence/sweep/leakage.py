@@ -369,6 +369,8 @@ class Swept:
             waiting = step <= delay
             if bounds:
                 found = stepper.step(nodes, bounds, levels)
+                if outer is not None and not started:  # from long spans, which are not swept
+                    found = np.minimum(found, outer[(nodes - 1) % len(outer)])
                 found = np.where(waiting[:, None, None], fresh, found)
             else:
                 found = fresh

@@ -22,6 +22,8 @@ from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
 from quiltwork.influence.sweep.walks import Walk
 
+_LONGEST_SPAN = 64
+
 
 class Side(Protocol):
     """How bounds move inwards, one node at a time, for many stretches of nodes at once."""
@@ -200,8 +202,13 @@ class Contracted:
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """Those whose diameter is known, and one node."""
-        return tuple(sorted({1, *(span for span, _ in self.diameters)}))
+        """Those that are swept, and one node."""
+        return tuple(sorted({1, *(span for span, _ in self.near)}))
+
+    @cached_property
+    def near(self) -> tuple[tuple[int, float], ...]:
+        """The spans that are swept; longer ones tell of endless series only."""
+        return tuple(one for one in self.diameters if one[0] <= _LONGEST_SPAN)
 
     def rest(self, nodes: IntArray) -> FloatArray:
         """Nothing is told."""
@@ -220,7 +227,7 @@ class Contracted:
     ) -> FloatArray:
         """The least over the spans; without a diameter, what is beyond tells all it can."""
         best = bounds[0] + levels[0][:, np.newaxis, np.newaxis]
-        for span, diameter in self.diameters:
+        for span, diameter in self.near:
             if span <= len(bounds):
                 gap, level = _between(levels, span)
                 alpha = bounds[span - 1] + level[:, np.newaxis, np.newaxis]
