@@ -48,8 +48,10 @@ def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
         return _contracted(belief, walk, length, episode)
     if walk.laws is None:
         left = Contracted(tuple(diameters(belief)), walk.size)
-        return Sweep(walk, left, Exact(walk, to_left=False), length, episode)
-    return Sweep(walk, Exact(walk, to_left=True), Exact(walk, to_left=False), length, episode)
+        return Sweep(walk, left, Exact(walk, to_left=False), length, episode, left)
+    sides = Exact(walk, to_left=True), Exact(walk, to_left=False)
+    coarse = Contracted(tuple(diameters(lived_in(belief))), walk.size)
+    return Sweep(walk, *sides, length, episode, coarse)
 
 
 @sweep_of.register

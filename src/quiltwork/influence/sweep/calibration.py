@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.leakage import MOST_WARM_UP, SHORT, Leak, Sweep
+from quiltwork.influence.sweep.leakage import SHORT, Leak, Sweep, most_warm_up
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.sides import Exact
+from quiltwork.influence.sweep.sides import Contracted, Exact
 
 _CLOSE = 2.0**-32
 _FAIR = 2.0**-13
@@ -25,6 +25,8 @@ _TURNS = 80
 _NEWTON = 20
 _NEAR = 2.0**-20
 _ENOUGH = 1e12
+_FEW = 16
+_MOST_PROGRAMS = 2_000_000
 
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
 
@@ -47,8 +49,8 @@ def largest_factor(
 ) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
-    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest,
-    in long series that are felt from end to end within 2^-12.
+    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; in
+    series whose ends are felt far inside within 2^-12, or that of an endless series, which is less.
     """
     own, most = _highest(unit, nodes)
     if most == 0 or sweep.known_all(nodes):
@@ -56,13 +58,18 @@ def largest_factor(
     low = epsilon / unit.total
     if isinstance(sweep, Sweep):
         _forget(sweep)
-    if isinstance(sweep, Sweep) and own == most:
+    if isinstance(sweep, Sweep) and own == most and unit.length > _FEW:
         endless = _endless(sweep, unit, epsilon, epsilon / own)
         together = low, _all_at_once(epsilon, own * low)
         factor, leak = together if endless is None or endless[0] < low else endless
         if _unfelt(sweep, unit, nodes, factor):
             return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
         low = factor
+    if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
+        sweep = replace(sweep, left=sweep.coarse, right=sweep.coarse)
+        low = epsilon / unit.total
+        endless = _endless(sweep, unit, epsilon, epsilon / most)
+        low = max(low, endless[0] if endless is not None else 0.0)
 
     def leak_at(factor: float) -> Leak:
         return sweep.worst(unit.times(factor), nodes)
@@ -72,6 +79,19 @@ def largest_factor(
         close = _FAIR
     factor, leak = _raised(leak_at, low, epsilon, close)
     return _short(factor), leak
+
+
+def _long_work(sweep: Sweep, length: int) -> bool:
+    """Whether one number for all states has to do: sweeps take minutes, or never meet the law.
+
+    A given start is followed for some time only; what comes later begins with any start's bounds.
+    """
+    walk, steps = sweep.walk, min(length, most_warm_up())
+    if walk.laws is not None and len(walk.laws) > steps:
+        if length > len(walk.laws) and sweep.coarse is not None and sweep.coarse.diameters:
+            return True
+        steps = len(walk.laws)
+    return len(walk.pairs[0]) * len(walk.spans) * steps > _MOST_PROGRAMS
 
 
 def _all_at_once(epsilon: float, own: float) -> Leak:
@@ -216,17 +236,18 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
 
     From a given start an early node may leak more than any later one, so there it is not asked.
     """
-    if sweep.walk.laws is None or nodes.start <= len(sweep.walk.possible):
+    if sweep.walk.laws is None:
+        if not sweep.walk.possible.all():  # and earlier ones may have more states
+            return False
+    elif nodes.start <= len(sweep.walk.possible):
         return False
     deep, first, last = _deepest(sweep, unit, nodes)
     highest = (row[deep] == row.max() for row in (unit.own, unit.forward, unit.backward))
     room = (last - first - sweep.episode + 1) // 2
     if room < 1 or not all(highest):
         return False
-    if room > MOST_WARM_UP:  # no sweep begins further out
+    if room > most_warm_up():  # no sweep begins further out
         return True
-    if not all(isinstance(side, Exact) for side in (sweep.left, sweep.right)):
-        return False
     return sweep.walk.period == 1 and _reach(sweep, unit, factor, room) < room
 
 
@@ -238,12 +259,13 @@ def _felt_far(sweep: Sweep, unit: Levels, factor: float) -> bool:
 def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:
     """About how many nodes away an end is felt on either side; at most `most`."""
     sides = (sweep.left, unit.backward), (sweep.right, unit.forward)
-    return max(
-        side.homogeneous.felt(float(levels.max()) * factor, most)
-        if isinstance(side, Exact) and side.walk.size > 1
-        else 0
-        for side, levels in sides
-    )
+    found = [0]
+    for side, levels in sides:
+        if isinstance(side, Contracted):
+            found.append(side.felt(most))
+        elif isinstance(side, Exact) and side.walk.size > 1:
+            found.append(side.homogeneous.felt(float(levels.max()) * factor, most))
+    return max(found)
 
 
 def _deepest(sweep: Sweep, unit: Levels, nodes: range) -> tuple[int, int, int]:

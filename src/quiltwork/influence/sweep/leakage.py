@@ -16,14 +16,13 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
-from quiltwork.influence.sweep.compiled import kernels
+from quiltwork.influence.sweep.compiled import compilable, kernels
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.sweep.sides import Exact, Side
+from quiltwork.influence.sweep.sides import Contracted, Exact, Side
 from quiltwork.influence.sweep.stretches import Pieces, endless, sweep_stretches
 from quiltwork.influence.sweep.walks import Walk
 
-MOST_WARM_UP = 4096
 _CONVERGED = 2.0**-36
 _END = 2.0**-30
 _GRID = 24
@@ -31,6 +30,11 @@ _SMALL_PIECE = 256
 _STRIDE = 32
 SHORT = 512
 _CELLS = 1 << 24
+
+
+def most_warm_up() -> int:
+    """So many nodes further out a sweep begins at most: a step takes NumPy some milliseconds."""
+    return 4096 if compilable() else 512
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Leak:
 class Sweep:
     """A belief about a series of some length, as two sides and a walk.
 
-    What is secret is every stretch of `episode` nodes, whatever is known about the others.
+    What is secret is every stretch of `episode` nodes, whatever is known about the others. `coarse`
+    bounds either side whatever the start, if there is such a bound.
     """
 
     walk: Walk
@@ -60,6 +65,7 @@ class Sweep:
     right: Side
     length: int
     episode: int = 1
+    coarse: Contracted | None = None
 
     def worst(self, levels: Levels, nodes: range) -> Leak:
         """The node among `nodes` that leaks most."""
@@ -157,7 +163,14 @@ class Swept:
         if self.short:
             return None, None
         left, right = (side.fixed(float(levels.max())) for side, levels in sides)
+        if self._started(1):  # a certificate of the stationary law says nothing about another
+            left = self._from_any_start(float(self.levels.backward.max()))
         return left, right
+
+    def _from_any_start(self, level: float) -> FloatArray | None:
+        """Bounds of late nodes to the left: any start's, and how likely states are by then."""
+        known = None if self.sweep.coarse is None else self.sweep.coarse.fixed(level)
+        return None if known is None else known + self.sweep.walk.late_odds
 
     @cached_property
     def probes(self) -> tuple[FloatArray, FloatArray, int]:
@@ -175,11 +188,10 @@ class Swept:
         """
         period, node = self.sweep.walk.period, self.sweep._late
         node += (1 << 40) // period * period
-        # from a given start the bounds of late nodes may lie a hair above those that hold for ever
-        start = side.unknown(1) if outer is None or self._started(toward) else outer[[0]]
+        start = side.unknown(1) if outer is None else outer[[0]]
         bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
         levels = np.append(grid, grid[-1])
-        most = min(self.levels.length, MOST_WARM_UP) + period
+        most = min(self.levels.length, most_warm_up()) + period
         steps, stride = 0, max(_STRIDE, period)
         while True:
             found = endless(side, bounds, node, toward, levels, stride)
@@ -314,14 +326,16 @@ class Swept:
         own = self.levels.block(nodes, nodes + more)
         before, after = self.sweep.parts(nodes, left[piece, place], right[piece, place])
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
-        if not more:
-            leak = np.where(self.sweep.known(nodes), 0.0, leak)
-        return nodes, piece, leak, own, before, after
+        known = self.sweep.known(nodes)
+        for further in range(1, self.sweep.episode if known.any() else 0):
+            known &= self.sweep.known(nodes + further)
+        return nodes, piece, np.where(known, 0.0, leak), own, before, after
 
     def _started(self, toward: int) -> bool:
         """Whether a side, swept in this direction, is that of nodes after a given start."""
         walk = self.sweep.walk
-        return toward == 1 and walk.laws is not None and len(walk.possible) > 0
+        given = walk.laws is not None and len(walk.possible) > 0
+        return toward == 1 and given and isinstance(self.sweep.left, Exact)
 
     def _lane(
         self, side: Side, toward: int, pieces: Pieces, outer: FloatArray | None
@@ -349,7 +363,7 @@ class Swept:
         fresh = np.where(
             at_end[:, None, None],
             side.rest(begin),
-            side.unknown(lanes) if outer is None or started else outer[(begin - 1) % len(outer)],
+            side.unknown(lanes) if outer is None else outer[(begin - 1) % len(outer)],
         )
         result = np.empty((lanes, size, *fresh.shape[1:]))
         if isinstance(side, Exact) and (fast := kernels(walk.size, longest)) is not None:

@@ -69,17 +69,20 @@ def solve(
 ) -> None:
     """Solve every pair of rows; `planted` says which rows of `parent` and `upper` hold a tree."""
     count, size = above.shape
-    work, order = np.empty((7, size)), np.empty((3, size), dtype=np.int64)
+    numbers, places = np.empty((size + 9, size)), np.empty((6, size), dtype=np.int64)
+    flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
     for m in range(count):
         if not planted[m] and m > 0 and group[m - 1] == group[m]:
             # a tree of the same limits is feasible, whatever the rows it was found for
             parent[m], upper[m] = parent[m - 1], upper[m - 1]
             planted[m] = True
-        a = limits[group[m]]
-        values[m] = best_tree(above[m], below[m], a, parent[m], upper[m], planted[m], work, order)
+        tree = parent[m], upper[m], planted[m]
+        values[m] = best_tree(
+            above[m], below[m], limits[group[m]], *tree, flow, numbers, places, flags
+        )
         planted[m] = True
         for z in range(size):
-            change = work[3, z] - work[4, z] if upper[m, z] else work[4, z] - work[3, z]
+            change = flow[z] if upper[m, z] else -flow[z]
             slope[m, z] = 0.0 if parent[m, z] == z else max(change, 0.0)
             high[m, z] = z if upper[m, z] else parent[m, z]
             low[m, z] = parent[m, z] if upper[m, z] else z
@@ -112,7 +115,8 @@ def sweep(
     count, phases, pairs, size = len(start), above.shape[1], above.shape[2], above.shape[3]
     widest = spans[-1]
     toward = 1 if to_left else -1
-    work, order = np.empty((7, size)), np.empty((3, size), dtype=np.int64)
+    numbers, places = np.empty((size + 9, size)), np.empty((6, size), dtype=np.int64)
+    flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
     p, q = np.empty(size), np.empty(size)
     ring = np.empty((widest, size, size))
     closed, a = np.empty((size, size)), np.empty((size, size))
@@ -164,9 +168,8 @@ def sweep(
                             if not planted[s, m] and m > 0 and planted[s, m - 1]:
                                 parent[s, m], upper[s, m] = parent[s, m - 1], upper[s, m - 1]
                                 planted[s, m] = True
-                            value = best_tree(
-                                p, q, a, parent[s, m], upper[s, m], planted[s, m], work, order
-                            )
+                            tree = parent[s, m], upper[s, m], planted[s, m]
+                            value = best_tree(p, q, a, *tree, flow, numbers, places, flags)
                             planted[s, m] = True
                         if large or value == np.inf:
                             bound = _without_trees(p, q, closed)

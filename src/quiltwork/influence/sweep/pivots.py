@@ -211,10 +211,10 @@ def _climb(above: Any, below: Any, a: Any, parent: Any, upper: Any, work: Any, o
 
 
 @_njit
-def best_tree(
+def _best_tree(
     above: Any, below: Any, a: Any, parent: Any, upper: Any, planted: bool, work: Any, order: Any
 ) -> float:
-    """One program from a kept tree; +inf where no tree was certified.
+    """From a kept tree to the best; +inf where none was certified.
 
     `work` has rows for v, shares p and q, those below each node, and what is passed on.
     """
@@ -271,3 +271,50 @@ def best_tree(
             if place > 0:
                 left[parent[z]] += left[z]
     return float(np.log(top / bottom) + MARGIN) if holds else np.inf
+
+
+@_njit
+def best_tree(
+    above: Any,
+    below: Any,
+    a: Any,
+    parent: Any,
+    upper: Any,
+    planted: bool,
+    flow: Any,
+    numbers: Any,
+    places: Any,
+    flags: Any,
+) -> float:
+    """One program from a kept tree, on the states that its rows reach: limits are closed.
+
+    `flow` gets what each node and those below it have of p less of q. The last three are room to
+    work in: (k + 9, k) numbers, (6, k) places, (k,) flags.
+    """
+    size, found = len(above), 0
+    seen, place, branch = places[3], places[4], places[5]
+    for z in range(size):
+        place[z] = -1
+        flow[z] = 0.0
+        if above[z] > 0 or below[z] > 0:
+            seen[found], place[z] = z, found
+            found += 1
+    rows = numbers[size : size + 2, :found]
+    limits, work = numbers[:found, :found], numbers[size + 2 :, :found]
+    for i in range(found):
+        z = seen[i]
+        rows[0, i], rows[1, i] = above[z], below[z]
+        branch[i], flags[i] = place[parent[z]], upper[z]
+        planted = planted and branch[i] >= 0
+        for j in range(found):
+            limits[i, j] = a[z, seen[j]]
+    value = _best_tree(
+        rows[0], rows[1], limits, branch[:found], flags[:found], planted, work, places[:3, :found]
+    )
+    for z in range(size):
+        parent[z] = z
+    for i in range(found):
+        z = seen[i]
+        parent[z], upper[z] = seen[branch[i]], flags[i]
+        flow[z] = work[3, i] - work[4, i]
+    return value

@@ -23,6 +23,7 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Row
 from quiltwork.influence.sweep.walks import Walk
 
 _LONGEST_SPAN = 64
+FELT_STEPS = 13 * math.log(2)
 
 
 class Side(Protocol):
@@ -239,6 +240,15 @@ class Contracted:
         found = [_fixed_point(span, diameter, level) for span, diameter in self.diameters]
         least = min(found, default=math.inf)
         return None if math.isinf(least) else np.full((1, 1, 1), least)
+
+    def felt(self, most: int) -> int:
+        """About how many nodes away an end is felt, by Birkhoff's coefficient; at most `most`."""
+        nodes = [
+            span * FELT_STEPS / -math.log(math.tanh(diameter / 4)) if diameter else span
+            for span, diameter in self.diameters
+            if math.tanh(diameter / 4) < 1
+        ]
+        return int(min([*nodes, most]))
 
 
 def _between(levels: Sequence[FloatArray], span: int) -> tuple[FloatArray, FloatArray]:

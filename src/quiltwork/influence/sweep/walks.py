@@ -126,6 +126,13 @@ class Walk:
         limits = np.zeros((self.period, self.size)) if self.limits is None else self.limits
         return _log_ratios(limits, self.late_possible, np.full(self.period, self.slack))
 
+    @cached_property
+    def late_odds(self) -> FloatArray:
+        """(period, k, k) upper bounds on log m(x)/m(x') at those nodes; 0 for x = x'."""
+        odds = np.swapaxes(self._late_tilts, 1, 2).copy()
+        odds[:, np.arange(self.size), np.arange(self.size)] = 0.0
+        return odds
+
 
 def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
