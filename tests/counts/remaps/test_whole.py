@@ -14,6 +14,7 @@ from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
 from quiltwork.counts.remaps import whole
 from quiltwork.counts.remaps.filters import posteriors
+from quiltwork.counts.remaps.remap import choose
 from tests.counts.oracle import ALPHAS, SHAPES, bayes, geometric, priors, whole_posteriors
 
 LOSSES = {
@@ -73,3 +74,11 @@ def test_answers_and_costs_are_those_of_whole_posteriors(shape, n, alpha, expone
     assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
     alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
     assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()
+
+
+def test_a_loss_is_asked_once_for_every_pair():
+    pairs = []
+    loss = CallableLoss(lambda i, r: pairs.append((i, r)) or abs(i - r) * (i + 1))
+    with patch.object(whole, "_PANEL", 70):
+        choose(loss, np.full(31, 1 / 31), Fraction(1, 2))
+    assert sorted(pairs) == [(i, r) for i in range(31) for r in range(31)]

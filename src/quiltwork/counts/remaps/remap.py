@@ -136,8 +136,14 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
 
     Theorem: geometric-mechanism
     """
-    prior = instance(consumer, Consumer, "consumer").probabilities(mechanism.n)
-    post, chosen = choose(consumer.loss, prior, mechanism.alpha)
+    loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
+    if n > LARGEST_WHOLE and _degree(loss) is None:
+        raise UnsupportedError(
+            f"The {loss.name} loss takes every pair of count and answer, up to n = "
+            f"{LARGEST_WHOLE}; this is n = {n}. Count in larger units, or use an absolute, "
+            "asymmetric, squared or binary loss, which take any n."
+        )
+    post, chosen = choose(loss, consumer.probabilities(n), mechanism.alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
     if mechanism.alpha < SMALLEST_ALPHA:
@@ -146,9 +152,9 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
         table=chosen.answers,
         expected_loss=expected,
         face_value_loss=face,
-        universality=consumer.universality(mechanism.n),
+        universality=consumer.universality(n),
         alpha=mechanism.alpha,
-        loss_name=consumer.loss.name,
+        loss_name=loss.name,
         posteriors=post,
     )
 
@@ -160,31 +166,30 @@ def _cleared(loss: float) -> float:
 
 def choose(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, Chosen]:
     """Find the best answer to every answer's posterior."""
+    degree = _degree(loss)
+    post = posteriors(prior, alpha, degree or 0)
+    if degree is None:
+        return post, whole_centres(post, _columns(loss, post.n))
+    under, over = 1.0, 1.0
     if isinstance(loss, Pinball):
-        post = posteriors(prior, alpha, 1)
-        under, over = float(loss.under), float(loss.over)
-        return post, _told(post, quantile(post, loss.level), 1, under, over)
-    if isinstance(loss, Binary):
-        post = posteriors(prior, alpha, 0)
-        return post, _told(post, mode(post), 0)
-    if loss == Power(Fraction(2)):
-        post = posteriors(prior, alpha, 2)
-        return post, _told(post, nearest_to_mean(post), 2)
-    _refuse_large(loss, len(prior) - 1)
-    post = posteriors(prior, alpha, 0)
-    return post, whole_centres(post, _columns(loss, post.n))
-
-
-def _told(
-    post: Posteriors, answers: IntArray, degree: int, under: float = 1.0, over: float = 1.0
-) -> Chosen:
-    """Work out what telling these answers costs, and what face value does."""
+        answers, under, over = quantile(post, loss.level), float(loss.under), float(loss.over)
+    else:
+        answers = nearest_to_mean(post) if degree else mode(post)
 
     def cost(told: IntArray) -> FloatArray:
         below, above = sides(post, told, degree)
         return over * below + under * above
 
-    return Chosen(answers, cost(answers), cost(post.answers))
+    return post, Chosen(answers, cost(answers), cost(post.answers))
+
+
+def _degree(loss: Loss) -> int | None:
+    """Return the moments that a loss with recursions takes; None for losses of all pairs."""
+    if isinstance(loss, Pinball):
+        return 1
+    if isinstance(loss, Binary):
+        return 0
+    return 2 if isinstance(loss, Power) and loss.exponent == 2 else None
 
 
 def _columns(loss: Loss, n: int) -> Columns:
@@ -199,12 +204,3 @@ def _columns(loss: Loss, n: int) -> Columns:
         return lambda first, end: loss.table(counts[:, None], counts[None, first:end])
     by_count = sliding_window_view(by_error, n + 1)[::-1]
     return lambda first, end: by_count[:, first:end]
-
-
-def _refuse_large(loss: Loss, n: int) -> None:
-    if n > LARGEST_WHOLE:
-        raise UnsupportedError(
-            f"The {loss.name} loss takes every pair of count and answer, up to n = "
-            f"{LARGEST_WHOLE}; this is n = {n}. Count in larger units, or use an absolute, "
-            "asymmetric, squared or binary loss, which take any n."
-        )
