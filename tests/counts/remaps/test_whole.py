@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import sliding_window_view as sliding
 
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, power
@@ -82,3 +83,17 @@ def test_a_loss_is_asked_once_for_every_pair():
     with patch.object(whole, "_PANEL", 70):
         choose(loss, np.full(31, 1 / 31), Fraction(1, 2))
     assert sorted(pairs) == [(i, r) for i in range(31) for r in range(31)]
+
+
+@pytest.mark.parametrize("panel", [1, 40, 10_000])
+def test_ties_between_panels_go_to_the_smallest(panel):
+    """At alpha = 1 a symmetric prior makes k and 29 - k tied; rounding tells them apart."""
+    rng = np.random.default_rng(4)
+    by_error = np.abs(np.arange(-29, 30.0)) ** 0.5
+    for _ in range(20):
+        half = rng.integers(1, 9, 15)
+        prior = np.concatenate([half, half[::-1]]) / (2 * half.sum())
+        post = posteriors(prior, Fraction(1), 0)
+        with patch.object(whole, "_PANEL", panel):
+            found = whole.whole_centres(post, lambda a, b: sliding(by_error, 30)[::-1][:, a:b])
+        assert found.answers.max() < 15
