@@ -19,7 +19,7 @@ from scipy import stats
 
 from bench.harness import RESULTS, compare
 from bench.peers import diffprivlib_mechanisms
-from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts import Consumer, ErrorLoss, GeometricMechanism
 
 EPSILON = 0.3
 PEOPLE = 1001
@@ -83,10 +83,9 @@ def bench_large() -> None:
         prior = stats.binom(n, 0.02)
         contestants = {
             loss: partial(mechanism.remap, Consumer(prior, loss))
-            for loss in ("absolute", "squared", "binary", "power:3", "power:4", "power:3/2")
+            for loss in ("absolute", "asymmetric:4:1", "squared", "binary")
         }
         compare(f"Remap table, {n:,} people, by loss", contestants, repeats=3)
-    bench_fractional_powers()
     remap = GeometricMechanism(PEOPLE, epsilon=EPSILON).remap(next(iter(CONSUMERS.values())))
     released = np.random.default_rng(0).integers(-50, 1100, 1_000_000)
     compare(
@@ -96,17 +95,19 @@ def bench_large() -> None:
     )
 
 
-def bench_fractional_powers() -> None:
-    """Powers that are no integers, under little and much noise."""
-    for n, repeats in ((PEOPLE, 9), (1_000_000, 2)):
+def bench_whole_posteriors() -> None:
+    """Losses that take every pair of count and answer, under little and much noise."""
+    capped = ErrorLoss(lambda error: min(abs(error), 10), "capped at 10")
+    losses = {"power:1/2": "power:1/2", "power:3": "power:3", "capped at 10": capped}
+    for n, repeats in ((PEOPLE, 9), (10_000, 3)):
         contestants = {
-            f"power:{power}, alpha = {alpha}": partial(
-                GeometricMechanism(n, alpha=alpha).remap, Consumer("uniform", f"power:{power}")
+            f"{name}, alpha = {alpha}": partial(
+                GeometricMechanism(n, alpha=alpha).remap, Consumer("uniform", loss)
             )
-            for power in ("1/2", "3/2", "5/2")
+            for name, loss in losses.items()
             for alpha in (0.5, 0.999)
         }
-        compare(f"Remap table, {n:,} people, fractional powers", contestants, repeats=repeats)
+        compare(f"Remap table, {n:,} people, other losses", contestants, repeats=repeats)
 
 
 def face_value_tools() -> dict[str, Callable[[int], int]]:
@@ -173,6 +174,7 @@ def main() -> None:
     bench_losses()
     bench_tables()
     bench_large()
+    bench_whole_posteriors()
 
 
 if __name__ == "__main__":

@@ -7,12 +7,9 @@ from itertools import pairwise
 from math import lcm
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
-from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import asymmetric, power, read_loss
-from quiltwork.counts.remaps.filters import posteriors
 
 
 def geometric(n, alpha):
@@ -105,43 +102,3 @@ SHAPES = {
     "few": lambda rng, x: np.where(rng.random(len(x)) < 4 / len(x), 1.0, 0.0) + (x == 5),
     "two lumps": lambda rng, x: np.where(x < 9, 1.0, 0.0) + 1e-3 * (x > len(x) - 5),
 }
-
-
-@st.composite
-def power_cases(draw, exponents):
-    """A prior over few counts, a level, and the exponent of a power loss."""
-    n = draw(st.integers(1, 22))
-    return draw(priors(n)), draw(ALPHAS), draw(exponents)
-
-
-def check_power_remap(case):
-    """The remap under a power loss is Bayes' rule in fractions, and its excess is stated."""
-    prior, alpha, exponent = case
-    n, loss = len(prior) - 1, power(exponent)
-    found = GeometricMechanism(n, alpha=alpha).remap(Consumer(prior, loss))
-    mapping, after, face = bayes(geometric(n, alpha), prior, loss)
-    assert found.mapping == mapping
-    assert found.expected_loss == pytest.approx(float(after), rel=1e-12)
-    assert found.face_value_loss == pytest.approx(float(face), rel=1e-12)
-    assert found.truncation_cost == pytest.approx(2e-12 * float(after), rel=0.05, abs=1e-300)
-
-
-def shaped_posteriors(shape, n, alpha):
-    """The posteriors of a prior of some shape."""
-    prior = SHAPES[shape](np.random.default_rng(n), np.arange(n + 1))
-    return posteriors(prior / prior.sum(), alpha, 0)
-
-
-def check_power_centres(found, post, exponent):
-    """Chosen answers cost no more than the best of whole posteriors and the proven excess."""
-    n = len(post.answers) - 1
-    x = np.arange(n + 1)
-    costs = whole_posteriors(post, np.abs(np.arange(-n, n + 1.0)) ** float(exponent))
-    least = costs.min(axis=1)
-    rounding = 1e-11  # of the logarithms that both computations take
-    assert 2e-12 < found.excess < 3e-12
-    assert (costs[x, found.answers] <= least * (1 + found.excess + rounding) + 1e-280).all()
-    assert found.cost == pytest.approx(costs[x, found.answers], rel=rounding, abs=1e-280)
-    assert found.face_cost == pytest.approx(np.diagonal(costs), rel=rounding, abs=1e-280)
-    alone = (costs <= least[:, None] * (1 + 1e-9)).sum(axis=1) == 1
-    assert (found.answers[alone] == np.argmin(costs, axis=1)[alone]).all()

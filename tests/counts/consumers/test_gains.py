@@ -57,3 +57,9 @@ def test_without_a_loss_there_is_nothing_to_save():
     gain = consumer_gain(GeometricMechanism(3, epsilon=1), Consumer([1, 0, 0, 0], "binary"))
     assert gain.remap.expected_loss == 0
     assert gain.equivalent_epsilon is None
+
+
+def test_where_the_remap_changes_nothing_face_value_takes_no_more():
+    gain = consumer_gain(GeometricMechanism(5, epsilon=3), Consumer("uniform", "binary"))
+    assert gain.remap.mapping == (0, 1, 2, 3, 4, 5)
+    assert gain.equivalent_epsilon == pytest.approx(3, rel=1e-9)

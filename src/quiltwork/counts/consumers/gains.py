@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 from quiltwork.arguments import instance
@@ -12,7 +13,6 @@ from quiltwork.counts.optimality.program import Certificate, optimal_mechanism
 from quiltwork.counts.remaps.remap import Remap
 from quiltwork.exact import float_up
 
-_STEPS = 24
 _LARGEST_EPSILON = 60.0
 _LARGEST_SEARCH = 20_000
 _LARGEST_PROGRAM = 16  # about a second
@@ -94,7 +94,7 @@ def _verdict(remap: Remap) -> str:
 
 
 def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
-    """Compute what the remap is worth; about 25 remaps, and a program for losses without order."""
+    """Compute what the remap is worth; about 10 remaps, and a program for losses without order."""
     remap = instance(mechanism, GeometricMechanism, "mechanism").remap(consumer)
     unordered = remap.universality.condition == "fails" and mechanism.n <= _LARGEST_PROGRAM
     blind = GeometricMechanism(mechanism.n, alpha=1).remap(consumer)
@@ -111,15 +111,17 @@ def consumer_gain(mechanism: GeometricMechanism, consumer: Consumer) -> Gain:
 
 
 def _equivalent(n: int, consumer: Consumer, target: float, epsilon: float) -> float | None:
-    """Return the least ε at which face value reaches the target loss, by bisection."""
+    """Return the least ε at which face value reaches the target loss, to eight digits."""
+    from scipy.optimize import brentq
 
-    def face(level: float) -> float:
-        return GeometricMechanism(n, epsilon=level).remap(consumer).face_value_loss
-
-    low, high = epsilon, _LARGEST_EPSILON
-    if n > _LARGEST_SEARCH or not 0 < low < high or target <= 0 or face(high) > target:
+    if n > _LARGEST_SEARCH or not 0 < epsilon < _LARGEST_EPSILON or target <= 0:
         return None
-    for _ in range(_STEPS):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if face(middle) <= target else (middle, high)
-    return high
+
+    def above(log_level: float) -> float:
+        face = GeometricMechanism(n, epsilon=math.exp(log_level)).remap(consumer).face_value_loss
+        return math.log(max(face, sys.float_info.min)) - math.log(target)
+
+    low, high = math.log(epsilon), math.log(_LARGEST_EPSILON)
+    if above(high) > 0:
+        return None
+    return math.exp(brentq(above, low, high, xtol=1e-9)) if above(low) > 0 else epsilon

@@ -1,8 +1,9 @@
 """Losses: what a consumer suffers from answer r when the count is i.
 
-Five families and two open forms. `Pinball` (absolute and asymmetric), `Power` (squared and others)
-and `Binary` are known to the linear-time remaps; `ErrorLoss` is any function of the error r−i;
-`MatrixLoss` and `CallableLoss` are free. `read_loss` turns what a user writes into one of them.
+Five families and two open forms. `Pinball` (absolute and asymmetric), the squared `Power` and
+`Binary` have remaps at any n; other powers, `ErrorLoss` (any function of the error r−i),
+`MatrixLoss` and `CallableLoss` (free) up to n = 10,000. `read_loss` turns what a user writes into
+one of them.
 """
 
 from __future__ import annotations

@@ -86,11 +86,6 @@ def is_unimodal(by_error: FloatArray) -> bool:
     return bool((steps[:n] <= 0).all() and (steps[n:] >= 0).all())
 
 
-def is_convex(by_error: FloatArray) -> bool:
-    """Whether a loss of the errors −n..n never rises less from one step to the next. O(n)."""
-    return bool((np.diff(by_error, 2) >= 0).all())
-
-
 def _of_unimodal(by_error: FloatArray) -> Universality:
     n = len(by_error) // 2
     unequal = np.flatnonzero(~np.isclose(by_error[n:], by_error[n::-1], rtol=_TOLERANCE, atol=0))

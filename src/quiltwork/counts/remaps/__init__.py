@@ -1,1 +1,1 @@
-"""Each consumer's best reading of a released count: Bayes' rule in linear time, for every loss."""
+"""Each consumer's best reading of a released count, by Bayes' rule."""

@@ -1,8 +1,8 @@
-"""The best answer to a posterior, and what it costs, in linear time for the usual losses.
+"""The best answer to every posterior: the integer nearest to its mean, and its mode.
 
-Absolute and asymmetric losses are minimised by a quantile, squared loss by the integer nearest to
-the mean, binary loss by the mode. Ties go to the smallest answer; two candidates count as tied
-within a relative 1e-12. Cost: O(n) each.
+These minimise squared and binary loss; quantiles, for absolute and asymmetric losses, have a home
+of their own. Ties go to the smallest answer; two candidates count as tied within a relative 1e-12.
+Cost: O(n) each.
 
 Theorem: geometric-mechanism, *Remaps in linear time*.
 """
@@ -10,39 +10,22 @@ Theorem: geometric-mechanism, *Remaps in linear time*.
 from __future__ import annotations
 
 from itertools import accumulate
-from math import comb
 
 import numpy as np
 
-from quiltwork.counts.consumers.losses import FloatArray, IntArray, Pinball
-from quiltwork.counts.remaps.filters import Posteriors, Side
+from quiltwork.counts.consumers.losses import FloatArray, IntArray
+from quiltwork.counts.remaps.filters import Posteriors
 
 _TIE = 1e-12
 
 
-def pinball_cost(post: Posteriors, answer: IntArray, loss: Pinball) -> FloatArray:
-    """Return E[loss(i, answer[r]) | r] for every r."""
-    under, over = float(loss.under), float(loss.over)
-    drift = mean_offset(post, answer)
-    below = power_below(post, answer, 1)
-    above = power_above(post, answer, 1)
-    left = under * np.maximum(drift + below, 0) + over * below
-    right = under * above + over * np.maximum(above - drift, 0)
-    return np.where(answer <= post.answers, left, right)
-
-
-def mean_offset(post: Posteriors, answer: IntArray) -> FloatArray:
-    """Return E[i | r] − answer[r] for every r; needs first moments."""
-    left, right = post.left, post.right
-    before = (left.anchor - answer) - left.moments[1][left.anchor]
-    after = (right.anchor - answer) + right.moments[1][right.anchor]
-    return left.share * before + right.share * after
-
-
 def nearest_to_mean(post: Posteriors) -> IntArray:
     """Return for each answer the integer nearest to the posterior mean, halves down."""
-    base = np.where(post.left.share > 0, post.left.anchor, post.right.anchor)
-    offset = mean_offset(post, base)
+    left, right = post.left, post.right
+    base = np.where(left.share > 0, left.anchor, right.anchor)
+    before = (left.anchor - base) - left.moments[1][left.anchor]
+    after = (right.anchor - base) + right.moments[1][right.anchor]
+    offset = left.share * before + right.share * after
     nearest = base + np.ceil(offset - 0.5 - _TIE * np.maximum(1, np.abs(offset))).astype(np.int64)
     return np.asarray(np.clip(nearest, 0, post.n))
 
@@ -74,53 +57,3 @@ def mode(post: Posteriors) -> IntArray:
 def _unzip(pairs: accumulate[tuple[float, int]], size: int) -> tuple[FloatArray, IntArray]:
     table = np.fromiter(pairs, dtype=[("value", np.float64), ("at", np.int64)], count=size)
     return table["value"], table["at"]
-
-
-def mode_cost(post: Posteriors, answer: IntArray) -> FloatArray:
-    """Return P(i ≠ answer[r] | r) for every r."""
-    with np.errstate(divide="ignore"):
-        log_weight = np.log(post.prior)[answer] - post.rate * np.abs(answer - post.answers)
-    return np.asarray(np.maximum(0.0, -np.expm1(np.minimum(log_weight - post.log_evidence, 0))))
-
-
-def mode_spread(post: Posteriors) -> FloatArray:
-    """Return the size of the logarithms that `mode_cost` subtracts."""
-    return np.asarray(2 * np.abs(post.log_evidence) + np.log(post.n + 2.0) + 1)
-
-
-def squared_cost(post: Posteriors, answer: IntArray) -> FloatArray:
-    """Return E[(i − answer[r])² | r] for every r; needs two moments."""
-    left, right = post.left, post.right
-    before = left.share * shifted(left, answer - left.anchor, 2)
-    after = right.share * shifted(right, right.anchor - answer, 2)
-    return np.asarray(np.maximum(before + after, 0.0))
-
-
-def power_below(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray:
-    """Return Σ_{i ≤ answer} (answer−i)^exponent · P(i | r), right where answer[r] ≤ r."""
-    rank = post.rank[answer]
-    anchor = post.support[np.maximum(rank - 1, 0)]
-    spread = _shifted_at(post.left, anchor, answer - anchor, exponent)
-    return np.where(rank > 0, post.left_mass(answer) * spread, 0.0)
-
-
-def power_above(post: Posteriors, answer: IntArray, exponent: int) -> FloatArray:
-    """Return Σ_{i > answer} (i−answer)^exponent · P(i | r), right where answer[r] ≥ r."""
-    rank = post.rank[answer]
-    anchor = post.support[np.minimum(rank, len(post.support) - 1)]
-    spread = _shifted_at(post.right, anchor, anchor - answer, exponent)
-    return np.where(rank < len(post.support), post.right_mass(answer) * spread, 0.0)
-
-
-def shifted(side: Side, shift: IntArray, exponent: int) -> FloatArray:
-    """Return E[(distance from the anchor + shift)^exponent] over one side's counts."""
-    return _shifted_at(side, side.anchor, shift, exponent)
-
-
-def _shifted_at(side: Side, anchor: IntArray, shift: IntArray, exponent: int) -> FloatArray:
-    """Return E[(distance + shift)^exponent] over one side's counts, from its moments."""
-    step = np.asarray(shift, dtype=np.float64)
-    total = np.ones(len(step))
-    for d in range(1, exponent + 1):
-        total = total * step + comb(exponent, d) * side.moments[d][anchor]
-    return np.asarray(total)

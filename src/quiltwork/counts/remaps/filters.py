@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-280  # relative to the largest prior probability; costs less th
 
 
 def decay_filter(values: FloatArray, decay: float) -> FloatArray:
-    """Return y with y[…, j] = values[…, j] + decay·y[…, j−1].
+    """Return y with y[j] = values[j] + decay·y[j−1].
 
     In blocks of about √n: all blocks at once by themselves, then what each hands to the next. Terms
     are added, never subtracted, so that small sums keep their digits. O(n).
@@ -33,8 +33,6 @@ def decay_filter(values: FloatArray, decay: float) -> FloatArray:
     >>> decay_filter(np.array([1.0, 0.0, 2.0]), 0.5).tolist()
     [1.0, 0.5, 2.25]
     """
-    if values.ndim > 1:
-        return _filter_rows(values, decay)
     width = math.isqrt(len(values))
     blocks = -(-len(values) // width)
     padded = np.concatenate([values, np.zeros(blocks * width - len(values))])
@@ -46,23 +44,6 @@ def decay_filter(values: FloatArray, decay: float) -> FloatArray:
     handed = np.array([0.0, *ends])
     within += np.multiply.outer(decay ** np.arange(1.0, width + 1), handed)
     return within.T.reshape(-1)[: len(values)]
-
-
-def _filter_rows(values: FloatArray, decay: float) -> FloatArray:
-    """Filter every row of a table, in blocks that all rows share."""
-    rows, length = values.shape
-    width = math.isqrt(length)
-    blocks = -(-length // width)
-    within = np.zeros((width, blocks, rows))
-    padded = np.concatenate([values.T, np.zeros((blocks * width - length, rows))])
-    within[:] = padded.reshape(blocks, width, rows).swapaxes(0, 1)
-    for before, here in pairwise(within):
-        here += decay * before
-    handed = np.zeros((blocks, rows))
-    for b in range(1, blocks):
-        handed[b] = decay**width * handed[b - 1] + within[-1, b - 1]
-    within += (decay ** np.arange(1.0, width + 1))[:, None, None] * handed
-    return within.swapaxes(0, 1).reshape(blocks * width, rows)[:length].T
 
 
 def one_sided_moments(prior: FloatArray, decay: float, degree: int) -> list[FloatArray]:
@@ -86,18 +67,25 @@ class Side:
     Attributes:
         anchor: for each answer, the nearest possible count on this side (0 where there is none).
         share: for each answer, this side's part of the posterior.
+        log_weight: for each answer, the log of this side's sum of prior[i]·α^|i−r|.
         log_mass: for each possible count taken as anchor, the log of its one-sided sum.
         moments: for each possible count, E[distance^d] of the side's counts from it, d ≥ 0.
     """
 
     anchor: IntArray
     share: FloatArray
+    log_weight: FloatArray
     log_mass: FloatArray
     moments: tuple[FloatArray, ...]
 
     def at(self, answers: IntArray) -> Side:
         """Return the sides of some of the answers only."""
-        return Side(self.anchor[answers], self.share[answers], self.log_mass, self.moments)
+        return replace(
+            self,
+            anchor=self.anchor[answers],
+            share=self.share[answers],
+            log_weight=self.log_weight[answers],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +114,6 @@ class Posteriors:
     def n(self) -> int:
         """The largest count."""
         return len(self.prior) - 1
-
-    @property
-    def extent(self) -> int:
-        """How far the possible counts reach, from the least to the greatest."""
-        return int(self.support[-1] - self.support[0])
 
     @property
     def chances(self) -> FloatArray:
@@ -205,16 +188,10 @@ def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
         below < len(support), log_right[right_anchor] - rate * (right_anchor - answers), -np.inf
     )
     evidence = np.logaddexp(left_weight, right_weight)
-    return Posteriors(
-        kept,
-        rate,
-        support,
-        below,
-        Side(left_anchor, np.exp(left_weight - evidence), log_left, _relative(left_moments)),
-        Side(right_anchor, np.exp(right_weight - evidence), log_right, _relative(right_moments)),
-        evidence,
-        answers,
-    )
+    left_share, right_share = np.exp(left_weight - evidence), np.exp(right_weight - evidence)
+    left = Side(left_anchor, left_share, left_weight, log_left, _relative(left_moments))
+    right = Side(right_anchor, right_share, right_weight, log_right, _relative(right_moments))
+    return Posteriors(kept, rate, support, below, left, right, evidence, answers)
 
 
 def _log_at(mass: FloatArray, support: IntArray) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
-from quiltwork.counts.remaps import partial
+from quiltwork.counts.remaps import costs
 from quiltwork.counts.remaps.filters import Posteriors
 
 _TIE = 1e-12
@@ -29,7 +29,7 @@ def quantile(post: Posteriors, level: Fraction) -> IntArray:
     if min(lower, upper) >= _SMALL:
         return np.asarray(post.support[_settled(post, lower, upper)])
     index = np.zeros(len(post.answers), dtype=np.int64)
-    sure = post.log_evidence > partial.LEAST_LOG
+    sure = post.log_evidence > costs.LEAST_LOG
     index[sure] = _bisected(post.at(post.answers[sure]), lower, upper)
     if not sure.all():
         rest = post.at(post.answers[~sure])
@@ -61,17 +61,17 @@ def _settled(post: Posteriors, lower: float, upper: float) -> IntArray:
 
 
 def _bisected(post: Posteriors, lower: float, upper: float) -> IntArray:
-    """Find ranks by bisection, tails being sums of positive terms (`partial`)."""
+    """Find ranks by bisection, tails being sums of positive terms (`costs`)."""
     low = np.zeros(len(post.answers), dtype=np.int64)
     high = np.full(len(post.answers), len(post.support) - 1)
     while (low < high).any():
         middle = (low + high) // 2
         count = post.support[middle]
         if lower <= upper:
-            below, _ = partial.sides(post, np.minimum(count + 1, post.n), 0)
+            below, _ = costs.sides(post, np.minimum(count + 1, post.n), 0)
             reached = (below >= lower * (1 - _TIE)) | (count == post.n)
         else:
-            _, above = partial.sides(post, count, 0)
+            _, above = costs.sides(post, count, 0)
             reached = above <= upper * (1 + _TIE)
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return low

@@ -1,110 +1,112 @@
-"""Best answers from whole posteriors, for losses that rise on both sides and a few thousand counts.
+"""Best answers from whole posteriors, for any loss and up to 10,000 counts.
 
-Nothing is cut off and nothing approximated. The mean loss of all counts before a block of answers,
-to every candidate, follows from that of the block before; so do the costs of a block's first and
-last answer to every candidate. As the best answer never falls, those confine the answers between
-them. Cost: O(n²) multiplications in matrix products, about 4·n² of them, at any α.
+Nothing is cut off and nothing approximated. Answers come in blocks. For those of one block the
+counts before it have weights in fixed proportions, and so have the counts after it: each side
+enters as one mean loss per candidate, which follows from that of the block beside it. So all costs
+are products of small matrices, whose terms are all positive. Candidates come in panels, which
+bounds memory. Cost: about 26·n² multiplications at any α.
 
 Theorem: geometric-mechanism, *Whole posteriors*.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
 from quiltwork.counts.remaps.filters import Posteriors
-from quiltwork.counts.remaps.laws import Entering, block_laws
 
-LARGEST_WHOLE = 4_000
-_SIZE = 48
+Columns: TypeAlias = Callable[[int, int], FloatArray]
+
+_SIZE = 24
+_PANEL = 2_000_000  # losses at once
 _TIE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Centres:
-    """For each answer the least best candidate, its cost and the cost at face value.
-
-    Attributes:
-        excess: proven bound on how much more than the best answers these cost, as a part of it.
-    """
+class Chosen:
+    """For each answer the least best candidate, its cost and the cost at face value."""
 
     answers: IntArray
     cost: FloatArray
     face_cost: FloatArray
-    excess: float = 0.0
 
 
-def whole_centres(post: Posteriors, by_error: FloatArray) -> Centres:
-    """Return the least best candidates for a loss φ(−n..n) that falls up to error 0, then rises.
+def whole_centres(post: Posteriors, columns: Columns) -> Chosen:
+    """Return the least best candidates; columns(a, b) are the losses of all counts to a..b−1.
 
     Candidates within a relative 1e-12 of the best count as tied.
     """
-    laws = block_laws(post, _SIZE)
-    kernels = _kernels(by_error, laws.blocks)
-    left, right = laws.entering_left(), laws.entering_right()
-    rows = laws.rows(0, laws.blocks)
-    ends = rows[:, [0, -1]]
-    inside = np.concatenate([left.law[:, None], right.law[:, None], ends[:, :, 1:-1]], axis=1)
-    costs = inside @ kernels
-    before = _accumulated(costs[:, 0], left)
-    after = _accumulated(costs[::-1, 1], right.mirrored())[::-1]
-    costs = costs[:, 2:]
-    costs += ends[:, :, :1] * before[:, None] + ends[:, :, -1:] * after[:, None]
-    tied = costs <= costs.min(axis=2, keepdims=True) * (1 + _TIE)
-    low = tied[:, 0].argmax(axis=1).tolist()
-    high = (post.n - tied[:, 1, ::-1].argmax(axis=1)).tolist()
-    answers, cost = np.empty((laws.blocks, _SIZE), np.int64), np.empty((laws.blocks, _SIZE))
-    every = np.arange(_SIZE)
-    for b, (first, last) in enumerate(zip(low, high, strict=True)):
-        some = slice(first, last + 1)
-        table = rows[b, :, 1:-1] @ kernels[b, :, some]
-        table += np.multiply.outer(rows[b, :, 0], before[b, some])
-        table += np.multiply.outer(rows[b, :, -1], after[b, some])
-        at = np.argmax(table <= table.min(axis=1, keepdims=True) * (1 + _TIE), axis=1)
-        answers[b], cost[b] = first + at, table[every, at]
-    kept = slice(0, post.n + 1)
-    face = _face_value(rows, by_error, before, after)
-    return Centres(answers.ravel()[kept], cost.ravel()[kept], face[kept])
+    size, every = post.n + 1, post.answers
+    laws = _laws(post)
+    least = np.full(size, np.inf)
+    found = Chosen(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
+    width = max(1, _PANEL // size)
+    for first in range(0, size, width):
+        end = min(first + width, size)
+        costs = _costs(laws, columns(first, end))[:size]
+        np.minimum(least, costs.min(axis=1), out=least)
+        bound = least * (1 + _TIE)
+        at = np.argmax(costs <= bound[:, None], axis=1)
+        better = found.cost > bound
+        np.copyto(found.answers, first + at, where=better)
+        np.copyto(found.cost, costs[every, at], where=better)
+        found.face_cost[first:end] = costs[every[first:end], every[: end - first]]
+    return found
 
 
-def _kernels(by_error: FloatArray, blocks: int) -> FloatArray:
-    """Return the loss of every candidate 0..n to every count of every block.
+@dataclass(frozen=True, eq=False)
+class _Laws:
+    """Probabilities by block: of all counts before it, of its own counts, of all after it.
 
-    One table of all distances serves all blocks, each from its own column on.
+    Attributes:
+        rows: given each answer of the block.
+        upto: given its last answer, without the counts after it.
+        since: given its first answer, without the counts before it.
     """
-    n, back = len(by_error) // 2, (blocks - 1) * _SIZE
-    errors = np.concatenate([np.zeros(back + _SIZE - 1 - n), by_error])
-    table = np.ascontiguousarray(sliding_window_view(errors, back + n + 1)[::-1])
-    high, wide = table.strides
-    return as_strided(
-        table[:, back:], (blocks, _SIZE, n + 1), (-_SIZE * wide, high, wide), writeable=False
-    )
+
+    rows: FloatArray
+    upto: FloatArray
+    since: FloatArray
 
 
-def _accumulated(own: FloatArray, entering: Entering) -> FloatArray:
-    """Return the mean losses of all counts before each block from those of the blocks' own."""
-    sums = np.zeros_like(own)
-    old, new = entering.old[:-1].tolist(), entering.new[:-1].tolist()
-    for b, (kept, added) in enumerate(zip(old, new, strict=True)):
-        np.multiply(own[b], added, out=sums[b + 1])
-        sums[b + 1] += kept * sums[b]
-    return sums
+def _laws(post: Posteriors) -> _Laws:
+    """Cut the posteriors into blocks; logarithms keep what is below the least float."""
+    firsts = np.arange(0, post.n + 1, _SIZE)
+    within = np.arange(_SIZE)
+    missing = len(firsts) * _SIZE - (post.n + 1)
+    with np.errstate(divide="ignore"):
+        prior = np.log(np.pad(post.prior, (0, missing))).reshape(-1, 1, _SIZE)
+    before = np.concatenate([[-np.inf], post.left.log_weight[firsts[1:] - 1]])
+    after = np.concatenate([post.right.log_weight[firsts[1:] - 1], [-np.inf]])
+    logs = np.empty((len(firsts), _SIZE, _SIZE + 2))
+    logs[:, :, 0] = before[:, None] - post.rate * (within + 1)
+    logs[:, :, 1:-1] = prior - post.rate * np.abs(within[:, None] - within)
+    logs[:, :, -1] = after[:, None] - post.rate * within[::-1]
+    return _Laws(_normalized(logs), _normalized(logs[:, -1, :-1]), _normalized(logs[:, 0, 1:]))
 
 
-def _face_value(
-    rows: FloatArray, by_error: FloatArray, before: FloatArray, after: FloatArray
-) -> FloatArray:
-    n, answers = len(by_error) // 2, rows.shape[0] * _SIZE
-    offsets = np.arange(_SIZE)
-    inside = min(n, _SIZE - 1)
-    errors = np.clip(offsets - offsets[:, None], -inside, inside)
-    own = np.einsum("brc,cr->br", rows[:, :, 1:-1], by_error[errors + n])
-    block, at = np.divmod(np.arange(answers), _SIZE)
-    told = np.minimum(np.arange(answers), n)
-    flat = rows.reshape(answers, -1)
-    beyond = flat[:, 0] * before[block, told] + flat[:, -1] * after[block, told]
-    return np.asarray(own[block, at] + beyond)
+def _normalized(logs: FloatArray) -> FloatArray:
+    """Turn logarithms of weights into probabilities along the last axis; none into zeros."""
+    top = logs.max(axis=-1, keepdims=True)
+    weights = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(weights / np.where(total > 0, total, 1.0))
+
+
+def _costs(laws: _Laws, losses: FloatArray) -> FloatArray:
+    """Return the mean loss of every candidate to every answer, from that to every count."""
+    blocks, size, _ = laws.rows.shape
+    means = np.zeros((blocks, size + 2, losses.shape[1]))
+    for b, own in enumerate(means[:, 1:-1]):
+        part = losses[b * size : (b + 1) * size]
+        own[: len(part)] = part
+    for b in range(blocks - 1):
+        means[b + 1, 0] = laws.upto[b] @ means[b, :-1]
+    for b in range(blocks - 1, 0, -1):
+        means[b - 1, -1] = laws.since[b] @ means[b, 1:]
+    return np.asarray((laws.rows @ means).reshape(blocks * size, losses.shape[1]))
