@@ -73,6 +73,14 @@ class Accountant:
         self._episode = integer(episode, "episode", 1)
         self._lengths = [(0, self.length)]
 
+    @classmethod
+    def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
+        """Go on from an account that is kept elsewhere."""
+        found = cls.__new__(cls)
+        found._account, found._budget, found._episode = account, budget, episode
+        found._lengths = [(0, found.length)]
+        return found
+
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
@@ -274,15 +282,7 @@ class Accountant:
             UnsupportedError: for beliefs about fixed rows.
         """
         new = integer(length, "length", 1)
-        if new < self.length:
-            raise InvalidInputError(
-                f"The series has {self.length} time points and cannot shrink to {new}."
-            )
-        if any(belief.length is not None for belief in self.beliefs):
-            raise UnsupportedError(
-                "These beliefs are about fixed rows, so the series cannot grow; open a new "
-                "account with beliefs about all rows."
-            )
+        rules.check_growth(self.beliefs, self.length, new)
         self._account = self._account.seen_by(read_account(self.beliefs, new, self.episode))
         self._lengths.append((self._account.count, new))
 

@@ -18,13 +18,14 @@ from typing import Any, TypeVar
 
 from quiltwork import files
 from quiltwork.accounting import Accountant
+from quiltwork.accounting.rules import check_growth
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import Number, shortened
 from quiltwork.ledger.backups import read_backup, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
-from quiltwork.ledger.datasets import Dataset
+from quiltwork.ledger.datasets import Analyst, Dataset
 from quiltwork.ledger.debits import debited, find_answer, previewed, stored_answer
 from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.entries import Draft, Entry, canonical
@@ -36,6 +37,7 @@ from quiltwork.ledger.requests import read_request
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
+from quiltwork.ledger.totals import Totals
 from quiltwork.ledger.verification import check_log
 from quiltwork.queries import Query
 
@@ -62,7 +64,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         """Use a store; `Ledger.open` makes one from a URL."""
         self._store = store
-        self._datasets: dict[str, Dataset] = {}
+        self._totals = Totals(store)
 
     @classmethod
     def open(cls, url: str) -> Ledger:
@@ -123,14 +125,19 @@ class Ledger:
         account = Accountant(members, size, limit, episode)
         body = create_body(members, account.length, limit, account.episode)
 
+        draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
+
         def work(tables: Tables) -> None:
-            if tables.of_dataset(name, 0):
+            if tables.with_id(draft.id) is not None:
+                return
+            if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
                     "choose another name for other data."
                 )
+            self._totals.begun(tables, tables.append(draft))
 
-        self._append(name, "create", body, work)
+        self._store.begin(work)
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
@@ -142,11 +149,11 @@ class Ledger:
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
-        def work(tables: Tables) -> None:
-            accountant = self._replayed(tables, named).accountant
-            Accountant(accountant.beliefs, accountant.length).extend(size)
+        def grown(state: Dataset) -> dict[str, Any]:
+            check_growth(state.beliefs, state.length, size)
+            return {"account": state.longer(size)}
 
-        self._append(named, "extend", {"length": size}, work)
+        self._append(named, "extend", {"length": size}, grown)
         return self.status(named)
 
     def allot(
@@ -171,22 +178,19 @@ class Ledger:
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
-        def work(tables: Tables) -> None:
-            state = self._replayed(tables, named)
-            total = state.accountant.exact_epsilon
+        def allotted(state: Dataset) -> dict[str, Any]:
+            total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
+            known = state.analysts.get(name, Analyst())
+            return {"analysts": {**state.analysts, name: replace(known, share=share)}}
 
-        self._append(named, "allot", share_body(name, share), work)
+        self._append(named, "allot", share_body(name, share), allotted)
         return self.status(named)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
         named, text = identifier(dataset, "dataset"), identifier(reason, "reason")
-
-        def work(tables: Tables) -> None:
-            self._replayed(tables, named)
-
-        self._append(named, "retire", {"reason": text}, work)
+        self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
     def check(self, dataset: str, spending: Any) -> None:
@@ -199,7 +203,7 @@ class Ledger:
         """
 
         def question(state: Dataset) -> None:
-            read_request(spending, dataset, state.accountant.beliefs, state.accountant.length)
+            read_request(spending, dataset, state.beliefs, state.length)
 
         self._ask(dataset, question)
 
@@ -231,18 +235,15 @@ class Ledger:
         identity = secrets.token_hex(16)
 
         def work(tables: Tables) -> Receipt:
-            state = self._replayed(tables, name)
-            return debited(tables, state, identity, spending, used_key, who)
+            state = self._found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, used_key, who)
 
-        return replace(self._store.write(work), _answers=self)
+        return replace(self._totals.write(name, work), _answers=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
     ) -> tuple[Receipt, ...]:
-        """Debit several releases together, or none of them; as `debit`, without keys.
-
-        Cost: replaying the dataset's history once.
-        """
+        """Debit several releases together, or none of them; as `debit`, without keys."""
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         if not isinstance(spendings, Iterable) or isinstance(spendings, (str, bytes, Mapping)):
@@ -253,17 +254,14 @@ class Ledger:
         asked = [(secrets.token_hex(16), spending) for spending in spendings]
 
         def work(tables: Tables) -> list[Receipt]:
-            self._datasets.pop(name, None)
             return [
-                debited(tables, self._replayed(tables, name), identity, spending, None, who)
+                debited(
+                    tables, self._totals, self._found(tables, name), identity, spending, None, who
+                )
                 for identity, spending in asked
             ]
 
-        try:
-            granted = self._store.write(work)
-        except BaseException:
-            self._datasets.pop(name, None)  # it has taken in entries that were undone
-            raise
+        granted = self._totals.write(name, work)
         return tuple(replace(receipt, _answers=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
@@ -290,7 +288,13 @@ class Ledger:
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
-        return self._ask(dataset, lambda state: previewed(state, spending, who))
+        name = identifier(dataset, "dataset")
+
+        def work(tables: Tables) -> Preview:
+            state = self._found(tables, name)
+            return previewed(tables, self._totals, state, spending, who)
+
+        return self._store.read(work)
 
     def rehearse(
         self,
@@ -322,7 +326,7 @@ class Ledger:
     def datasets(self) -> tuple[Status, ...]:
         """Return the status of every dataset, in the order of their creation."""
         return self._store.read(
-            lambda tables: tuple(self._replayed(tables, name).status for name in tables.datasets())
+            lambda tables: tuple(self._found(tables, name).status for name in tables.datasets())
         )
 
     def history(self, dataset: str) -> tuple[Debit, ...]:
@@ -331,10 +335,9 @@ class Ledger:
         name = identifier(dataset, "dataset")
 
         def work(tables: Tables) -> tuple[Debit, ...]:
-            entries = tables.of_dataset(name, 0)
-            if not entries:
+            if tables.last_step(name) is None:
                 raise _unknown(name, tables.datasets())
-            return read_history(entries)
+            return read_history(tables.steps(name), tables.answered(name))
 
         return self._store.read(work)
 
@@ -349,28 +352,35 @@ class Ledger:
         )
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
-        """Check everything: the chain of hashes, the states, the sums, the database's own pages.
+        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
 
         With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
         a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again.
 
         Raises:
-            StorageError: at the first thing that is not as it was written.
+            StorageError: at the first thing that is not as it was written. Totals that are wrong
+                are set right before.
 
         Theorem: ledger
         """
 
         against = read_checkpoint(checkpoint)
 
-        def work(tables: Tables) -> Checkpoint:
+        def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
             found = check_log(tables, against)
-            for name in tables.datasets():
-                state = Dataset(name)
-                state.catch_up(tables)
-                state.check_budget()
-            return found
+            names = tables.datasets()
+            return found, [name for name in names if not self._totals.check(tables, name)]
 
-        return self._store.read(work)
+        found, wrong = self._store.read(work)
+        for name in wrong:
+            self._totals.set_right(name)
+        if wrong:
+            raise StorageError(
+                f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add "
+                "up to: somebody changed them. The entries are intact, no budget is exceeded, and "
+                "the totals have been set right; find out who writes to the ledger's tables."
+            )
+        return found
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -402,32 +412,31 @@ class Ledger:
 
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
         name = identifier(dataset, "dataset")
-        return self._store.read(lambda tables: question(self._replayed(tables, name)))
+        return self._store.read(lambda tables: question(self._found(tables, name)))
 
     def _append(
-        self, dataset: str, kind: str, body: dict[str, Any], check: Callable[[Tables], None]
+        self,
+        dataset: str,
+        kind: str,
+        body: dict[str, Any],
+        changes: Callable[[Dataset], dict[str, Any]],
     ) -> None:
-        """Append an entry if `check` does not refuse it; once, however often it is tried."""
+        """Append an entry and what it changes, if that is not refused; once, though tried often."""
         draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
 
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is None:
-                check(tables)
-                tables.append(draft)
+                state = self._found(tables, dataset)
+                changed = changes(state)
+                self._totals.changed(tables, state, tables.append(draft), **changed)
 
-        (self._store.begin if kind == "create" else self._store.write)(work)
+        self._totals.write(dataset, work)
 
-    def _replayed(self, tables: Tables, dataset: str) -> Dataset:
+    def _found(self, tables: Tables, dataset: str) -> Dataset:
         """Return the dataset's state with everything that has been committed."""
-        state = self._datasets.get(dataset) or Dataset(dataset)
-        try:
-            state.catch_up(tables)
-        except BaseException:
-            self._datasets.pop(dataset, None)
-            raise
-        if state.seen == 0:
+        state = self._totals.find(tables, dataset)
+        if state is None:
             raise _unknown(dataset, tables.datasets())
-        self._datasets[dataset] = state
         return state
 
 
