@@ -97,6 +97,7 @@ class Store:
         connection = self._open(new=new, ledger_id=ledger_id)
         self.database.begin(connection, write=write)
         try:
+            self.database.check_in_place()
             tables = Tables(self.database, connection, write=write)
             self._check_not_rewound(tables)
             self._tables = tables
@@ -109,6 +110,7 @@ class Store:
             self._undo(connection)
             raise
         self._seen = tables.head
+        self.database.check_in_place()
         return result
 
     def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
