@@ -15,7 +15,6 @@ from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.schema import VERSION
 from tests.ledger.raw import raw
 
-
 INSERT = {
     1: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?)",
     2: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",

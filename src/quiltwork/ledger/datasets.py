@@ -220,8 +220,9 @@ class _Replay:
                 check_growth(self.beliefs, self.length, integer(body["length"], "length", 1))
                 self.length, self.sized = body["length"], entry
             case "allot":
-                known = self.analysts.get(body["analyst"], Analyst())
-                self.analysts[body["analyst"]] = replace(known, share=read_share(body))
+                name = _analyst(body["analyst"])
+                known = self.analysts.get(name, Analyst())
+                self.analysts[name] = replace(known, share=read_share(body))
             case "debit":
                 self._debit(Spending.from_body(body["spending"]), body)
             case "retire":
@@ -233,8 +234,8 @@ class _Replay:
 
     def _debit(self, spending: Spending, body: Mapping[str, Any]) -> None:
         self.spendings[None].append(spending)
-        name = body["analyst"]
-        if name is not None:
+        if body["analyst"] is not None:
+            name = _analyst(body["analyst"])
             known = self.analysts.get(name, Analyst())
             charged = known.charged + written_fraction(body["charge"], "charge")
             self.analysts[name] = replace(known, charged=charged)
@@ -263,3 +264,9 @@ class _Replay:
             retired=self.retired,
         )
         return found, alone
+
+
+def _analyst(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError("an analyst without a name")
+    return name

@@ -22,7 +22,15 @@ from quiltwork.accounting.rules import check_growth
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import Number, shortened
-from quiltwork.ledger.backups import read_backup, write_backup
+from quiltwork.ledger.backups import (
+    Backup,
+    before_move,
+    read_backup,
+    read_lost,
+    refuse_moved,
+    retire,
+    write_backup,
+)
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Analyst, Dataset
@@ -135,7 +143,8 @@ class Ledger:
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
                     "choose another name for other data."
                 )
-            self._totals.begun(tables, tables.append(draft))
+            tables.append(draft)
+            self._totals.begun(tables, name)
 
         self._store.begin(work)
         return self.status(name)
@@ -238,7 +247,7 @@ class Ledger:
             state = self._found(tables, name)
             return debited(tables, self._totals, state, identity, spending, used_key, who)
 
-        return replace(self._totals.write(name, work), _answers=self)
+        return replace(self._totals.write(work), _answers=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
@@ -261,7 +270,7 @@ class Ledger:
                 for identity, spending in asked
             ]
 
-        granted = self._totals.write(name, work)
+        granted = self._totals.write(work)
         return tuple(replace(receipt, _answers=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
@@ -388,21 +397,79 @@ class Ledger:
         return self._store.read(lambda tables: write_backup(tables, target))
 
     @classmethod
-    def restore(cls, path: str | Path, url: str, checkpoint: Checkpoint | None = None) -> Ledger:
-        """Begin a ledger from a backup.
+    def restore(
+        cls,
+        path: str | Path,
+        url: str,
+        checkpoint: Checkpoint | None = None,
+        lost: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Ledger:
+        """Begin a ledger from a backup, after the ledger itself was lost.
 
-        A backup may lack debits that were made after it. Unless `checkpoint`, the last one
-        known, shows that it does not, every dataset comes back retired: its history and stored
-        answers can be read, but nothing more is granted.
+        Debits that followed the backup are not in it, and nothing in it tells whether there were
+        any. So every dataset comes back retired: its history and stored answers can be read, but
+        nothing more is granted. Only its owner can say what is lost. To take a ledger elsewhere
+        while it is still there use `move`, which loses nothing.
+
+        Args:
+            path: of the backup.
+            url: where there is no ledger yet.
+            checkpoint: the newest one known, which tells whether the backup lacks entries.
+            lost: by dataset, the spendings or releases that may have followed the backup; they
+                are debited, and the dataset stays open. An empty list says that there were none.
 
         Raises:
-            InvalidInputError: if the file is no backup, or there is a ledger at the URL.
-            StorageError: if the backup is damaged, or not of the checkpoint's ledger.
+            BudgetExceeded: if what was lost does not fit; then nothing was restored.
+            InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
+                dataset that is named in `lost` is not in the backup.
+            StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
+                entries while nothing is said to be lost.
         """
-        backup = read_backup(files.named(path), read_checkpoint(checkpoint))
+        found = read_lost(lost)
+        backup = read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        ledger._store.begin(backup.insert, backup.ledger_id)
+        ledger._begin_from(backup, found)
         return ledger
+
+    def move(self, url: str) -> Ledger:
+        """Take the ledger to another database: all goes on there, and nothing more here.
+
+        Every dataset is retired here before anything is written there, so there is one budget at
+        any moment. If it fails in between, move to the same URL again.
+
+        Raises:
+            InvalidInputError: if there is a ledger at the URL, or this one was moved before.
+            StorageError: if one of them cannot be written.
+        """
+        target = Ledger.open(url)
+        if target.url == self.url:
+            raise InvalidInputError(f"The ledger is at {self.url!r} already; name another place.")
+        moving, moved = (f"{doing} to {target.url}" for doing in ("moving", "moved"))
+
+        def close(tables: Tables) -> tuple[str, ...]:
+            states = [self._found(tables, name) for name in tables.datasets()]
+            for state in states:
+                refuse_moved(state)
+                if state.retired is None:
+                    retire(tables, self._totals, state, moving)
+            return tuple(state.name for state in states)
+
+        def closed(tables: Tables) -> None:
+            for state in [self._found(tables, name) for name in names]:
+                if state.retired == moving:
+                    retire(tables, self._totals, state, moved)
+
+        names = self._totals.write(close)
+        backup = self._store.read(lambda tables: before_move(tables, moving))
+        target._begin_from(backup, dict.fromkeys(names, ()))
+        self._totals.write(closed)
+        return target
+
+    def _begin_from(self, backup: Backup, lost: Mapping[str, Iterable[Any]]) -> None:
+        def work(tables: Tables) -> None:
+            backup.insert(tables, self._totals, lost)
+
+        self._store.begin(work, backup.ledger_id)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""
@@ -430,7 +497,7 @@ class Ledger:
                 changed = changes(state)
                 self._totals.changed(tables, state, tables.append(draft), **changed)
 
-        self._totals.write(dataset, work)
+        self._totals.write(work)
 
     def _found(self, tables: Tables, dataset: str) -> Dataset:
         """Return the dataset's state with everything that has been committed."""

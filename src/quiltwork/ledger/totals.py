@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -37,7 +38,12 @@ EVERYBODY = ""
 
 
 class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
-    """The rows of a dataset cannot be used for writing before they are set right."""
+    """The rows of the dataset `name` cannot be added to before they are set right."""
+
+    def __init__(self, name: str) -> None:
+        """Say which dataset."""
+        super().__init__(name)
+        self.name = name
 
 
 @dataclass(frozen=True)
@@ -75,12 +81,12 @@ class Totals:
             if state is not None:
                 known = _Known(stored, state)
             elif tables.writes:
-                raise Unusable
+                raise Unusable(name)
             else:
                 known = _Known(stored, self._added_up(tables, name), usable=False)
             self._known[name] = known
         if tables.writes and not known.usable:
-            raise Unusable
+            raise Unusable(name)
         return known.state
 
     def alone(self, tables: Tables, state: Dataset, analyst: str) -> Account:
@@ -96,16 +102,18 @@ class Totals:
                 known = kept, kept.account(tables.levels(state.name, analyst), secrets)
             except (ArithmeticError, ValueError):
                 if tables.writes:
-                    raise Unusable from None
+                    raise Unusable(state.name) from None
                 self._added_up(tables, state.name)
                 known = self._alone[state.name, analyst]
             self._alone[state.name, analyst] = known
         account = known[1]
         return account if account.secrets is secrets else account.seen_by(secrets)
 
-    def begun(self, tables: Tables, entry: Entry) -> None:
-        """Keep the totals of a new dataset."""
-        self._write_all(tables, *replayed(entry.dataset, [entry]))
+    def begun(self, tables: Tables, name: str) -> Dataset:
+        """Add up the entries of a dataset that has no totals yet, and keep them."""
+        state, alone = _summed(name, tables.steps(name))
+        self._write_all(tables, state, alone)
+        return self._known[name].state
 
     def changed(self, tables: Tables, state: Dataset, entry: Entry, **changes: Any) -> None:
         """Keep what an entry changes beside the releases."""
@@ -145,13 +153,18 @@ class Totals:
 
         self._store.write(write)
 
-    def write(self, name: str, work: Callable[[Tables], Result]) -> Result:
-        """Do `work` as the store does, after setting a dataset's rows right if need be."""
-        for _ in range(_ATTEMPTS):
+    def write(self, work: Callable[[Tables], Result]) -> Result:
+        """Do `work` as the store does, after setting rows right if need be."""
+        tried: Counter[str] = Counter()
+        while True:
             try:
                 return self._store.write(work)
-            except Unusable:
-                self.set_right(name)
+            except Unusable as unusable:
+                name = unusable.name
+            tried[name] += 1
+            if tried[name] > _ATTEMPTS:
+                break
+            self.set_right(name)
         raise StorageError(
             f"The totals of {name!r} are changed by somebody as fast as they are set right. "
             "Nothing was granted; find out who writes to the ledger's tables."
