@@ -3,7 +3,8 @@
 Every request is one transaction: look at what has been committed, price, refuse or append, commit
 to the disk. A release is debited before its data are used and shown only after its answer is
 stored, so what was released is always among what was debited. Cost of a debit: one durable commit
-(about a millisecond) plus pricing, which grows with the window and not with the history.
+(about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
+process neither.
 
 Theorem: ledger
 """

@@ -178,7 +178,7 @@ class PostgresDatabase:
         elif state == "25006":
             known = "cannot be written: the server or the session is read-only"
         elif state == "42501":
-            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT and UPDATE"
+            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE"
         elif state == "53100":
             known = "is on a full disk. Nothing was granted; make room and ask again"
         else:
