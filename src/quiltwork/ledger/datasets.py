@@ -143,7 +143,10 @@ class Dataset:
         own = alone.plus([spending])
         known = self.analysts.get(analyst, Analyst())
         if known.share is not None and known.share.cap is not None:
-            refuse_above_cap(analyst, known.share.cap, known.charged + charge, own.total)
+            cap, charged = known.share.cap, known.charged + charge
+            # her answers are among all, and tell no more than these
+            if charged > cap or not (account.total <= cap or own.fits(cap)):
+                refuse_above_cap(analyst, cap, charged, own.total)
         return Grant(spending, account, analyst, own, charge)
 
     def price(self, spending: Spending) -> Fraction | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -84,7 +84,13 @@ class Kept:
 
     def body(self) -> dict[str, Any]:
         """Write it as JSON values."""
-        return {**asdict(self), "others": str(self.others), "digest": f"{self.digest:064x}"}
+        return {
+            "count": self.count,
+            "latest": self.latest,
+            "others": str(self.others),
+            "denominator": self.denominator,
+            "digest": f"{self.digest:064x}",
+        }
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Kept:

@@ -46,6 +46,7 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
         self.path = path
+        self._names = [f"{path}{suffix}" for suffix in ("", "-wal", "-shm")]
         self._opened: list[tuple[int, int] | None] | None = None
         self.url = f"sqlite:///{path}"
 
@@ -66,7 +67,7 @@ class SqliteDatabase:
         is_new = not self.exists()
         if is_new:
             self._create()
-        self._opened, before = None, _identity(self.path)
+        self._opened, before = None, _identity(self._names[0])
         connection = self.open()
         try:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
@@ -96,7 +97,7 @@ class SqliteDatabase:
             raise self._replaced()
 
     def _identities(self) -> list[tuple[int, int] | None]:
-        return [_identity(Path(f"{self.path}{suffix}")) for suffix in ("", "-wal", "-shm")]
+        return [_identity(name) for name in self._names]
 
     def _replaced(self) -> StorageError:
         return StorageError(
@@ -185,10 +186,10 @@ class SqliteDatabase:
             )
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(name: str) -> tuple[int, int] | None:
     """Return which file a name stands for; None for no file."""
     try:
-        found = path.stat()
+        found = os.stat(name)
     except (OSError, ValueError):
         return None
     return found.st_dev, found.st_ino
