@@ -110,8 +110,20 @@ def test_a_ledger_is_not_moved_twice(filled, tmp_path):
     for place in (first, second):
         with pytest.raises(InvalidInputError, match="second budget"):
             filled.move(place)
+    assert not (tmp_path / "two.db").exists()
     with pytest.raises(InvalidInputError, match="name another place"):
         filled.move(filled.url)
+
+
+def test_a_move_to_a_place_that_is_taken_closes_nothing(filled, tmp_path, independent):
+    with Ledger.open(f"sqlite:///{tmp_path / 'taken.db'}") as taken:
+        taken.create("e", independent, 3, 1)
+    before = filled.log()
+    for place in (taken.url, f"sqlite:///{tmp_path / 'no' / 'such.db'}", filled.url):
+        with pytest.raises(InvalidInputError):
+            filled.move(place)
+    assert filled.log() == before
+    filled.accountant("d").spend(dp_epsilon=0.9)
 
 
 def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch):

@@ -49,6 +49,18 @@ class Backup:
         """The names of the datasets, in order."""
         return tuple(entry.dataset for entry in self.entries if entry.kind == "create")
 
+    def check_empty(self, tables: Tables) -> None:
+        """Refuse to write over a ledger.
+
+        Raises:
+            InvalidInputError: if there is one with entries, or of another identity.
+        """
+        if tables.head.count or tables.ledger_id != self.ledger_id:
+            raise InvalidInputError(
+                "There is a ledger at that URL already; name a new file or database, so that "
+                "nothing is lost."
+            )
+
     def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
         """Write the entries into an empty ledger of the same identity.
 
@@ -58,11 +70,7 @@ class Backup:
             BudgetExceeded: if what was lost does not fit.
             InvalidInputError: if the ledger is not empty.
         """
-        if tables.head.count or tables.ledger_id != self.ledger_id:
-            raise InvalidInputError(
-                "There is a ledger at that URL already; name a new file or database, so that "
-                "nothing is lost."
-            )
+        self.check_empty(tables)
         for entry in self.entries:
             body = entry.content
             draft = Draft(entry.id, entry.dataset, entry.kind, entry.body)
@@ -84,15 +92,15 @@ def retire(tables: Tables, totals: Totals, state: Dataset, reason: str) -> None:
     totals.changed(tables, state, entry, retired=reason)
 
 
-def refuse_moved(state: Dataset) -> None:
-    """Refuse to move a ledger twice.
+def refuse_moved(retired: str | None) -> None:
+    """Refuse to move a ledger twice; `retired` is why one of its datasets is closed.
 
     Raises:
-        InvalidInputError: if its datasets go on elsewhere.
+        InvalidInputError: if it goes on elsewhere.
     """
-    if state.retired is not None and state.retired.startswith(_MOVED):
+    if retired is not None and retired.startswith(_MOVED):
         raise InvalidInputError(
-            f"The ledger was {state.retired}; go on there. A second copy would be a second budget."
+            f"The ledger was {retired}; go on there. A second copy would be a second budget."
         )
 
 

@@ -450,7 +450,7 @@ class Ledger:
         def close(tables: Tables) -> tuple[str, ...]:
             states = [self._found(tables, name) for name in tables.datasets()]
             for state in states:
-                refuse_moved(state)
+                refuse_moved(state.retired)
                 if state.retired is None:
                     retire(tables, self._totals, state, moving)
             return tuple(state.name for state in states)
@@ -460,6 +460,10 @@ class Ledger:
                 if state.retired == moving:
                     retire(tables, self._totals, state, moved)
 
+        for status in self.datasets():
+            refuse_moved(status.retired)
+        backup = self._store.read(lambda tables: before_move(tables, moving))
+        target._store.begin(backup.check_empty, backup.ledger_id)  # before anything is closed
         names = self._totals.write(close)
         backup = self._store.read(lambda tables: before_move(tables, moving))
         target._begin_from(backup, dict.fromkeys(names, ()))
