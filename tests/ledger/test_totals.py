@@ -223,6 +223,28 @@ def test_rows_of_levels_change_by_what_a_debit_adds(independent):
         assert (kept, rows) == Kept.of(account.after())
 
 
+def test_debits_made_together_are_those_made_one_by_one(ledger, chain):
+    draw = np.random.default_rng(11)
+    asked = [some_spending(draw, 30) for _ in range(12)]
+    total = Accountant(chain, 30).cost_after(*asked)
+    for name, budget in (("one", 2 * total), ("all", 2 * total), ("tight", total * 0.99)):
+        ledger.create(name, chain, 30, budget)
+    for spending in asked:
+        ledger.debit("one", spending)
+    ledger.debit_all("all", asked)
+    assert ledger.status("all").exact_total == ledger.status("one").exact_total
+    with pytest.raises(BudgetExceeded, match="Nothing was recorded"):
+        ledger.debit_all("tight", asked)
+    assert ledger.history("tight") == ()
+    ledger.allot("all", "ana", reserved=total * 0.9)
+    with pytest.raises(BudgetExceeded, match="reserved"):
+        ledger.debit_all("all", asked[:6], analyst="ben")
+    ledger.retire("one")
+    with pytest.raises(BudgetExceeded, match="retired"):
+        ledger.debit_all("one", asked)
+    ledger.verify()
+
+
 def test_a_debit_that_is_undone_leaves_no_totals(ledger, url, independent):
     ledger.create("d", independent, 4, 1)
     with pytest.raises(BudgetExceeded):

@@ -115,8 +115,35 @@ class Dataset:
         """The account in a series of another length."""
         return self.account.seen_by(read_account(self.beliefs, length, self.episode))
 
-    def grant(self, spending: Spending, analyst: str | None, alone: Account | None) -> Grant:
+    def check(self, spendings: Iterable[Spending]) -> Account:
+        """Price debits together and check that they fit the budget; return the account with them.
+
+        Raises:
+            BudgetExceeded: if they do not, or the dataset is retired.
+            InvalidInputError: for a window outside the series.
+            UnsupportedError: if no theorem combines them with what was released before.
+        """
+        if self.retired is not None:
+            raise BudgetExceeded(
+                f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
+                "from it."
+            )
+        account = self.account.plus(spendings)
+        if not account.fits(self.budget):
+            raise self._exceeded(account)
+        return account
+
+    def grant(
+        self,
+        spending: Spending,
+        analyst: str | None,
+        alone: Account | None,
+        *,
+        checked: bool = False,
+    ) -> Grant:
         """Price a debit and check that it fits; `alone` is the account of its analyst.
+
+        It fits the budget if it was `checked` together with others: fewer releases tell no more.
 
         Raises:
             BudgetExceeded: if it exceeds the budget, a cap or what is reserved, or the dataset is
@@ -124,14 +151,7 @@ class Dataset:
             InvalidInputError: for a window outside the series.
             UnsupportedError: if no theorem combines it with what was released before.
         """
-        if self.retired is not None:
-            raise BudgetExceeded(
-                f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
-                "from it."
-            )
-        account = self.account.plus([spending])
-        if not account.fits(self.budget):
-            raise self._exceeded(account)
+        account = self.account.plus([spending]) if checked else self.check([spending])
         kept = unused_by_others(self.shares, self.charged, analyst)
         charge = None
         if kept or analyst is not None:

@@ -9,6 +9,7 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from quiltwork.accounting import Spending
@@ -30,8 +31,13 @@ def debited(
     asked: Any,
     key: str | None,
     analyst: str | None,
+    *,
+    checked: bool = False,
 ) -> Receipt:
-    """Append a debit, or find the one this request has made already."""
+    """Append a debit, or find the one this request has made already.
+
+    What was `checked` to fit together with others is not priced again.
+    """
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
@@ -40,7 +46,7 @@ def debited(
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
     alone = None if analyst is None else totals.alone(tables, state, analyst)
-    grant = state.grant(request.spending, analyst, alone)
+    grant = state.grant(request.spending, analyst, alone, checked=checked)
     body = {
         **request.body,
         "at": now(),
@@ -51,6 +57,13 @@ def debited(
     entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=key)
     totals.debited(tables, state, entry, grant)
     return _receipt(entry)
+
+
+def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse debits, each with its identity, that do not fit together; they may have been made."""
+    if asked and tables.with_id(asked[0][0]) is None:
+        requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
+        state.check(request.spending for request in requests)
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:

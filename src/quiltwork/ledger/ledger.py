@@ -35,7 +35,7 @@ from quiltwork.ledger.backups import (
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Analyst, Dataset
-from quiltwork.ledger.debits import debited, find_answer, previewed, stored_answer
+from quiltwork.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.entries import Draft, Entry, canonical
 from quiltwork.ledger.numbers import amount, identifier, points
@@ -253,7 +253,10 @@ class Ledger:
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
     ) -> tuple[Receipt, ...]:
-        """Debit several releases together, or none of them; as `debit`, without keys."""
+        """Debit several releases together, or none of them; as `debit`, without keys.
+
+        Cost: one pricing for all, and one more each where analysts have shares.
+        """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         if not isinstance(spendings, Iterable) or isinstance(spendings, (str, bytes, Mapping)):
@@ -263,13 +266,13 @@ class Ledger:
             )
         asked = [(secrets.token_hex(16), spending) for spending in spendings]
 
+        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
+            state = self._found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
+
         def work(tables: Tables) -> list[Receipt]:
-            return [
-                debited(
-                    tables, self._totals, self._found(tables, name), identity, spending, None, who
-                )
-                for identity, spending in asked
-            ]
+            check_all(tables, self._found(tables, name), asked)
+            return [one(tables, *request) for request in asked]
 
         granted = self._totals.write(work)
         return tuple(replace(receipt, _answers=self) for receipt in granted)
