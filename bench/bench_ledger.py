@@ -1,43 +1,56 @@
-"""A durable debit: in SQLite beside a bare commit of SQLite, and what a warm history costs.
+"""A durable debit: in SQLite beside a bare commit of SQLite, and how requests grow with the log.
 
 The disk decides most of it, so the bare commit is timed in the same run: a write-ahead log with
-full sync, one row of the same size.
+full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` measures the growth
+alone, after so many debits: opening, the first debit of a process, later ones, `extend` and
+`verify`, each in a process that has only imported the package; and a year of `extend` and debit
+every day.
 """
 
 from __future__ import annotations
 
+import csv
 import itertools
+import json
 import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.harness import compare
+from bench.harness import RESULTS, compare
 from quiltwork.accounting import Spending
 from quiltwork.beliefs import MarkovChain
 from quiltwork.ledger import Ledger
 
 LENGTH = 52_560
 DAY = 144
+CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+HISTORIES = (100, 10_000, 100_000)
+REQUESTS = ("open", "first debit", "warm debit", "refusal", "extend", "verify")
+LEVEL = Fraction(1, 10**8)
 
 
-def debiting(folder: Path, history: int) -> object:
+def daily(level: Fraction = LEVEL) -> itertools.cycle[Spending]:
+    days = range(1, LENGTH - DAY, DAY)
+    return itertools.cycle([Spending.dp(level, start, start + DAY - 1) for start in days])
+
+
+def debiting(folder: Path, history: int) -> Callable[[], object]:
     ledger = Ledger.open(f"sqlite:///{folder / f'after{history}.db'}")
-    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-    ledger.create("d", chain, LENGTH, 99)
-    days = itertools.cycle(range(1, LENGTH - DAY, DAY))
-
-    def spending() -> Spending:
-        start = next(days)
-        return Spending.dp(Fraction(1, 10**6), start, start + DAY - 1)
-
+    ledger.create("d", CHAIN, LENGTH, 99)
+    spendings = daily()
     if history:
-        ledger.debit_all("d", [spending() for _ in range(history)])
-        ledger.debit("d", spending())
-    return lambda: ledger.debit("d", spending())
+        ledger.debit_all("d", itertools.islice(spendings, history))
+        ledger.debit("d", next(spendings))
+    return lambda: ledger.debit("d", next(spendings))
 
 
-def bare_commit(folder: Path) -> object:
+def bare_commit(folder: Path) -> Callable[[], object]:
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -51,7 +64,77 @@ def bare_commit(folder: Path) -> object:
     return commit
 
 
-def main() -> None:
+def timed(request: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    try:
+        request()
+    except Exception as error:  # a refusal is an answer
+        if type(error).__name__ != "BudgetExceeded":
+            raise
+    return time.perf_counter() - start
+
+
+def requests(url: str) -> dict[str, float]:
+    """Seconds of every request, in this process, which has not touched the ledger."""
+    spendings = daily()
+    opened = timed(lambda: Ledger.open(url).status("d"))
+    ledger = Ledger.open(url)
+    first = timed(lambda: ledger.debit("d", next(spendings)))
+    warm = statistics.median(timed(lambda: ledger.debit("d", next(spendings))) for _ in range(50))
+    large = Spending.dp(100, 1, LENGTH)
+    refused = statistics.median(timed(lambda: ledger.debit("d", large)) for _ in range(9))
+    length = ledger.status("d").length or 0
+    grown = timed(lambda: ledger.extend("d", length + DAY))
+    return dict(
+        zip(REQUESTS, (opened, first, warm, refused, grown, timed(ledger.verify)), strict=True)
+    )
+
+
+def of_new_process(url: str) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.bench_ledger", "--requests", url]
+    found: dict[str, float] = json.loads(subprocess.check_output(command, text=True))
+    return found
+
+
+def year(folder: Path) -> dict[str, float]:
+    """A year in which every day is one `extend` and one debit, then the same requests."""
+    url = f"sqlite:///{folder / 'year.db'}"
+    ledger = Ledger.open(url)
+    ledger.create("d", CHAIN, DAY, 1)
+    for day in range(365):
+        if day:
+            ledger.extend("d", (day + 1) * DAY)
+        ledger.debit("d", Spending.dp(LEVEL, day * DAY + 1, (day + 1) * DAY))
+    ledger.close()
+    return of_new_process(url)
+
+
+def growth(histories: tuple[int, ...]) -> None:
+    """Print and write seconds per request, by the number of debits before it."""
+    rows: dict[str, dict[str, float]] = {}
+    with TemporaryDirectory() as folder:
+        for history in histories:
+            url = f"sqlite:///{folder}/{history}.db"
+            with Ledger.open(url) as ledger:
+                ledger.create("d", CHAIN, LENGTH, 1)
+                ledger.debit_all("d", itertools.islice(daily(), history))
+            rows[f"{history:,} debits"] = of_new_process(url)
+        rows["a year of days"] = year(Path(folder))
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "ledger_growth.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        for row in (("after", *REQUESTS), *((name, *s.values()) for name, s in rows.items())):
+            writer.writerow(row)
+            print(*(f"{c:>16.5f}" if isinstance(c, float) else f"{c:>16}" for c in row))
+
+
+def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--requests"]:
+        print(json.dumps(requests(arguments[1])))
+        return
+    if arguments:
+        growth(tuple(map(int, arguments)))
+        return
     with TemporaryDirectory() as folder:
         contestants = {
             "quiltwork, first debits": debiting(Path(folder), 0),
@@ -59,7 +142,8 @@ def main() -> None:
             "SQLite, bare commit": bare_commit(Path(folder)),
         }
         compare("Durable debit", contestants, repeats=9, number=100)
+    growth(HISTORIES)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -216,6 +216,7 @@ def objects(ledger: Ledger, thing: Any, folder: str) -> list[Callable[[], object
         lambda: Ledger.restore(thing, new),
         lambda: Ledger.restore(backup, thing),
         lambda: Ledger.restore(backup, new, thing),
+        lambda: Ledger.restore(backup, new, None, {"d": [thing]}),
     ]
     file_names = isinstance(thing, str) and thing.isprintable() and thing != ""
     return places if file_names else [*places, lambda: ledger.backup(thing)]

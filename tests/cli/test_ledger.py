@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -79,6 +80,8 @@ def test_verify_finds_what_a_checkpoint_remembers(cli, url, made, tmp_path):
     connection = sqlite3.connect(tmp_path / "budget.db", isolation_level=None)
     connection.execute("DROP TRIGGER quiltwork_no_delete")
     connection.execute("DELETE FROM quiltwork_entries WHERE seq = 2")
+    assert "cut off" in cli("ledger", "verify", url).err
+    connection.execute("DELETE FROM quiltwork_totals")
     connection.close()
     assert cli("ledger", "verify", url).code == 0
     ran = cli("ledger", "verify", url, "--checkpoint", kept, "--json")
@@ -100,12 +103,26 @@ def test_export_and_restore(cli, url, made, tmp_path):
     backup, kept = str(tmp_path / "backup.jsonl"), str(tmp_path / "kept.json")
     assert cli("ledger", "export", url, "--output", backup, "--checkpoint", kept).code == 0
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
-    ran = cli("ledger", "restore", backup, whole, "--checkpoint", kept)
+    ran = cli("ledger", "restore", backup, whole, "--checkpoint", kept, "--lost", "d=1/1000")
     assert "open" in ran.out
+    assert qw.Ledger.open(whole).history("d")[1].spending.dp_epsilon == Fraction(1, 1000)
+    assert cli("ledger", "restore", backup, whole + "2", "--lost", "d=0").code == 0
+    assert len(qw.Ledger.open(whole + "2").history("d")) == 1
+    for bad in ("d", "=1", "d=x", "e=1"):
+        assert cli("ledger", "restore", backup, whole + "3", "--lost", bad).code == 2
     doubtful = f"sqlite:///{tmp_path / 'doubtful.db'}"
-    assert "retired: restored" in cli("ledger", "restore", backup, doubtful).out
+    ran = cli("ledger", "restore", backup, doubtful, "--checkpoint", kept)
+    assert "retired: restored" in ran.out
     assert cli("ledger", "restore", backup, whole).code == 2
     assert qw.Ledger.open(doubtful).answer("d", "k") == "answer"
+
+
+def test_a_ledger_moves(cli, url, made, tmp_path):
+    made.debit("d", Spending.dp(0.01, 1, 10), key="k").complete("answer")
+    there = f"sqlite:///{tmp_path / 'there.db'}"
+    assert "open" in cli("ledger", "move", url, there).out
+    assert f"moved to {there}" in cli("ledger", "show", url).out
+    assert cli("ledger", "move", url, there).code == 2
 
 
 def test_growing_shares_and_retirement(cli, url, made):

@@ -100,10 +100,7 @@ def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
     assert json.loads(path.read_text().split("\n")[0])["ledger"] == identity
     with pytest.raises(qw.StorageError, match="another one"):
         resume(path, ledger=other, dataset="held")
-    checkpoint = mine.backup(tmp_path / "backup.jsonl")
-    moved = qw.Ledger.restore(
-        tmp_path / "backup.jsonl", f"sqlite:///{tmp_path}/moved.db", checkpoint
-    )
+    moved = mine.move(f"sqlite:///{tmp_path}/moved.db")
     again = resume(path, ledger=moved, dataset="held")
     again.ask(off)
     again.ask(same)

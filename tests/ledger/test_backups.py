@@ -33,9 +33,9 @@ def target(request, tmp_path):
     return new_database(server, f"r{abs(hash(str(tmp_path)))}")
 
 
-def test_a_complete_backup_restores_everything_into_any_database(filled, target, tmp_path):
+def test_a_backup_restores_everything_into_any_database(filled, target, tmp_path):
     checkpoint = filled.backup(tmp_path / "backup.jsonl")
-    restored = Ledger.restore(tmp_path / "backup.jsonl", target, checkpoint)
+    restored = Ledger.restore(tmp_path / "backup.jsonl", target, checkpoint, {"d": []})
     assert restored.log() == filled.log()
     assert restored.verify(checkpoint) == checkpoint
     assert restored.answer("d", "k") == "answer"
@@ -45,9 +45,9 @@ def test_a_complete_backup_restores_everything_into_any_database(filled, target,
 
 
 def test_a_backup_that_may_lack_debits_comes_back_retired(filled, tmp_path):
-    filled.backup(tmp_path / "old.jsonl")
+    own = filled.backup(tmp_path / "old.jsonl")
     filled.accountant("d").spend(dp_epsilon=0.5)
-    for name, checkpoint in (("short", filled.checkpoint()), ("unknown", None)):
+    for name, checkpoint in (("own", own), ("short", filled.checkpoint()), ("unknown", None)):
         restored = Ledger.restore(
             tmp_path / "old.jsonl", f"sqlite:///{tmp_path / name}.db", checkpoint
         )
@@ -56,6 +56,93 @@ def test_a_backup_that_may_lack_debits_comes_back_retired(filled, tmp_path):
         assert restored.answer("d", "k") == "answer"
         assert all(status.retired for status in restored.datasets())
         restored.verify()
+
+
+def test_what_its_owner_says_was_lost_is_debited(filled, target, tmp_path):
+    filled.backup(tmp_path / "old.jsonl")
+    filled.accountant("d").spend(dp_epsilon=0.5)
+    newest = filled.checkpoint()
+    lost = {"d": [Spending.dp(0.25, 1, 3), Spending.dp(0.25, 1, 3)]}
+    restored = Ledger.restore(tmp_path / "old.jsonl", target, newest, lost)
+    assert restored.status("d").exact_total == filled.status("d").exact_total
+    restored.accountant("d").spend(dp_epsilon=0.4)
+    with pytest.raises(BudgetExceeded):
+        restored.accountant("d").spend(dp_epsilon=0.01)
+    assert restored.status("closed").retired == "no longer used"
+    restored.verify()
+
+
+def test_what_was_lost_must_make_sense(filled, tmp_path):
+    filled.backup(tmp_path / "old.jsonl")
+    filled.accountant("d").spend(dp_epsilon=0.5)
+    place = f"sqlite:///{tmp_path / 'new.db'}"
+    for lost, error, words in [
+        ({"d": []}, StorageError, "lacks the last 1 entries"),
+        ({"d": [Spending.dp(0.95, 1, 3)]}, BudgetExceeded, "above the budget"),
+        ({"e": []}, InvalidInputError, "no such dataset"),
+        ({"d": Spending.dp(0.1, 1, 3)}, InvalidInputError, "lost names datasets"),
+        ({"d": "much"}, InvalidInputError, "lost names datasets"),
+        ([], InvalidInputError, "lost names datasets"),
+        ({"d": [0.1]}, InvalidInputError, "Spending"),
+    ]:
+        with pytest.raises(error, match=words):
+            Ledger.restore(tmp_path / "old.jsonl", place, filled.checkpoint(), lost)
+    restored = Ledger.restore(tmp_path / "old.jsonl", place, filled.checkpoint())
+    assert len(restored.history("d")) == 1
+
+
+def test_a_ledger_moves_with_all_it_has_and_grants_nothing_behind(filled, target):
+    log, checkpoint = filled.log(), filled.checkpoint()
+    moved = filled.move(target)
+    assert moved.log() == log
+    assert moved.verify(checkpoint) == checkpoint
+    assert moved.status("closed").retired == "no longer used"
+    assert moved.answer("d", "k") == filled.answer("d", "k") == "answer"
+    moved.accountant("d").spend(dp_epsilon=0.9)
+    with pytest.raises(BudgetExceeded, match="moved to"):
+        filled.accountant("d").spend(dp_epsilon=0.1)
+    filled.verify(checkpoint)
+
+
+def test_a_ledger_is_not_moved_twice(filled, tmp_path):
+    first, second = (f"sqlite:///{tmp_path / name}" for name in ("one.db", "two.db"))
+    filled.move(first).accountant("d").spend(dp_epsilon=0.9)
+    for place in (first, second):
+        with pytest.raises(InvalidInputError, match="second budget"):
+            filled.move(place)
+    assert not (tmp_path / "two.db").exists()
+    with pytest.raises(InvalidInputError, match="name another place"):
+        filled.move(filled.url)
+
+
+def test_a_move_to_a_place_that_is_taken_closes_nothing(filled, tmp_path, independent):
+    with Ledger.open(f"sqlite:///{tmp_path / 'taken.db'}") as taken:
+        taken.create("e", independent, 3, 1)
+    before = filled.log()
+    for place in (taken.url, f"sqlite:///{tmp_path / 'no' / 'such.db'}", filled.url):
+        with pytest.raises(InvalidInputError):
+            filled.move(place)
+    assert filled.log() == before
+    filled.accountant("d").spend(dp_epsilon=0.9)
+
+
+def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch):
+    """Wherever it stops, at most one place grants anything."""
+    place = f"sqlite:///{tmp_path / 'there.db'}"
+    log = filled.log()
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_begin_from", fail)
+        with pytest.raises(KeyboardInterrupt):
+            filled.move(place)
+    with pytest.raises(BudgetExceeded, match="moving to"):
+        Ledger.open(url).accountant("d").spend(dp_epsilon=0.1)
+    moved = Ledger.open(url).move(place)
+    assert moved.log() == log
+    moved.accountant("d").spend(dp_epsilon=0.9)
 
 
 def test_a_cut_or_edited_backup_is_refused(filled, tmp_path):

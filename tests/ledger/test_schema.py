@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import sqlite3
+from fractions import Fraction
 
 import psycopg
 import pytest
 
 from quiltwork.accounting import Spending
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
 from quiltwork.ledger import Ledger
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.schema import VERSION
 from tests.ledger.raw import raw
 
+INSERT = {
+    1: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?)",
+    2: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+}
+
+
+@pytest.fixture(params=[1, 2])
+def version(request):
+    return request.param
+
 
 @pytest.fixture
-def version_1(url, independent, tmp_path):
-    """A ledger as version 1 wrote it: the same entries, without the column `debit`."""
+def older(url, independent, tmp_path, version):
+    """A ledger as older versions wrote it: the same entries, without totals; 1 had no `debit`."""
     model = Ledger.open(f"sqlite:///{tmp_path / 'model.db'}")
     model.create("d", independent, 3, 1)
     for number in range(3):
@@ -25,20 +36,17 @@ def version_1(url, independent, tmp_path):
     model.debit("d", Spending.dp(0.1, 1, 3), key="unanswered")
     database = database_at(url)
     connection = database.connect()
-    for statement in database.migrations()[0]:
-        connection.execute(statement)
+    for statements in database.migrations()[:version]:
+        for statement in statements:
+            connection.execute(statement)
     connection.execute(
-        database.sql("INSERT INTO quiltwork_ledger VALUES (1, 1, ?, 'then')"),
-        (model.checkpoint().ledger_id,),
+        database.sql("INSERT INTO quiltwork_ledger VALUES (1, ?, ?, 'then')"),
+        (version, model.checkpoint().ledger_id),
     )
     for e in model.log():
-        connection.execute(
-            database.sql(
-                "INSERT INTO quiltwork_entries (seq, id, dataset, kind, key, body, hash) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)"
-            ),
-            (e.seq, e.id, e.dataset, e.kind, e.content.get("key"), e.body, e.hash),
-        )
+        fields = (e.seq, e.id, e.dataset, e.kind, e.content.get("key"), e.body, e.hash)
+        debit = () if version == 1 else (e.content.get("debit"),)
+        connection.execute(database.sql(INSERT[version]), (*fields, *debit))
     connection.close()
     return model.checkpoint()
 
@@ -48,10 +56,10 @@ def stored_version(url):
         return connection.execute("SELECT version FROM quiltwork_ledger").fetchall()[0][0]
 
 
-def test_a_ledger_of_version_1_is_migrated_when_it_is_opened(url, version_1):
-    assert stored_version(url) == 1
+def test_an_older_ledger_is_migrated_when_it_is_opened(url, older, version):
+    assert stored_version(url) == version
     ledger = Ledger.open(url)
-    assert ledger.verify(version_1) == version_1
+    assert ledger.verify(older) == older
     assert stored_version(url) == VERSION
     assert [ledger.answer("d", f"k{n}") for n in range(3)] == [f"answer {n}" for n in range(3)]
     assert [d.state for d in ledger.history("d")] == ["released"] * 3 + ["debited"]
@@ -60,10 +68,23 @@ def test_a_ledger_of_version_1_is_migrated_when_it_is_opened(url, version_1):
     assert receipt.stored == "answer 0"
     with pytest.raises(InvalidInputError, match="one answer only"):
         receipt.complete("again")
-    ledger.verify(version_1)
+    ledger.verify(older)
 
 
-def test_a_migrated_ledger_has_what_a_new_one_has(url, version_1, tmp_path, independent):
+def test_what_an_older_ledger_granted_stays_granted(url, older):
+    """Its totals are added up from the entries before anything is granted."""
+    with pytest.raises(BudgetExceeded, match=r"to 1\.1, above the budget of 1"):
+        Ledger.open(url).debit("d", Spending.dp(0.7, 1, 3))
+    ledger = Ledger.open(url)
+    assert ledger.status("d").exact_total == Fraction(2, 5)
+    ledger.debit("d", Spending.dp(0.6, 1, 3))
+    with raw(url) as connection:
+        assert len(connection.execute("SELECT * FROM quiltwork_totals").fetchall()) == 1
+    assert Ledger.open(url).status("d").exact_total == 1
+    ledger.verify(older)
+
+
+def test_a_migrated_ledger_has_what_a_new_one_has(url, older, tmp_path, independent):
     with Ledger.open(url) as migrated:
         migrated.verify()
     if url.startswith("sqlite"):

@@ -154,7 +154,7 @@ def test_a_user_without_rights_gets_a_sentence(postgres_url, independent):
         owner.execute("GRANT SELECT ON quiltwork_ledger, quiltwork_entries TO reader")
     reader = Ledger.open(postgres_url.replace("quiltwork@", "reader@"))
     assert reader.history("d") == ()
-    with pytest.raises(StorageError, match="Grant SELECT, INSERT and UPDATE"):
+    with pytest.raises(StorageError, match="Grant SELECT, INSERT, UPDATE, DELETE"):
         reader.debit("d", Spending.dp(0.1, 1, 3))
 
 

@@ -76,6 +76,10 @@ def test_an_edit_or_a_deletion_is_found(filled, url, statement):
 def test_a_cut_log_is_found_by_a_checkpoint_and_by_a_running_process(filled, url):
     checkpoint = filled.checkpoint()
     cut = tamper(url, "DELETE FROM quiltwork_entries WHERE seq > 5")
+    for ask in (cut.verify, lambda: cut.status("d"), lambda: cut.debit("d", Spending.dp(1, 1, 4))):
+        with pytest.raises(StorageError, match="include entry 9, and the log has none"):
+            ask()
+    cut = tamper(url, "DELETE FROM quiltwork_totals")
     cut.verify()  # a shorter log is a valid log
     with pytest.raises(StorageError, match="the last 4 were cut off"):
         cut.verify(checkpoint)
@@ -98,7 +102,9 @@ def test_a_log_rewritten_with_new_hashes_is_found_by_a_checkpoint(filled, url):
             previous = hashlib.sha256(fields.encode()).hexdigest()
             update = "UPDATE quiltwork_entries SET body = ?, hash = ? WHERE seq = ?"
             connection.execute(database_at(url).sql(update), (cheaper, previous, seq))
-    forged = Ledger.open(url)
+    with pytest.raises(StorageError, match="cut off or rewritten"):
+        Ledger.open(url).verify()
+    forged = tamper(url, "DELETE FROM quiltwork_totals")
     forged.verify()  # nothing inside the database can tell
     with pytest.raises(StorageError, match="was rewritten"):
         forged.verify(checkpoint)

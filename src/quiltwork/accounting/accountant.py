@@ -30,7 +30,6 @@ from quiltwork.exact import (
     float_down,
     float_up,
     integer,
-    positive_fraction,
     privacy_level,
     written_fraction,
 )
@@ -76,13 +75,12 @@ class Accountant:
         self._lengths = [(0, self.length)]
 
     @classmethod
-    def reopened(
-        cls, beliefs: Sequence[Belief], length: int, budget: Fraction | None, episode: int
-    ) -> Accountant:
-        """Open an account again: of a budget that nobody means, it was warned when it was set."""
-        account = cls(beliefs, length, None, episode)
-        account._budget = None if budget is None else positive_fraction(budget, "budget")
-        return account
+    def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
+        """Go on from an account that is kept elsewhere."""
+        found = cls.__new__(cls)
+        found._account, found._budget, found._episode = account, budget, episode
+        found._lengths = [(0, found.length)]
+        return found
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
@@ -285,15 +283,7 @@ class Accountant:
             UnsupportedError: for beliefs about fixed rows.
         """
         new = integer(length, "length", 1)
-        if new < self.length:
-            raise InvalidInputError(
-                f"The series has {self.length} time points and cannot shrink to {new}."
-            )
-        if any(belief.length is not None for belief in self.beliefs):
-            raise UnsupportedError(
-                "These beliefs are about fixed rows, so the series cannot grow; open a new "
-                "account with beliefs about all rows."
-            )
+        rules.check_growth(self.beliefs, self.length, new)
         self._account = self._account.seen_by(read_account(self.beliefs, new, self.episode))
         self._lengths.append((self._account.count, new))
 

@@ -10,21 +10,24 @@ Theorem: composition
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from quiltwork.accounting.spending import Spending
+from quiltwork.accounting.spending import Composition, Spending
+from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 
 EXAMPLE = "python -m quiltwork.accounting.examples.theorem_3_4"
 
 
-def check_composition(before: int, latest: Spending | None, spending: Spending) -> None:
-    """Refuse a release that no theorem combines with the `before` ones, of which one is latest.
+def check_composition(before: int, last: Composition | None, spending: Spending) -> None:
+    """Refuse a release that no theorem combines with the `before` ones.
+
+    The latest of them composes by `last`.
 
     Raises:
         UnsupportedError: saying which theorem is missing, with the example that shows why.
     """
-    last = latest and latest.composes_by
     if last == "nothing":
         raise UnsupportedError(
             "A release without a level for substituting one time point was made from these data, "
@@ -54,6 +57,22 @@ def check_window(spending: Spending, length: int) -> None:
         raise InvalidInputError(
             f"The window {spending.start}..{spending.stop} does not fit a series of {length} time "
             "points; windows are 1-based and inclusive."
+        )
+
+
+def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
+    """Refuse to let a series of `length` time points grow to `new` ones.
+
+    Raises:
+        InvalidInputError: if the new length is shorter.
+        UnsupportedError: for beliefs about fixed rows.
+    """
+    if new < length:
+        raise InvalidInputError(f"The series has {length} time points and cannot shrink to {new}.")
+    if any(belief.length is not None for belief in beliefs):
+        raise UnsupportedError(
+            "These beliefs are about fixed rows, so the series cannot grow; open a new account "
+            "with beliefs about all rows."
         )
 
 

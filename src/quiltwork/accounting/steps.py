@@ -8,7 +8,7 @@ series is.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -98,14 +98,25 @@ class Steps:
 
     def combined(self, other: Steps, factor: int) -> Steps:
         """Add `factor` times another function. O(corners of both)."""
-        corners = sorted({*self._corners(), *other._corners()})
-        levels = [self.at(time) + factor * other.at(time) for time in corners]
+        corners = sorted({*self.corners(), *other.corners()})
+        return Steps.of(corners, [self.at(time) + factor * other.at(time) for time in corners])
+
+    @classmethod
+    def of(cls, corners: Sequence[int], levels: Sequence[int]) -> Steps:
+        """The function that is levels[j] from corners[j] on; corners in order."""
         kept = [j for j in range(len(corners)) if levels[j] != (levels[j - 1] if j else 0)]
         parts = (kept[i : i + _BLOCK // 2] for i in range(0, len(kept), _BLOCK // 2))
-        return Steps(tuple(Block([corners[j] for j in p], [levels[j] for j in p]) for p in parts))
+        return cls(tuple(Block([corners[j] for j in p], [levels[j] for j in p]) for p in parts))
 
-    def _corners(self) -> Iterator[int]:
+    def corners(self) -> Iterator[int]:
+        """The times at which the value changes."""
         return (corner for block in self.blocks for corner in block.corners)
+
+    def support(self) -> Iterator[int]:
+        """The times at which the value is not 0; it must end with 0."""
+        corners, levels = list(self.corners()), [n for block in self.blocks for n in block.levels]
+        for first, end, level in zip(corners, corners[1:], levels, strict=False):
+            yield from range(first, end) if level else ()
 
     def _block(self, time: int) -> int:
         """The block that holds the last corner at or before `time`, or the first block."""
@@ -164,7 +175,7 @@ class Steps:
 
     def arrays(self) -> tuple[Integers, list[int]]:
         """All corners, and the levels from them on."""
-        corners = np.array(list(self._corners()), dtype=np.int64)
+        corners = np.array(list(self.corners()), dtype=np.int64)
         return corners, [level for block in self.blocks for level in block.levels]
 
     def sum_before(self, time: int) -> int:

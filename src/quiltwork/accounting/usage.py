@@ -12,8 +12,12 @@ Theorem: joint-quilt-accountant
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import accumulate
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +30,11 @@ from quiltwork.influence.sweep import Levels
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
 _NOTHING = Steps()
+
+Corner: TypeAlias = tuple[Fraction, Fraction, Fraction, Fraction]
+"""At one time: by how much the charges per point and per pair rise from the time before, and what
+the windows that begin and that end there are charged once."""
+_NO_CORNER = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +113,36 @@ class Usage:
         factor = wanted // self.denominator
         scaled = {name: getattr(self, name).times(factor) for name in _STEPS}
         return Usage(wanted, **scaled, everything=self.everything * factor)
+
+    def corner(self, time: int) -> Corner:
+        """How charges change at one time: exact, and the same whatever the denominator."""
+        jumps = (steps.at(time) - steps.at(time - 1) for steps in (self.points, self.pairs))
+        once = (steps.at(time) for steps in (self.begun, self.ended))
+        point, pair, begun, ended = (Fraction(n, self.denominator) for n in (*jumps, *once))
+        return point, pair, begun, ended
+
+    def corners(self) -> dict[int, Corner]:
+        """All times at which charges change, which is all there is to know. O(K)."""
+        jumps, once = (self.points, self.pairs), (self.begun, self.ended)
+        times = {time for one in jumps for time in one.corners()}
+        times.update(time for one in once for time in one.support())
+        return {time: self.corner(time) for time in sorted(times)}
+
+    @classmethod
+    def of_corners(
+        cls, denominator: int, corners: Mapping[int, tuple[int, int, int, int]]
+    ) -> Usage:
+        """The usage with these corners, given over the denominator. O(K)."""
+        times = sorted({*corners, *(time + 1 for time in corners)})
+        points, pairs, begun, ended = (
+            [corners.get(time, _NO_CORNER)[part] for time in times] for part in range(4)
+        )
+        going_on = accumulate(map(operator.sub, begun, ended))
+        levels = (accumulate(points), accumulate(pairs), begun, ended, going_on)
+        steps = {n: Steps.of(times, list(one)) for n, one in zip(_STEPS, levels, strict=True)}
+        after = times[-1] + 1 if times else 0
+        everything = sum(steps[name].sum_before(after) for name in ("points", "pairs", "begun"))
+        return cls(denominator, **steps, everything=everything)
 
     def charges(self, first: int, last: int) -> Charges:
         """G and H on first..last, O(last − first)."""

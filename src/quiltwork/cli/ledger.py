@@ -184,23 +184,52 @@ def export(url: str, output: str | None, checkpoint: str | None) -> None:
     emit(end.to_json(), lines)
 
 
+@command(example="quiltwork ledger move sqlite:///budget.db postgresql://ana@host/budgets")
+@click.argument("url")
+@click.argument("to")
+def move(url: str, to: str) -> None:
+    """Take a ledger to another database, TO; nothing more is granted at URL.
+
+    It keeps its identity, its history and its answers.
+    """
+    _show(_opened(url).move(to).datasets())
+
+
 @command(
     example="""
     quiltwork ledger restore backup.jsonl sqlite:///new.db --checkpoint monday.json
+    quiltwork ledger restore backup.jsonl sqlite:///new.db --lost meters=0.2
     """
 )
 @click.argument("file")
 @click.argument("url")
-@click.option("--checkpoint", metavar="FILE", help="The last one known.")
-def restore(file: str, url: str, checkpoint: str | None) -> None:
-    """Begin a ledger from a backup, in any database.
+@click.option("--checkpoint", metavar="FILE", help="The newest one known.")
+@click.option(
+    "--lost",
+    multiple=True,
+    metavar="DATASET=LEVEL",
+    help="What releases after the backup may have spent on each time point; 0 if there were none.",
+)
+def restore(file: str, url: str, checkpoint: str | None, lost: tuple[str, ...]) -> None:
+    """Begin a ledger from a backup, after the ledger itself was lost.
 
-    Unless the checkpoint shows that the backup lacks nothing, all datasets come back retired.
+    Debits that followed the backup are not in it, so all datasets come back retired, but for those
+    of which --lost says what may have been spent since: that is debited. A ledger that is still
+    there goes to another place by `move`.
     """
     from quiltwork.ledger import Ledger
 
     files.refuse_device(file)
-    _show(Ledger.restore(file, url, _read_checkpoint(checkpoint)).datasets())
+    found = dict(_read_lost(one) for one in lost)
+    _show(Ledger.restore(file, url, _read_checkpoint(checkpoint), found).datasets())
+
+
+def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
+    name, found, level = text.rpartition("=")
+    if not found or not name:
+        raise click.UsageError(f"--lost takes DATASET=LEVEL, such as meters=0.2, not {text!r}.")
+    amount = exact_number(level)
+    return name, [{"dp_epsilon": amount, "label": "lost after the backup"}] if amount else []
 
 
 @command(
@@ -260,5 +289,5 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     return Checkpoint.from_json(files.contents(path))
 
 
-for one in (create, extend, allot, show, history, plan, verify, export, restore, retire):
+for one in (create, extend, allot, show, history, plan, verify, export, move, restore, retire):
     ledger.add_command(one)

@@ -1,64 +1,134 @@
 """Backups: the whole log as lines of JSON, the same for every database.
 
 The first line names the ledger, then comes one line per entry, and the last is a checkpoint, so a
-backup that was cut is recognised. A backup moves a ledger from one kind of database to the other.
+backup that was cut is recognised.
+
+A backup tells nothing about debits that followed it, and spending after it was restored would spend
+those twice. So what is restored comes back retired, but for datasets of which the owner says what
+was lost. A ledger that is still there is moved instead: it is closed first, and so nothing follows.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import shortened
 from quiltwork.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.ledger.datasets import Dataset
-from quiltwork.ledger.entries import KINDS, Draft, Entry, Head, canonical, follow, origin
+from quiltwork.ledger.datasets import Dataset, replayed
+from quiltwork.ledger.debits import debited
+from quiltwork.ledger.entries import Draft, Entry, Head, canonical, follow, origin
+from quiltwork.ledger.numbers import identifier
 from quiltwork.ledger.records import read_history
 from quiltwork.ledger.tables import Tables, now
+from quiltwork.ledger.totals import Totals
 from quiltwork.ledger.verification import check_states
 
 SCHEMA, VERSION = "ledger-backup", 1
 
 _DOUBT = "restored from a backup that may lack debits"
+_MOVED = "moved to "
 
 
 @dataclass(frozen=True)
 class Backup:
-    """A backup that was read and checked; `complete` if it is known to lack nothing."""
+    """The entries of a ledger up to some moment, checked."""
 
     ledger_id: str
     entries: tuple[Entry, ...]
-    complete: bool
 
-    def insert(self, tables: Tables) -> None:
-        """Write the entries into an empty ledger of the same identity.
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the datasets, in order."""
+        return tuple(entry.dataset for entry in self.entries if entry.kind == "create")
+
+    def check_empty(self, tables: Tables) -> None:
+        """Refuse to write over a ledger.
 
         Raises:
-            InvalidInputError: if the ledger is not empty.
+            InvalidInputError: if there is one with entries, or of another identity.
         """
         if tables.head.count or tables.ledger_id != self.ledger_id:
             raise InvalidInputError(
-                "There is a ledger at that URL already; restore to a new file or database, so "
-                "that nothing is lost."
+                "There is a ledger at that URL already; name a new file or database, so that "
+                "nothing is lost."
             )
+
+    def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
+        """Write the entries into an empty ledger of the same identity.
+
+        What is `lost` of a dataset is debited; datasets of which nobody says so are retired.
+
+        Raises:
+            BudgetExceeded: if what was lost does not fit.
+            InvalidInputError: if the ledger is not empty.
+        """
+        self.check_empty(tables)
         for entry in self.entries:
             body = entry.content
             draft = Draft(entry.id, entry.dataset, entry.kind, entry.body)
             tables.append(draft, key=body.get("key"), debit=body.get("debit"))
-        if not self.complete:
-            self._retire_all(tables)
+        for name in self.datasets:
+            state = totals.begun(tables, name)
+            if state.retired is None and name not in lost:
+                retire(tables, totals, state, _DOUBT)
+            for spending in lost.get(name, ()) if state.retired is None else ():
+                now_found = totals.find(tables, name) or state
+                identity = secrets.token_hex(16)
+                debited(tables, totals, now_found, identity, spending, None, None)
 
-    def _retire_all(self, tables: Tables) -> None:
-        names = {kind: [e.dataset for e in self.entries if e.kind == kind] for kind in KINDS}
-        for name in names["create"]:
-            if name not in names["retire"]:
-                body = canonical({"reason": _DOUBT, "at": now()})
-                tables.append(Draft(secrets.token_hex(16), name, "retire", body))
+
+def retire(tables: Tables, totals: Totals, state: Dataset, reason: str) -> None:
+    """Close a dataset, or say anew why it is closed."""
+    body = canonical({"reason": reason, "at": now()})
+    entry = tables.append(Draft(secrets.token_hex(16), state.name, "retire", body))
+    totals.changed(tables, state, entry, retired=reason)
+
+
+def refuse_moved(retired: str | None) -> None:
+    """Refuse to move a ledger twice; `retired` is why one of its datasets is closed.
+
+    Raises:
+        InvalidInputError: if it goes on elsewhere.
+    """
+    if retired is not None and retired.startswith(_MOVED):
+        raise InvalidInputError(
+            f"The ledger was {retired}; go on there. A second copy would be a second budget."
+        )
+
+
+def before_move(tables: Tables, moving: str) -> Backup:
+    """Read the log as it was before its datasets were retired for this reason."""
+    entries = follow(Head(0, origin(tables.ledger_id)), tables.all_entries())
+    kept = takewhile(
+        lambda entry: entry.kind != "retire" or entry.content.get("reason") != moving, entries
+    )
+    return Backup(tables.ledger_id, tuple(kept))
+
+
+def read_lost(given: Any) -> dict[str, tuple[Any, ...]]:
+    """Read what somebody says was lost: by dataset, a list of spendings or releases.
+
+    Raises:
+        InvalidInputError: if it is something else.
+    """
+    found = {} if given is None else given
+    if isinstance(found, Mapping) and all(
+        isinstance(one, Iterable) and not isinstance(one, str | bytes | Mapping)
+        for one in found.values()
+    ):
+        return {identifier(name, "dataset"): tuple(one) for name, one in found.items()}
+    raise InvalidInputError(
+        "lost names datasets, each with a list of what may have been released after the backup; "
+        "write lost={'meters': [Spending.dp(0.1, 1, 1440)]}, or an empty list for nothing."
+    )
 
 
 def write_backup(tables: Tables, path: Path) -> Checkpoint:
@@ -72,12 +142,15 @@ def write_backup(tables: Tables, path: Path) -> Checkpoint:
     return checkpoint
 
 
-def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
-    """Read a backup and check its chain, its end, and whether it reaches the checkpoint.
+def read_backup(
+    path: Path, checkpoint: Checkpoint | None, lost: Mapping[str, Sequence[Any]]
+) -> Backup:
+    """Read a backup and check its chain, its end, and what is said to be lost.
 
     Raises:
-        InvalidInputError: if it is no backup.
-        StorageError: if it is cut or changed, or not of the checkpoint's ledger.
+        InvalidInputError: if it is no backup, or lacks a dataset of which something was lost.
+        StorageError: if it is cut or changed, not of the checkpoint's ledger, or lacks entries
+            while nothing is said to be lost.
     """
     lines = files.text_of(path).splitlines()
     first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
@@ -94,13 +167,24 @@ def read_backup(path: Path, checkpoint: Checkpoint | None) -> Backup:
         ) from None
     hashes = [start.hash, *(entry.hash for entry in entries)]
     check_against(end, ledger_id, len(entries), hashes[-1] if len(hashes) > end.count else None)
-    if checkpoint is None:
-        return Backup(ledger_id, entries, complete=False)
-    reached = min(checkpoint.count, len(entries))
-    is_short = reached < checkpoint.count
-    found = checkpoint.hash if is_short else hashes[reached]
-    check_against(checkpoint, ledger_id, checkpoint.count, found)
-    return Backup(ledger_id, entries, complete=not is_short)
+    backup = Backup(ledger_id, entries)
+    unknown = [name for name in lost if name not in backup.datasets]
+    if unknown:
+        raise InvalidInputError(
+            f"Something of dataset {unknown[0]!r} is said to be lost, but the backup has no such "
+            "dataset."
+        )
+    if checkpoint is not None:
+        lacking = checkpoint.count - len(entries)
+        known = checkpoint.hash if lacking > 0 else hashes[checkpoint.count]
+        check_against(checkpoint, ledger_id, checkpoint.count, known)
+        if lacking > 0 and lost and not any(lost.values()):
+            raise StorageError(
+                f"The backup lacks the last {lacking} entries that the checkpoint saw, and nothing "
+                "is said to be lost. Say what they may have spent, or leave lost out: then all "
+                "datasets come back retired."
+            )
+    return backup
 
 
 def _entries(lines: list[str]) -> Iterator[Entry]:
@@ -132,5 +216,5 @@ def _check_bodies(entries: tuple[Entry, ...]) -> None:
     for entry in entries:
         by_dataset.setdefault(entry.dataset, []).append(entry)
     for name, own in by_dataset.items():
-        Dataset(name).replay(own)
-        read_history(own)
+        replayed(name, (entry for entry in own if entry.kind != "answer"))
+        read_history(own, set())

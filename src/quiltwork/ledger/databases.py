@@ -49,6 +49,13 @@ class Database(Protocol):
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Begin a transaction."""
 
+    def check_in_place(self) -> None:
+        """Check that what is connected to is still what the URL names.
+
+        Raises:
+            StorageError: if it was moved, replaced or removed.
+        """
+
     def lock_schema(self, connection: Connection) -> None:
         """Let one process at a time create or change tables."""
 

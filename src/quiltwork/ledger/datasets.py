@@ -1,127 +1,149 @@
-"""The running state of one dataset: what its entries, replayed in order, amount to.
+"""One dataset as a value: what its entries amount to, and what it grants.
 
-A state is kept warm in the process and only ever changed by replaying committed entries, so that a
-refused or failed request leaves no trace in it. Cost of a debit: pricing it once, plus replaying
-what others have written since the last look.
+A state is never changed. A request computes the next one, which is written in the transaction of
+its entry (`totals.py`), so that a refused or failed request leaves no trace.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 from quiltwork.accounting import Accountant, Spending
 from quiltwork.accounting.account import Account
+from quiltwork.accounting.rules import check_growth
+from quiltwork.accounting.total import read_account
+from quiltwork.beliefs import Belief
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
-from quiltwork.exact import float_down, float_up, written_fraction
-from quiltwork.ledger.entries import Entry, reading
+from quiltwork.exact import float_down, float_up, integer, written_fraction
+from quiltwork.ledger.entries import Entry, Head, damaged, reading
+from quiltwork.ledger.kept import NOTHING_KEPT, Kept
 from quiltwork.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
-from quiltwork.ledger.tables import Tables
 
 _ROUNDING = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
+class Analyst:
+    """One analyst of a dataset: her share, what she was charged, and her own releases alone."""
+
+    share: Share | None = None
+    charged: Fraction = Fraction(0)
+    kept: Kept = NOTHING_KEPT
+
+
+@dataclass(frozen=True)
 class Grant:
-    """A debit that fits, and the account with it.
+    """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
     longer than finding out that it fits.
     """
 
-    account: Account
     spending: Spending
+    account: Account
+    analyst: str | None
+    alone: Account | None
     charge: Fraction | None
 
 
+@dataclass(frozen=True, eq=False)
 class Dataset:
-    """One dataset, replayed up to the entry numbered `seen`."""
+    """A dataset with everything up to its entry `last`.
 
-    def __init__(self, name: str) -> None:
-        """Know nothing but the name."""
-        self.name = name
-        self.seen = 0
-        self._looked = 0
-        self.debits = 0
-        self.retired: str | None = None
-        self.shares: dict[str, Share] = {}
-        self.charged: dict[str, Fraction] = {}
-        self._accountant: Accountant | None = None
-        self._by_analyst: dict[str, list[Spending]] = {}
-        self._alone: dict[str, Accountant] = {}
-        self._granted: Grant | None = None
+    `created` is the number of its first entry; `account` has all releases, `kept` binds the rows
+    of that account, and `digest` those of the analysts.
+    """
+
+    name: str
+    created: int
+    last: Head
+    budget: Fraction
+    episode: int
+    account: Account
+    kept: Kept = NOTHING_KEPT
+    analysts: Mapping[str, Analyst] = field(default_factory=dict)
+    digest: int = 0
+    retired: str | None = None
 
     @property
     def accountant(self) -> Accountant:
-        """The account of all releases, with the dataset's beliefs, length and budget."""
-        if self._accountant is None:
-            raise StorageError(
-                f"The ledger is damaged: dataset {self.name!r} has entries from before it was "
-                "created. Run verify()."
-            )
-        return self._accountant
+        """An accountant of all releases, with the dataset's beliefs, length and budget."""
+        return Accountant.of(self.account, self.budget, self.episode)
 
     @property
-    def budget(self) -> Fraction:
-        """The most that all releases together may cost."""
-        return self.accountant.budget or Fraction(0)
+    def beliefs(self) -> tuple[Belief, ...]:
+        """What an adversary may believe."""
+        return tuple(outlook.belief for outlook in self.account.secrets.outlooks)
+
+    @property
+    def length(self) -> int:
+        """The number of time points."""
+        return self.account.secrets.length
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """Caps and reserved shares of those who were given any."""
+        found = ((name, analyst.share) for name, analyst in self.analysts.items())
+        return {name: share for name, share in found if share is not None}
+
+    @property
+    def charged(self) -> dict[str, Fraction]:
+        """By how much the debits of each analyst raised the total."""
+        return {name: one.charged for name, one in self.analysts.items() if one.kept.count}
 
     @property
     def status(self) -> Status:
         """The dataset at a glance."""
         return Status(
             dataset=self.name,
-            beliefs=self.accountant.beliefs,
-            length=self.accountant.length,
+            beliefs=self.beliefs,
+            length=self.length,
             exact_budget=self.budget,
-            exact_total=self.accountant.exact_epsilon,
-            debits=self.debits,
-            shares=dict(self.shares),
-            charged=dict(self.charged),
+            exact_total=self.account.total,
+            debits=self.account.count,
+            shares=self.shares,
+            charged=self.charged,
             retired=self.retired,
-            episode=self.accountant.episode,
+            episode=self.episode,
         )
 
-    def catch_up(self, tables: Tables) -> None:
-        """Replay what was committed since the last look. Cost: the new entries."""
-        if tables.head.count > self._looked:
-            self.replay(tables.of_dataset(self.name, self.seen))
-            self._looked = tables.head.count
+    def longer(self, length: int) -> Account:
+        """The account in a series of another length."""
+        return self.account.seen_by(read_account(self.beliefs, length, self.episode))
 
-    def replay(self, entries: list[Entry]) -> None:
-        """Take in committed entries, in order; never refuses what was granted."""
-        granted: list[Spending] = []
-        for entry in entries:
-            if entry.kind == "extend":
-                self._record(granted)
-                granted, self._granted = [], None
-                self._alone.clear()
-            with reading(entry):
-                self._take_in(entry, granted)
-            self.seen = entry.seq
-        self._record(granted)
+    def check(self, spendings: Iterable[Spending]) -> Account:
+        """Price debits together and check that they fit the budget; return the account with them.
 
-    def _take_in(self, entry: Entry, granted: list[Spending]) -> None:
-        body = entry.content
-        match entry.kind:
-            case "create":
-                budget = written_fraction(body["budget"], "budget")
-                self._accountant = Accountant.reopened(
-                    read_beliefs(body), body["length"], budget, body.get("episode", 1)
-                )
-            case "extend":
-                self.accountant.extend(body["length"])
-            case "allot":
-                self.shares[body["analyst"]] = read_share(body)
-            case "debit":
-                granted.append(self._charge(body))
-            case "retire":
-                self.retired = str(body["reason"])
+        Raises:
+            BudgetExceeded: if they do not, or the dataset is retired.
+            InvalidInputError: for a window outside the series.
+            UnsupportedError: if no theorem combines them with what was released before.
+        """
+        if self.retired is not None:
+            raise BudgetExceeded(
+                f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
+                "from it."
+            )
+        account = self.account.plus(spendings)
+        if not account.fits(self.budget):
+            raise self._exceeded(account)
+        return account
 
-    def grant(self, spending: Spending, analyst: str | None) -> Grant:
-        """Price a debit and check that it fits; changes nothing.
+    def grant(
+        self,
+        spending: Spending,
+        analyst: str | None,
+        alone: Account | None,
+        *,
+        checked: bool = False,
+    ) -> Grant:
+        """Price a debit and check that it fits; `alone` is the account of its analyst.
+
+        It fits the budget if it was `checked` together with others: fewer releases tell no more.
 
         Raises:
             BudgetExceeded: if it exceeds the budget, a cap or what is reserved, or the dataset is
@@ -129,29 +151,28 @@ class Dataset:
             InvalidInputError: for a window outside the series.
             UnsupportedError: if no theorem combines it with what was released before.
         """
-        if self.retired is not None:
-            raise BudgetExceeded(
-                f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
-                "from it."
-            )
-        account = self.accountant.after(spending)
-        if not account.fits(self.budget):
-            raise self._exceeded(account)
+        account = self.account.plus([spending]) if checked else self.check([spending])
         kept = unused_by_others(self.shares, self.charged, analyst)
         charge = None
         if kept or analyst is not None:
             total = min(account.total, self.budget)
-            charge = max(Fraction(0), total - self.accountant.exact_epsilon)
+            charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
-        if analyst is not None and charge is not None:
-            self._check_cap(spending, analyst, charge)
-        self._granted = Grant(account, spending, charge)
-        return self._granted
+        if analyst is None or alone is None or charge is None:
+            return Grant(spending, account, None, None, charge)
+        own = alone.plus([spending])
+        known = self.analysts.get(analyst, Analyst())
+        if known.share is not None and known.share.cap is not None:
+            cap, charged = known.share.cap, known.charged + charge
+            # her answers are among all, and tell no more than these
+            if charged > cap or not (account.total <= cap or own.fits(cap)):
+                refuse_above_cap(analyst, cap, charged, own.total)
+        return Grant(spending, account, analyst, own, charge)
 
     def price(self, spending: Spending) -> Fraction | None:
         """Return the total with a debit, whether it fits or not; None if no theorem says."""
         try:
-            return self.accountant.after(spending).total
+            return self.account.plus([spending]).total
         except QuiltworkError:
             return None
 
@@ -161,8 +182,8 @@ class Dataset:
         Raises:
             StorageError: if it does not, by more than rounding can explain.
         """
-        total = self.accountant.exact_epsilon
-        if total > self.budget * (1 + _ROUNDING) and not self.accountant.after().fits(self.budget):
+        total = self.account.total
+        if total > self.budget * (1 + _ROUNDING) and not self.account.fits(self.budget):
             raise StorageError(
                 f"The debits of {self.name!r} cost {float_up(total):.9g} together, above the "
                 f"budget of {float_down(self.budget):.9g}: entries were put in or their beliefs "
@@ -170,7 +191,7 @@ class Dataset:
             )
 
     def _exceeded(self, account: Account) -> BudgetExceeded:
-        before = self.accountant.exact_epsilon
+        before = self.account.total
         return BudgetExceeded(
             f"This would raise the total of {self.name!r} from {float_up(before):.9g} to "
             f"{float_up(account.total):.9g}, above the budget of {float_down(self.budget):.9g}; "
@@ -178,40 +199,97 @@ class Dataset:
             "for more noise or a shorter window."
         )
 
-    def _check_cap(self, spending: Spending, analyst: str, charge: Fraction) -> None:
-        cap = self.shares.get(analyst, Share()).cap
-        if cap is not None:
-            alone = self._accountant_of(analyst).after(spending).total
-            charged = self.charged.get(analyst, Fraction(0)) + charge
-            refuse_above_cap(analyst, cap, charged, alone)
 
-    def _accountant_of(self, analyst: str) -> Accountant:
-        """The account of one analyst's releases alone."""
-        if analyst not in self._alone:
-            whole = self.accountant
-            account = Accountant(whole.beliefs, whole.length, episode=whole.episode)
-            account.record(*self._by_analyst.get(analyst, []))
-            self._alone[analyst] = account
-        return self._alone[analyst]
+def replayed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+    """Add up a dataset's entries, in order; never refuses what was granted.
 
-    def _record(self, spendings: list[Spending]) -> None:
-        """Record granted debits; the pricing just done for a single one is used again."""
-        priced, self._granted = self._granted, None
-        if priced is not None and spendings == [priced.spending]:
-            self.accountant.take(priced.account)
-        elif spendings:
-            self.accountant.record(*spendings)
+    Returns its state and the account of each analyst's releases alone. Cost: all entries.
+
+    Raises:
+        StorageError: if an entry is damaged.
+    """
+    found: _Replay | None = None
+    for entry in entries:
+        if entry.kind == "create" and found is None:
+            with reading(entry):
+                found = _Replay(entry, entry.content)
+        elif found is None:
+            raise damaged(entry, "it is from before its dataset was created")
         else:
-            self._granted = priced
+            with reading(entry):
+                found.take_in(entry, entry.content)
+    if found is None:
+        raise StorageError(f"The ledger has no entries of dataset {name!r}.")
+    return found.dataset(name)
 
-    def _charge(self, body: dict[str, Any]) -> Spending:
-        """Count a debit and charge its analyst."""
-        spending, analyst = Spending.from_body(body["spending"]), body["analyst"]
-        self.debits += 1
-        if analyst is not None:
-            charge = written_fraction(body["charge"], "charge")
-            self.charged[analyst] = self.charged.get(analyst, Fraction(0)) + charge
-            self._by_analyst.setdefault(analyst, []).append(spending)
-            if analyst in self._alone:
-                self._alone[analyst].record(spending)
-        return spending
+
+class _Replay:
+    """What has been read of a dataset's entries."""
+
+    def __init__(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        self.created = self.last = self.sized = entry
+        self.budget = written_fraction(body["budget"], "budget")
+        self.episode = body.get("episode", 1)
+        self.secrets = read_account(read_beliefs(body), body["length"], self.episode)
+        self.length = self.secrets.length
+        self.retired: str | None = None
+        self.analysts: dict[str, Analyst] = {}
+        self.spendings: dict[str | None, list[Spending]] = {None: []}
+
+    def take_in(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        self.last = entry
+        match entry.kind:
+            case "extend":
+                check_growth(self.beliefs, self.length, integer(body["length"], "length", 1))
+                self.length, self.sized = body["length"], entry
+            case "allot":
+                name = _analyst(body["analyst"])
+                known = self.analysts.get(name, Analyst())
+                self.analysts[name] = replace(known, share=read_share(body))
+            case "debit":
+                self._debit(Spending.from_body(body["spending"]), body)
+            case "retire":
+                self.retired = str(body["reason"])
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return tuple(outlook.belief for outlook in self.secrets.outlooks)
+
+    def _debit(self, spending: Spending, body: Mapping[str, Any]) -> None:
+        self.spendings[None].append(spending)
+        if body["analyst"] is not None:
+            name = _analyst(body["analyst"])
+            known = self.analysts.get(name, Analyst())
+            charged = known.charged + written_fraction(body["charge"], "charge")
+            self.analysts[name] = replace(known, charged=charged)
+            self.spendings.setdefault(name, []).append(spending)
+
+    def dataset(self, name: str) -> tuple[Dataset, dict[str, Account]]:
+        with reading(self.sized):
+            secrets = read_account(self.beliefs, self.length, self.episode)
+        with reading(self.last):
+            accounts = {who: Account(secrets).plus(own) for who, own in self.spendings.items()}
+        alone = {who: account for who, account in accounts.items() if who is not None}
+        kept = {who: Kept.of(account)[0] for who, account in accounts.items()}
+        analysts = {
+            who: replace(one, kept=kept.get(who, NOTHING_KEPT))
+            for who, one in self.analysts.items()
+        }
+        found = Dataset(
+            name=name,
+            created=self.created.seq,
+            last=Head(self.last.seq, self.last.hash),
+            budget=self.budget,
+            episode=self.episode,
+            account=accounts[None],
+            kept=kept[None],
+            analysts=analysts,
+            retired=self.retired,
+        )
+        return found, alone
+
+
+def _analyst(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError("an analyst without a name")
+    return name

@@ -9,6 +9,7 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from quiltwork.accounting import Spending
@@ -19,26 +20,33 @@ from quiltwork.ledger.entries import Draft, Entry, canonical, reading
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.requests import Request, read_request
 from quiltwork.ledger.tables import Tables, now
+from quiltwork.ledger.totals import Totals
 
 
 def debited(
     tables: Tables,
+    totals: Totals,
     state: Dataset,
     identity: str,
     asked: Any,
     key: str | None,
     analyst: str | None,
+    *,
+    checked: bool = False,
 ) -> Receipt:
-    """Append a debit, or find the one this request has made already."""
+    """Append a debit, or find the one this request has made already.
+
+    What was `checked` to fit together with others is not priced again.
+    """
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
-    accountant = state.accountant
-    request = read_request(asked, state.name, accountant.beliefs, accountant.length)
+    request = read_request(asked, state.name, state.beliefs, state.length)
     earlier = None if key is None else tables.with_key(state.name, key)
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
-    grant = state.grant(request.spending, analyst)
+    alone = None if analyst is None else totals.alone(tables, state, analyst)
+    grant = state.grant(request.spending, analyst, alone, checked=checked)
     body = {
         **request.body,
         "at": now(),
@@ -46,8 +54,16 @@ def debited(
         "analyst": analyst,
         "charge": None if grant.charge is None else str(grant.charge),
     }
-    draft = Draft(identity, state.name, "debit", canonical(body))
-    return _receipt(tables.append(draft, key=key))
+    entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=key)
+    totals.debited(tables, state, entry, grant)
+    return _receipt(entry)
+
+
+def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse debits, each with its identity, that do not fit together; they may have been made."""
+    if asked and tables.with_id(asked[0][0]) is None:
+        requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
+        state.check(request.spending for request in requests)
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
@@ -103,19 +119,21 @@ def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
     return None if answer is None else str(answer.content["answer"])
 
 
-def previewed(state: Dataset, spending: Any, analyst: str | None) -> Preview:
+def previewed(
+    tables: Tables, totals: Totals, state: Dataset, spending: Any, analyst: str | None
+) -> Preview:
     """Say what a debit would do."""
-    accountant = state.accountant
-    asked = read_request(spending, state.name, accountant.beliefs, accountant.length).spending
+    asked = read_request(spending, state.name, state.beliefs, state.length).spending
+    alone = None if analyst is None else totals.alone(tables, state, analyst)
     refusal = None
     try:
-        state.grant(asked, analyst)
+        state.grant(asked, analyst, alone)
     except QuiltworkError as error:
         refusal = str(error)
     after = state.price(asked)
     return Preview(
         dataset=state.name,
-        before=accountant.epsilon(),
+        before=float_up(state.account.total),
         after=None if after is None else float_up(after),
         budget=float_down(state.budget),
         refusal=refusal,

@@ -3,7 +3,8 @@
 Every request is one transaction: look at what has been committed, price, refuse or append, commit
 to the disk. A release is debited before its data are used and shown only after its answer is
 stored, so what was released is always among what was debited. Cost of a debit: one durable commit
-(about a millisecond) plus pricing, which grows with the window and not with the history.
+(about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
+process neither.
 
 Theorem: ledger
 """
@@ -18,15 +19,24 @@ from typing import Any, TypeVar
 
 from quiltwork import files
 from quiltwork.accounting import Accountant
+from quiltwork.accounting.rules import check_growth
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import Number, shortened
-from quiltwork.ledger.backups import read_backup, write_backup
+from quiltwork.ledger.backups import (
+    Backup,
+    before_move,
+    read_backup,
+    read_lost,
+    refuse_moved,
+    retire,
+    write_backup,
+)
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
-from quiltwork.ledger.datasets import Dataset
-from quiltwork.ledger.debits import debited, find_answer, previewed, stored_answer
+from quiltwork.ledger.datasets import Analyst, Dataset
+from quiltwork.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.entries import Draft, Entry, canonical
 from quiltwork.ledger.numbers import amount, identifier, points
@@ -37,6 +47,7 @@ from quiltwork.ledger.requests import read_request
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
+from quiltwork.ledger.totals import Totals
 from quiltwork.ledger.verification import check_log
 from quiltwork.queries import Query
 
@@ -63,7 +74,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         """Use a store; `Ledger.open` makes one from a URL."""
         self._store = store
-        self._datasets: dict[str, Dataset] = {}
+        self._totals = Totals(store)
 
     @classmethod
     def open(cls, url: str) -> Ledger:
@@ -124,14 +135,20 @@ class Ledger:
         account = Accountant(members, size, limit, episode)
         body = create_body(members, account.length, limit, account.episode)
 
+        draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
+
         def work(tables: Tables) -> None:
-            if tables.of_dataset(name, 0):
+            if tables.with_id(draft.id) is not None:
+                return
+            if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
                     "choose another name for other data."
                 )
+            tables.append(draft)
+            self._totals.begun(tables, name)
 
-        self._append(name, "create", body, work)
+        self._store.begin(work)
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
@@ -143,11 +160,11 @@ class Ledger:
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
-        def work(tables: Tables) -> None:
-            accountant = self._replayed(tables, named).accountant
-            Accountant(accountant.beliefs, accountant.length).extend(size)
+        def grown(state: Dataset) -> dict[str, Any]:
+            check_growth(state.beliefs, state.length, size)
+            return {"account": state.longer(size)}
 
-        self._append(named, "extend", {"length": size}, work)
+        self._append(named, "extend", {"length": size}, grown)
         return self.status(named)
 
     def allot(
@@ -172,22 +189,19 @@ class Ledger:
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
-        def work(tables: Tables) -> None:
-            state = self._replayed(tables, named)
-            total = state.accountant.exact_epsilon
+        def allotted(state: Dataset) -> dict[str, Any]:
+            total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
+            known = state.analysts.get(name, Analyst())
+            return {"analysts": {**state.analysts, name: replace(known, share=share)}}
 
-        self._append(named, "allot", share_body(name, share), work)
+        self._append(named, "allot", share_body(name, share), allotted)
         return self.status(named)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
         named, text = identifier(dataset, "dataset"), identifier(reason, "reason")
-
-        def work(tables: Tables) -> None:
-            self._replayed(tables, named)
-
-        self._append(named, "retire", {"reason": text}, work)
+        self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
     def check(self, dataset: str, spending: Any) -> None:
@@ -200,7 +214,7 @@ class Ledger:
         """
 
         def question(state: Dataset) -> None:
-            read_request(spending, dataset, state.accountant.beliefs, state.accountant.length)
+            read_request(spending, dataset, state.beliefs, state.length)
 
         self._ask(dataset, question)
 
@@ -232,34 +246,31 @@ class Ledger:
         identity = secrets.token_hex(16)
 
         def work(tables: Tables) -> Receipt:
-            state = self._replayed(tables, name)
-            return debited(tables, state, identity, spending, used_key, who)
+            state = self._found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, used_key, who)
 
-        return replace(self._store.write(work), _answers=self)
+        return replace(self._totals.write(work), _answers=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
     ) -> tuple[Receipt, ...]:
         """Debit several releases together, or none of them; as `debit`, without keys.
 
-        Cost: replaying the dataset's history once.
+        Cost: one pricing for all, and one more each where analysts have shares.
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
 
-        def work(tables: Tables) -> list[Receipt]:
-            self._datasets.pop(name, None)
-            return [
-                debited(tables, self._replayed(tables, name), identity, spending, None, who)
-                for identity, spending in asked
-            ]
+        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
+            state = self._found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
 
-        try:
-            granted = self._store.write(work)
-        except BaseException:
-            self._datasets.pop(name, None)  # it has taken in entries that were undone
-            raise
+        def work(tables: Tables) -> list[Receipt]:
+            check_all(tables, self._found(tables, name), asked)
+            return [one(tables, *request) for request in asked]
+
+        granted = self._totals.write(work)
         return tuple(replace(receipt, _answers=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
@@ -282,7 +293,13 @@ class Ledger:
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
-        return self._ask(dataset, lambda state: previewed(state, spending, who))
+        name = identifier(dataset, "dataset")
+
+        def work(tables: Tables) -> Preview:
+            state = self._found(tables, name)
+            return previewed(tables, self._totals, state, spending, who)
+
+        return self._store.read(work)
 
     def rehearse(
         self,
@@ -314,7 +331,7 @@ class Ledger:
     def datasets(self) -> tuple[Status, ...]:
         """Return the status of every dataset, in the order of their creation."""
         return self._store.read(
-            lambda tables: tuple(self._replayed(tables, name).status for name in tables.datasets())
+            lambda tables: tuple(self._found(tables, name).status for name in tables.datasets())
         )
 
     def history(self, dataset: str) -> tuple[Debit, ...]:
@@ -323,10 +340,9 @@ class Ledger:
         name = identifier(dataset, "dataset")
 
         def work(tables: Tables) -> tuple[Debit, ...]:
-            entries = tables.of_dataset(name, 0)
-            if not entries:
+            if tables.last_step(name) is None:
                 raise _unknown(name, tables.datasets())
-            return read_history(entries)
+            return read_history(tables.steps(name), tables.answered(name))
 
         return self._store.read(work)
 
@@ -341,28 +357,35 @@ class Ledger:
         )
 
     def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
-        """Check everything: the chain of hashes, the states, the sums, the database's own pages.
+        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
 
         With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
         a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again.
 
         Raises:
-            StorageError: at the first thing that is not as it was written.
+            StorageError: at the first thing that is not as it was written. Totals that are wrong
+                are set right before.
 
         Theorem: ledger
         """
 
         against = read_checkpoint(checkpoint)
 
-        def work(tables: Tables) -> Checkpoint:
+        def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
             found = check_log(tables, against)
-            for name in tables.datasets():
-                state = Dataset(name)
-                state.catch_up(tables)
-                state.check_budget()
-            return found
+            names = tables.datasets()
+            return found, [name for name in names if not self._totals.check(tables, name)]
 
-        return self._store.read(work)
+        found, wrong = self._store.read(work)
+        for name in wrong:
+            self._totals.set_right(name)
+        if wrong:
+            raise StorageError(
+                f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add "
+                "up to: somebody changed them. The entries are intact, no budget is exceeded, and "
+                "the totals have been set right; find out who writes to the ledger's tables."
+            )
+        return found
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -370,21 +393,83 @@ class Ledger:
         return self._store.read(lambda tables: write_backup(tables, target))
 
     @classmethod
-    def restore(cls, path: str | Path, url: str, checkpoint: Checkpoint | None = None) -> Ledger:
-        """Begin a ledger from a backup.
+    def restore(
+        cls,
+        path: str | Path,
+        url: str,
+        checkpoint: Checkpoint | None = None,
+        lost: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Ledger:
+        """Begin a ledger from a backup, after the ledger itself was lost.
 
-        A backup may lack debits that were made after it. Unless `checkpoint`, the last one
-        known, shows that it does not, every dataset comes back retired: its history and stored
-        answers can be read, but nothing more is granted.
+        Debits that followed the backup are not in it, and nothing in it tells whether there were
+        any. So every dataset comes back retired: its history and stored answers can be read, but
+        nothing more is granted. Only its owner can say what is lost. To take a ledger elsewhere
+        while it is still there use `move`, which loses nothing.
+
+        Args:
+            path: of the backup.
+            url: where there is no ledger yet.
+            checkpoint: the newest one known, which tells whether the backup lacks entries.
+            lost: by dataset, the spendings or releases that may have followed the backup; they
+                are debited, and the dataset stays open. An empty list says that there were none.
 
         Raises:
-            InvalidInputError: if the file is no backup, or there is a ledger at the URL.
-            StorageError: if the backup is damaged, or not of the checkpoint's ledger.
+            BudgetExceeded: if what was lost does not fit; then nothing was restored.
+            InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
+                dataset that is named in `lost` is not in the backup.
+            StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
+                entries while nothing is said to be lost.
         """
-        backup = read_backup(files.named(path), read_checkpoint(checkpoint))
+        found = read_lost(lost)
+        backup = read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        ledger._store.begin(backup.insert, backup.ledger_id)
+        ledger._begin_from(backup, found)
         return ledger
+
+    def move(self, url: str) -> Ledger:
+        """Take the ledger to another database: all goes on there, and nothing more here.
+
+        Every dataset is retired here before anything is written there, so there is one budget at
+        any moment. If it fails in between, move to the same URL again.
+
+        Raises:
+            InvalidInputError: if there is a ledger at the URL, or this one was moved before.
+            StorageError: if one of them cannot be written.
+        """
+        target = Ledger.open(url)
+        if target.url == self.url:
+            raise InvalidInputError(f"The ledger is at {self.url!r} already; name another place.")
+        moving, moved = (f"{doing} to {target.url}" for doing in ("moving", "moved"))
+
+        def close(tables: Tables) -> tuple[str, ...]:
+            states = [self._found(tables, name) for name in tables.datasets()]
+            for state in states:
+                refuse_moved(state.retired)
+                if state.retired is None:
+                    retire(tables, self._totals, state, moving)
+            return tuple(state.name for state in states)
+
+        def closed(tables: Tables) -> None:
+            for state in [self._found(tables, name) for name in names]:
+                if state.retired == moving:
+                    retire(tables, self._totals, state, moved)
+
+        for status in self.datasets():
+            refuse_moved(status.retired)
+        backup = self._store.read(lambda tables: before_move(tables, moving))
+        target._store.begin(backup.check_empty, backup.ledger_id)  # before anything is closed
+        names = self._totals.write(close)
+        backup = self._store.read(lambda tables: before_move(tables, moving))
+        target._begin_from(backup, dict.fromkeys(names, ()))
+        self._totals.write(closed)
+        return target
+
+    def _begin_from(self, backup: Backup, lost: Mapping[str, Iterable[Any]]) -> None:
+        def work(tables: Tables) -> None:
+            backup.insert(tables, self._totals, lost)
+
+        self._store.begin(work, backup.ledger_id)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""
@@ -394,32 +479,31 @@ class Ledger:
 
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
         name = identifier(dataset, "dataset")
-        return self._store.read(lambda tables: question(self._replayed(tables, name)))
+        return self._store.read(lambda tables: question(self._found(tables, name)))
 
     def _append(
-        self, dataset: str, kind: str, body: dict[str, Any], check: Callable[[Tables], None]
+        self,
+        dataset: str,
+        kind: str,
+        body: dict[str, Any],
+        changes: Callable[[Dataset], dict[str, Any]],
     ) -> None:
-        """Append an entry if `check` does not refuse it; once, however often it is tried."""
+        """Append an entry and what it changes, if that is not refused; once, though tried often."""
         draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
 
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is None:
-                check(tables)
-                tables.append(draft)
+                state = self._found(tables, dataset)
+                changed = changes(state)
+                self._totals.changed(tables, state, tables.append(draft), **changed)
 
-        (self._store.begin if kind == "create" else self._store.write)(work)
+        self._totals.write(work)
 
-    def _replayed(self, tables: Tables, dataset: str) -> Dataset:
+    def _found(self, tables: Tables, dataset: str) -> Dataset:
         """Return the dataset's state with everything that has been committed."""
-        state = self._datasets.get(dataset) or Dataset(dataset)
-        try:
-            state.catch_up(tables)
-        except BaseException:
-            self._datasets.pop(dataset, None)
-            raise
-        if state.seen == 0:
+        state = self._totals.find(tables, dataset)
+        if state is None:
             raise _unknown(dataset, tables.datasets())
-        self._datasets[dataset] = state
         return state
 
 

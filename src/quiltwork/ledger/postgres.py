@@ -140,6 +140,9 @@ class PostgresDatabase:
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
 
+    def check_in_place(self) -> None:
+        """A server sees to its files itself."""
+
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""
         connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
@@ -175,7 +178,7 @@ class PostgresDatabase:
         elif state == "25006":
             known = "cannot be written: the server or the session is read-only"
         elif state == "42501":
-            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT and UPDATE"
+            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE"
         elif state == "53100":
             known = "is on a full disk. Nothing was granted; make room and ask again"
         else:

@@ -161,12 +161,10 @@ def read_debit(entry: Entry, *, released: bool) -> Debit:
         )
 
 
-def read_history(entries: Iterable[Entry]) -> tuple[Debit, ...]:
-    """Read the granted debits among a dataset's entries, with the state each has reached."""
-    found = list(entries)
-    answered = {entry.content.get("debit") for entry in found if entry.kind == "answer"}
+def read_history(entries: Iterable[Entry], answered: set[int]) -> tuple[Debit, ...]:
+    """Read the granted debits among a dataset's entries; those `answered` were released."""
     return tuple(
         read_debit(entry, released=entry.seq in answered)
-        for entry in found
+        for entry in entries
         if entry.kind == "debit"
     )

@@ -2,15 +2,18 @@
 
 `quiltwork_ledger` has one row: the schema's version and the ledger's identity. `quiltwork_entries`
 is the log. Its columns `key` and `debit` repeat what the hashed body says, so that the database
-itself keeps a key to one debit and a debit to one answer.
+itself keeps a key to one debit and a debit to one answer. `quiltwork_totals` and
+`quiltwork_levels` hold what the entries of each dataset amount to (`totals.py`); they can be
+computed from the log at any time.
 
 - Version 1: the log, and at most one debit per key.
 - Version 2: at most one answer per debit, and triggers that refuse to change or remove entries.
+- Version 3: the totals of every dataset, and an index of its entries without answers.
 """
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 
 _TABLES = (
     """CREATE TABLE quiltwork_ledger (
@@ -36,10 +39,33 @@ _ONE_ANSWER = (
     "CREATE UNIQUE INDEX quiltwork_one_answer_per_debit ON quiltwork_entries (debit) "
     "WHERE debit IS NOT NULL"
 )
+_TOTALS = (
+    """CREATE TABLE quiltwork_totals (
+        dataset TEXT NOT NULL,
+        analyst TEXT NOT NULL,
+        body TEXT NOT NULL,
+        hash TEXT NOT NULL,
+        PRIMARY KEY (dataset, analyst)
+    )""",
+    """CREATE TABLE quiltwork_levels (
+        dataset TEXT NOT NULL,
+        analyst TEXT NOT NULL,
+        time BIGINT NOT NULL,
+        change TEXT NOT NULL,
+        PRIMARY KEY (dataset, analyst, time)
+    )""",
+    "DROP INDEX quiltwork_by_dataset",
+    "CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) WHERE kind <> 'answer'",
+)
 _REFUSAL = "entries of the ledger are final"
 
+
+def _sqlite(statements: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(statement.replace("BIGINT", "INTEGER") for statement in statements)
+
+
 SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    tuple(statement.replace("BIGINT", "INTEGER") for statement in _TABLES),
+    _sqlite(_TABLES),
     (
         "ALTER TABLE quiltwork_entries ADD COLUMN debit INTEGER",
         "UPDATE quiltwork_entries SET debit = json_extract(body, '$.debit') WHERE kind = 'answer'",
@@ -49,6 +75,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TRIGGER quiltwork_no_delete BEFORE DELETE ON quiltwork_entries "
         f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
     ),
+    _sqlite(_TOTALS),
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -62,4 +89,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TRIGGER quiltwork_no_change BEFORE UPDATE OR DELETE OR TRUNCATE "
         "ON quiltwork_entries FOR EACH STATEMENT EXECUTE FUNCTION quiltwork_refuse()",
     ),
+    _TOTALS,
 )

@@ -3,6 +3,10 @@
 `synchronous=FULL` makes a commit wait until the log is on the disk, so a granted debit survives a
 power loss; `BEGIN IMMEDIATE` takes the write lock before anything is read, so that what is decided
 rests on the last committed state.
+
+An open file stays what it was when its name is given to another one. Then two processes would
+debit two files under one name, so every transaction compares the name's file, and those of the
+write-ahead log and its index, with the ones that were opened.
 """
 
 from __future__ import annotations
@@ -42,6 +46,8 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
         self.path = path
+        self._names = [f"{path}{suffix}" for suffix in ("", "-wal", "-shm")]
+        self._opened: list[tuple[int, int] | None] | None = None
         self.url = f"sqlite:///{path}"
 
     def exists(self) -> bool:
@@ -61,10 +67,15 @@ class SqliteDatabase:
         is_new = not self.exists()
         if is_new:
             self._create()
+        self._opened, before = None, _identity(self._names[0])
         connection = self.open()
         try:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
+            connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
+            self._opened = self._identities()
+            if self._opened[0] != before:
+                raise self._replaced()
         except BaseException:
             connection.close()
             raise
@@ -75,6 +86,26 @@ class SqliteDatabase:
                 connection.close()
                 raise self._unreachable(error) from None
         return connection
+
+    def check_in_place(self) -> None:
+        """Compare file, log and index with those that were opened. Cost: looking at three names.
+
+        Raises:
+            StorageError: if one of them was moved, replaced or removed.
+        """
+        if self._opened is not None and self._identities() != self._opened:
+            raise self._replaced()
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        return [_identity(name) for name in self._names]
+
+    def _replaced(self) -> StorageError:
+        return StorageError(
+            f"The ledger {str(self.path)!r}, or the -wal or -shm file beside it, was moved, "
+            "replaced or deleted while it was in use, so that others may debit another file. "
+            "Nothing is released; a debit just made may be in the file that was moved. Put that "
+            "file back, or restore a backup with the newest checkpoint, and start again."
+        )
 
     def _create(self) -> None:
         try:
@@ -153,6 +184,15 @@ class SqliteDatabase:
             raise StorageError(
                 f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_CORRUPT']}: {found[0]}."
             )
+
+
+def _identity(name: str) -> tuple[int, int] | None:
+    """Return which file a name stands for; None for no file."""
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _sync_folder(folder: Path) -> None:

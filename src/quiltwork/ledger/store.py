@@ -37,16 +37,20 @@ class Store:
         self._lock = threading.RLock()
         self._open_connections: list[Connection] = []
         self._seen: Head | None = None
+        self._tables: Tables | None = None
         _STORES.add(self)
         weakref.finalize(self, _close_all, self._open_connections, database.errors)
 
     def read(self, work: Callable[[Tables], Result]) -> Result:
-        """Do `work` on one committed state of the log.
+        """Do `work` on one committed state of the log; within other work, on what that sees.
 
         Raises:
             StorageError: if there is no ledger, or it cannot be read.
         """
-        return self._attempt(work, write=False)
+        with self._lock:
+            if self._tables is not None:
+                return work(self._tables)
+            return self._attempt(work, write=False)
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` alone and commit it; anything it raises undoes it.
@@ -93,14 +97,20 @@ class Store:
         connection = self._open(new=new, ledger_id=ledger_id)
         self.database.begin(connection, write=write)
         try:
+            self.database.check_in_place()
             tables = Tables(self.database, connection, write=write)
             self._check_not_rewound(tables)
-            result = work(tables)
+            self._tables = tables
+            try:
+                result = work(tables)
+            finally:
+                self._tables = None
             connection.execute("COMMIT")
         except BaseException:
             self._undo(connection)
             raise
         self._seen = tables.head
+        self.database.check_in_place()
         return result
 
     def _open(self, *, new: bool, ledger_id: str | None) -> Connection:

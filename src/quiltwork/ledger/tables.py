@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ class Tables:
         """Use an open transaction of `connection`; to write, wait until it is the only one."""
         self._database = database
         self._connection = connection
+        self.writes = write
         self.ledger_id = self._read_ledger_id(database.locked_row if write else LEDGER_ROW)
         rows = self._rows("SELECT seq, hash FROM quiltwork_entries ORDER BY seq DESC LIMIT 1")
         self.head = Head(*rows[0]) if rows else Head(0, origin(self.ledger_id))
@@ -67,11 +68,89 @@ class Tables:
         """Return the answer stored for a debit."""
         return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
-    def of_dataset(self, dataset: str, after: int) -> list[Entry]:
-        """Return a dataset's entries behind number `after`, oldest first."""
-        return self._entries(
-            f"{_LINKED} WHERE e.dataset = ? AND e.seq > ? ORDER BY e.seq", dataset, after
+    def steps(self, dataset: str) -> Iterator[Entry]:
+        """Yield a dataset's entries without answers, oldest first, a page at a time."""
+        last = 0
+        while page := self._entries(
+            f"{_LINKED} WHERE e.dataset = ? AND e.kind <> 'answer' AND e.seq > ? "
+            f"ORDER BY e.seq LIMIT {_PAGE}",
+            dataset,
+            last,
+        ):
+            yield from page
+            last = page[-1].seq
+
+    def last_step(self, dataset: str) -> Head | None:
+        """Return number and hash of a dataset's last entry without answers; None without any."""
+        rows = self._rows(
+            "SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND kind <> 'answer' "
+            "ORDER BY seq DESC LIMIT 1",
+            dataset,
         )
+        return Head(*rows[0]) if rows else None
+
+    def answered(self, dataset: str) -> set[int]:
+        """Return the numbers of a dataset's debits that have their answer."""
+        rows = self._rows(
+            "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "
+            "WHERE e.dataset = ? AND e.kind <> 'answer'",
+            dataset,
+        )
+        return {int(number) for (number,) in rows}
+
+    def total(self, dataset: str) -> tuple[str, str] | None:
+        """Return body and hash of a dataset's own row of totals."""
+        rows = self._rows(
+            "SELECT body, hash FROM quiltwork_totals WHERE dataset = ? AND analyst = ''", dataset
+        )
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def totals_of_analysts(self, dataset: str) -> dict[str, str]:
+        """Return the bodies of the totals of a dataset's analysts."""
+        rows = self._rows(
+            "SELECT analyst, body FROM quiltwork_totals WHERE dataset = ? AND analyst <> ''",
+            dataset,
+        )
+        return {str(analyst): str(body) for analyst, body in rows}
+
+    def levels(self, dataset: str, analyst: str) -> dict[int, str]:
+        """Return the rows of levels of an account, by time; all analysts together are ''."""
+        rows = self._rows(
+            "SELECT time, change FROM quiltwork_levels WHERE dataset = ? AND analyst = ?",
+            dataset,
+            analyst,
+        )
+        return {int(time): str(change) for time, change in rows}
+
+    def put_total(self, dataset: str, analyst: str, body: str, digest: str) -> None:
+        """Write a row of totals in the place of the one before."""
+        self._rows(
+            "INSERT INTO quiltwork_totals (dataset, analyst, body, hash) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (dataset, analyst) DO UPDATE SET body = excluded.body, "
+            "hash = excluded.hash",
+            *(dataset, analyst, body, digest),
+        )
+
+    def put_levels(self, dataset: str, analyst: str, rows: Mapping[int, str]) -> None:
+        """Write rows of levels in the place of those before; no text, no row."""
+        for time, change in rows.items():
+            if change:
+                self._rows(
+                    "INSERT INTO quiltwork_levels (dataset, analyst, time, change) "
+                    "VALUES (?, ?, ?, ?) ON CONFLICT (dataset, analyst, time) "
+                    "DO UPDATE SET change = excluded.change",
+                    *(dataset, analyst, time, change),
+                )
+            else:
+                self._rows(
+                    "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
+                    *(dataset, analyst, time),
+                )
+
+    def drop_totals(self, dataset: str) -> None:
+        """Remove all totals and levels of a dataset, to write them anew."""
+        self._rows("DELETE FROM quiltwork_totals WHERE dataset = ?", dataset)
+        self._rows("DELETE FROM quiltwork_levels WHERE dataset = ?", dataset)
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets, in the order of their creation."""
