@@ -97,11 +97,18 @@ def count_groups(
     if encoded.subject is not None:
         subject = encoded.subject if rows is None else encoded.subject[rows]
         return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
-    sizes = [groups, len(encoded.providers), len(encoded.sensitive_values)]
-    (group, who, kind), weight = distinct_rows([labels, provider, sensitive], sizes)
-    start = np.searchsorted(group, np.arange(groups + 1))
+    sizes = (groups, len(encoded.providers), len(encoded.sensitive_values))
+    return count_records((labels, provider, sensitive), sizes)
+
+
+def count_records(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Count records by group, provider and sensitive value; `sizes` says how many of each."""
+    (group, who, kind), weight = distinct_rows(columns, sizes)
+    start = np.searchsorted(group, np.arange(sizes[0] + 1))
     new = np.append(True, (np.diff(group) != 0) | (np.diff(who) != 0))
-    inside = np.bincount(group[new], minlength=groups)
+    inside = np.bincount(group[new], minlength=sizes[0])
     return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
 
 

@@ -19,6 +19,7 @@ from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
+from quiltwork.publishing.counting import counted
 from quiltwork.publishing.sparse import SparseCounts
 from quiltwork.publishing.verification.between import BETWEEN, surely_safe, worst_between
 from quiltwork.publishing.verification.rows import (
@@ -55,6 +56,17 @@ def settle(counts: SparseCounts, part: Constraint, m: int) -> Status:
     return status
 
 
+def groups_withstand(counts: SparseCounts, part: Constraint, m: int) -> NDArray[np.bool_]:
+    """Tell which groups are proven to withstand every coalition; the last ones one by one."""
+    from quiltwork.publishing.verification.verify import group_is_private
+
+    status = settle(counts, part, m)
+    private = status == SAFE
+    for group in np.flatnonzero(status == OPEN).tolist():
+        private[group] = group_is_private(counts.cut(group), part, m)
+    return private
+
+
 def _settle_between(counts: SparseCounts, part: Constraint, m: int) -> Status:
     """Check the whole groups, then bounds for all coalitions, then every coalition."""
     if not isinstance(part, TCloseness) and not len(counts.kinds):
@@ -73,7 +85,7 @@ def _settle_some(counts: SparseCounts, part: Constraint, m: int) -> Status:
     status = np.where(whole.safe, OPEN, BROKEN).astype(np.int8)
     sizes = _sizes(counts, m)
     group, known = _known_by_provider(counts)
-    most = _sum_of_largest(group, known, sizes)
+    most = sum_of_largest(group, known, sizes)
     safe = (sizes == 0) | (surely_safe(part, total, most) & one_value_each(counts))
     status[safe & whole.safe] = SAFE
     left = np.flatnonzero(status == OPEN)
@@ -131,13 +143,13 @@ def left_by_largest(counts: SparseCounts, m: int) -> Ints:
     Exact where each person is known to one provider; a lower bound otherwise.
     """
     group, known = _known_by_provider(counts)
-    lost = _sum_of_largest(group, known, _sizes(counts, m))
+    lost = sum_of_largest(group, known, _sizes(counts, m))
     total = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
     left: Ints = (total - lost).astype(np.int64)
     return left
 
 
-def _sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
+def sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
     """Add up the largest numbers of each group, as many as asked; `group` is sorted."""
     order = np.lexsort((-numbers, group))
     group, numbers = group[order], numbers[order]
@@ -155,54 +167,63 @@ def _settle_k(counts: SparseCounts, k: int, m: int) -> Status:
 def _settle_l(counts: SparseCounts, wanted: int, m: int) -> Status:
     """Bound how many providers it takes to remove the rarest values of each group.
 
-    To remove e values, all providers of each must collude. So the e-th rarest value must have few
-    enough providers, and the values of the coalition's members, counted one by one, must be
-    enough to hold those of the e rarest.
+    To remove a value, all its providers must collude; so values of more providers than may collude
+    stay. Most groups have enough of these.
     """
     group, value, provider = _cells(counts)
-    alone = provider >= 0
-    found, inverse = np.unique(group * counts.values + value, return_inverse=True)
-    owners = np.bincount(inverse, weights=alone, minlength=len(found)).astype(np.int64)
-    where = found // counts.values
-    order = np.lexsort((owners, where))
-    rising = owners[order]
-    start = np.searchsorted(where, np.arange(counts.groups + 1))
-    emptied = np.diff(start) - wanted + 1
-    last = start[:-1] + np.clip(emptied, 1, None) - 1
-    running = np.concatenate([[0], np.cumsum(rising)])
-    together = running[last + 1] - running[start[:-1]]
-    size, simple = _sizes(counts, m), _simple(counts)
-    holder, held = _per_provider(group[alone], provider[alone], counts)
-    status = np.full(counts.groups, OPEN, dtype=np.int8)
-    status[simple & (together <= size)] = BROKEN
-    status[(rising[last] > size) | (together > _sum_of_largest(holder, held, size))] = SAFE
-    exclusive = owners[inverse] == 1
-    most = _extreme(group[exclusive], provider[exclusive], counts, np.maximum)
-    _decide(status, simple & (size == 1), most >= emptied)
-    fewest = _extreme(group, provider, counts, np.minimum)
-    _decide(status, simple & (size == counts.inside - 1), fewest < wanted)
-    status[emptied <= 0] = BROKEN
+    where, owners = _owners(group * counts.values + value, provider >= 0, counts)
+    removable = owners <= _sizes(counts, m)[where]
+    number = np.bincount(where, minlength=counts.groups)
+    safe = number - np.bincount(where[removable], minlength=counts.groups) >= wanted
+    status = np.where(safe, SAFE, np.where(number < wanted, BROKEN, OPEN)).astype(np.int8)
+    left = np.flatnonzero(status == OPEN)
+    if len(left):
+        status[left] = _settle_rarest(subset(counts, left), wanted, m)
     return status
 
 
-def _decide(status: Status, which: NDArray[np.bool_], broken: NDArray[np.bool_]) -> None:
-    status[which] = np.where(broken, BROKEN, SAFE)[which]
+def _settle_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
+    """Bound the providers of the e rarest values, if fewer than l are left without e values.
+
+    Members hold each removed value once for each of its providers: what single members can
+    contribute to that, counted one by one, must be enough for the e rarest. For coalitions of one
+    it is enough. If one provider is left, its values are all that is.
+    """
+    group, value, provider = _cells(counts)
+    alone, cell = provider >= 0, group * counts.values + value
+    found, inverse = np.unique(cell, return_inverse=True)
+    where, owners = found // counts.values, np.bincount(inverse[alone], minlength=len(found))
+    rising = owners[np.lexsort((owners, where))]
+    start = np.searchsorted(where, np.arange(counts.groups))
+    emptied = np.bincount(where, minlength=counts.groups) - wanted + 1
+    running = np.concatenate([[0], np.cumsum(rising)])
+    together = running[start + emptied] - running[start]
+    size, simple = _sizes(counts, m), _simple(counts)
+    use = alone & (owners <= size[where])[inverse]
+    holder, held = _per_provider(group[use], provider[use], counts)
+    status = np.full(counts.groups, OPEN, dtype=np.int8)
+    status[simple & ((together <= size) | (size == 1))] = BROKEN
+    status[together > sum_of_largest(holder, held, size)] = SAFE
+    holder, held = _per_provider(group, provider, counts)
+    fewest = np.minimum.reduceat(held, np.searchsorted(holder, np.arange(counts.groups)))
+    one_left = simple & (size == counts.inside - 1)
+    status[one_left] = np.where(fewest < wanted, BROKEN, SAFE)[one_left]
+    return status
+
+
+def _owners(cell: Ints, alone: NDArray[np.bool_], counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return the group of each (group, value) that occurs, and how many providers must collude."""
+    found, owners = counted(cell, counts.groups * counts.values)
+    if not alone.all():
+        shared, several = counted(cell[~alone], counts.groups * counts.values)
+        owners[np.searchsorted(found, shared)] -= several
+    return found // counts.values, owners
 
 
 def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[Ints, Ints]:
     """Return (group, number of entries) for every provider of every group."""
     (where, _), number = distinct_rows([group, provider + 1], [counts.groups, counts.providers + 1])
     return where, number
-
-
-def _extreme(group: Ints, provider: Ints, counts: SparseCounts, best: np.ufunc) -> Ints:
-    """Return the most or the fewest entries that a single provider has in each group."""
-    where, number = _per_provider(group, provider, counts)
-    result = np.zeros(counts.groups, dtype=np.int64)
-    if len(where):
-        start = np.flatnonzero(np.append(True, np.diff(where) != 0))
-        result[where[start]] = best.reduceat(number, start)
-    return result
 
 
 def _sizes(counts: SparseCounts, m: int) -> Ints:
