@@ -26,7 +26,7 @@ from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification.checks import Outcome
 from quiltwork.publishing.verification.definition import breach_between
-from quiltwork.publishing.verification.exact import breach
+from quiltwork.publishing.verification.branching import breach
 from quiltwork.publishing.verification.search import Method, search
 from quiltwork.publishing.verification.settle import BROKEN, SAFE, settle
 from quiltwork.publishing.verification.spaces import spaces
