@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.fitness import ANONYMIZATION_ALPHA
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
@@ -25,17 +24,10 @@ from quiltwork.publishing.partitioning.nodes import Nodes
 from quiltwork.publishing.partitioning.records import Records, Rows
 from quiltwork.publishing.partitioning.scores import group_scores
 from quiltwork.publishing.sparse import SparseCounts, count_groups, count_records
-from quiltwork.publishing.verification import group_breach, group_is_private
-from quiltwork.publishing.verification.between import BETWEEN
-from quiltwork.publishing.verification.rows import Coalitions, subset
-from quiltwork.publishing.verification.settle import (
-    BROKEN,
-    OPEN,
-    groups_withstand,
-    settle,
-    sum_of_largest,
-)
-from quiltwork.publishing.verification.verify import AnyMethod
+from quiltwork.publishing.verification import group_breach
+from quiltwork.publishing.verification.all_groups import groups_withstand
+from quiltwork.publishing.verification.bounds import sum_of_largest
+from quiltwork.publishing.verification.one_group import AnyMethod
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -176,28 +168,7 @@ class GeneralGuard:
         counts = self._counts(records, rows, starts)
         if self.method != "exact":
             return np.array([self._searched(counts.cut(i)) for i in range(counts.groups)])
-        return self._settled(counts)
-
-    def _settled(self, counts: SparseCounts) -> Flags:
-        """Settle part after part, the cheap ones first, each for the groups that are left."""
-        private = np.ones(counts.groups, dtype=np.bool_)
-        doubts: list[tuple[Counts, Constraint]] = []
-        for part in sorted(self.constraint.parts, key=lambda part: not part.eg_monotonic):
-            left = np.flatnonzero(private)
-            if not len(left):
-                return private
-            status = settle(subset(counts, left), part, self.m)
-            private[left[status == BROKEN]] = False
-            open_ = left[status == OPEN]
-            if isinstance(part, BETWEEN) and len(open_):
-                few = Coalitions(subset(counts, open_), self.m).few
-                private[open_[~few]] = False  # too many to try: undecided
-                open_ = open_[few]
-            doubts.append((open_, part))
-        for groups, part in doubts:
-            for group in groups[private[groups]].tolist():
-                private[group] = self._withstands(counts.cut(group), part)
-        return private
+        return groups_withstand(counts, self.constraint, self.m)
 
     def least(self, records: Records, nodes: Nodes) -> Counts:
         """Guess nothing better than the bound."""
@@ -214,12 +185,6 @@ class GeneralGuard:
     def _searched(self, group: Group) -> bool:
         found = group_breach(group, self.constraint, self.m, self.method)
         return found.breach is None and found.settled
-
-    def _withstands(self, group: Group, part: Constraint) -> bool:
-        try:
-            return group_is_private(group, part, self.m)
-        except UnsupportedError:  # too many sets to try
-            return False
 
 
 def distinct(codes: NDArray[np.integer[Any]], values: int, starts: Counts, sizes: Counts) -> Counts:
