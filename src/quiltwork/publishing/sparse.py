@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.circles import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

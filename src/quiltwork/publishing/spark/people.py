@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.publishing.circles import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.sparse import SparseCounts
 from quiltwork.publishing.verification.all_groups import groups_withstand
 

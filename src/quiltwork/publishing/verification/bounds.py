@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import positive_fraction, to_fraction
-from quiltwork.publishing.circles import distinct_rows
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.entropy import EntropyLDiversity
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
@@ -23,6 +22,7 @@ from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.counting import counted
+from quiltwork.publishing.provider_sets import distinct_rows
 from quiltwork.publishing.sparse import SparseCounts, by_value, one_value_each, subset
 from quiltwork.publishing.verification.violation import Entropy
 from quiltwork.publishing.verification.worst_histogram import at_least, find_violations
