@@ -21,12 +21,14 @@ from quiltwork.publishing.constraints import (
     TCloseness,
 )
 from quiltwork.publishing.constraints.histogram import Histogram
+from quiltwork.publishing.group import Group
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import every_coalition, group_breach, worst_histogram
 from quiltwork.publishing.verification.all_groups import decide_together
 from quiltwork.publishing.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
-from quiltwork.publishing.verification.worst_histogram import find_violations
+from quiltwork.publishing.verification.every_set import breach_between
+from quiltwork.publishing.verification.worst_histogram import find_violations, violations_of_group
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -284,7 +286,6 @@ def test_where_nobody_is_left_every_constraint_fails():
 
 def test_t_closeness_without_a_table_is_refused():
     from quiltwork.errors import InvalidInputError
-    from quiltwork.publishing.group import Group
 
     with pytest.raises(InvalidInputError, match="compares with the whole table"):
         group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
@@ -312,3 +313,33 @@ def test_very_many_coalitions_are_refused_and_never_private():
     verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
     assert verdict.outsiders
     assert not verdict.private
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_people_with_several_values_are_safe_only_if_every_set_of_them_is(kind):
+    """One group, its people by set of values: every set between what is left and all of them."""
+    kinds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    rng = np.random.default_rng(8)
+    seen = Counter()
+    for _ in range(sample(100, full=300)):
+        weights = rng.integers(0, 3, (3, 5))
+        group = Group(np.arange(3), np.arange(3), weights, kinds=kinds)
+        number, quarters = int(rng.integers(1, 4)), Fraction(int(rng.integers(6, 13)), 4)
+        part = {
+            "entropy": EntropyLDiversity(quarters),
+            "recursive": RecursiveLDiversity(quarters, number),
+        }.get(kind) or TCloseness(Fraction(int(rng.integers(1, 8)), 12), kind, (5, 4, 3))
+        kept = group.total - weights[0]
+        found = violations_of_group(group, part, kept[None, :])
+        inside = product(*(range(a, b + 1) for a, b in zip(kept, group.total, strict=True)))
+        violated = any(not part.holds(group.histogram(np.array(point))) for point in inside)
+        assert not (found.safe[0] and violated), (weights, part)
+        if found.box[0] >= 0:
+            assert ((found.point[0] >= kept) & (found.point[0] <= group.total)).all()
+            assert not part.holds(group.histogram(found.point[0]))
+        seen[bool(found.safe[0]), bool(found.box[0] >= 0), violated] += 1
+        outcome, _ = breach_between(group, part, 1, 10**5)
+        assert outcome.coalition is not None or not violated
+    assert min(seen[True, False, False], seen[False, True, True]) >= 5
+    if kind == "recursive":
+        assert seen[False, False, True] > 0, "only a person of several values shows it"

@@ -26,6 +26,8 @@ from quiltwork.publishing.verification.spaces import spaces
 from quiltwork.publishing.verification.worst_histogram import DECIDED, Flags, violations_of_group
 
 _PORTION = 256
+_SETS_EACH = 10
+"""Sets of each coalition that are looked at in arrays, on average, at most."""
 
 
 def breach_between(
@@ -36,13 +38,13 @@ def breach_between(
     Raises:
         UnsupportedError: if there are more coalitions or sets than the limit.
     """
-    checks = 0
+    checks = tried = 0
     for number, members in _coalitions(group, m):
         if not checks:
             checks = 1
             if not part.holds(group.left(())):
                 return Outcome(_listed(members[0]), checks), group.total
-        if max(number, checks + len(members)) > limit:
+        if number > limit:
             raise _too_many(part, number, 1, limit)
         kept = _kept(group, members)
         doubtful: list[int] = list(range(len(kept)))
@@ -53,10 +55,12 @@ def breach_between(
             if len(hit):
                 return Outcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
             doubtful = np.flatnonzero(~found.safe).tolist()
+            if checks > _SETS_EACH * limit:
+                raise _too_many(part, number, _SETS_EACH, limit)
         for i in doubtful:
             sets = sets_between(part, group.total - kept[i])
-            checks += sets
-            if checks > limit:
+            checks, tried = checks + sets, tried + sets
+            if tried > limit:
                 raise _too_many(part, number, sets, limit)
             violating = violating_set(group, part, kept[i])
             if violating is not None:

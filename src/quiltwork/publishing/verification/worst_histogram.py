@@ -184,7 +184,7 @@ def _worst_recursive(
     one = which[box[there]] - 1
     some = there[one >= 0]
     point[some, one[one >= 0]] = high[box[some], one[one >= 0]]
-    return Found(box < 0, box, point, bad.size)
+    return Found(box < 0, box, point, rows)
 
 
 def at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:
