@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.publishing.counting import present
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
 from quiltwork.publishing.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
@@ -107,6 +108,24 @@ def count_records(
 ) -> SparseCounts:
     """Count records by group, provider and sensitive value; `sizes` says how many of each."""
     (group, who, kind), weight = distinct_rows(columns, sizes)
+    return _sorted_counts(group, who, kind, weight, sizes)
+
+
+def holders_of_values(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Return the same where only who holds what matters: every weight is 1."""
+    groups, providers, values = sizes
+    key = (columns[0].astype(np.int64) * providers + columns[1]) * values + columns[2]
+    found = present(key, groups * providers * values)
+    pair, kind = np.divmod(found, values)
+    group, who = np.divmod(pair, providers)
+    return _sorted_counts(group, who, kind, np.ones_like(found), sizes)
+
+
+def _sorted_counts(
+    group: Ints, who: Ints, kind: Ints, weight: Ints, sizes: tuple[int, int, int]
+) -> SparseCounts:
     start = np.searchsorted(group, np.arange(sizes[0] + 1))
     new = np.append(True, (np.diff(group) != 0) | (np.diff(who) != 0))
     inside = np.bincount(group[new], minlength=sizes[0])

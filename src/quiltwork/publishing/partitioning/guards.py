@@ -23,7 +23,7 @@ from quiltwork.publishing.group import Group
 from quiltwork.publishing.partitioning.nodes import Nodes
 from quiltwork.publishing.partitioning.records import Records, Rows
 from quiltwork.publishing.partitioning.scores import group_scores
-from quiltwork.publishing.sparse import SparseCounts, count_groups, count_records
+from quiltwork.publishing.sparse import SparseCounts, count_groups, holders_of_values
 from quiltwork.publishing.verification import group_breach
 from quiltwork.publishing.verification.all_groups import groups_withstand
 from quiltwork.publishing.verification.bounds import sum_of_largest
@@ -125,7 +125,7 @@ class CountingGuard:
         if self.l > 1 and len(left):
             kept = rows[np.repeat(ok, sizes)]
             run = np.repeat(np.arange(len(left)), sizes[left])
-            counts = count_records(
+            counts = holders_of_values(
                 (run, records.provider[kept], records.sensitive[kept]),
                 (len(left), records.providers, records.values),
             )

@@ -28,6 +28,8 @@ MOST_COALITIONS = 5_000
 _CELLS = 2_000_000
 _ENTRIES = 50  # of a group, about
 _MOST_STEPS = 100_000_000
+_FIRST, _FEW_CELLS = 64, 50_000
+"""Coalitions tried first: few where groups are many, of which they break most."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _plain_rows(
     """Draw coalitions of providers, each of whom alone knows their records; one value each."""
     whole = (held * number[:, :, None]).sum(axis=1)
     values = held.shape[2]
-    every, size = draws.all(), 1
+    every, size = draws.all(), max(1, min(_FIRST, _FEW_CELLS // (len(groups) * values)))
     while some := list(islice(every, size)):
         still = wanted[groups]
         groups, held, number, whole = groups[still], held[still], number[still], whole[still]
