@@ -340,7 +340,10 @@ class Accountant:
             lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            account = cls.reopened(beliefs, lengths[0][1], budget, body.get("episode", 1))
+            episode = body.get("episode", 1)
+            # of a budget that nobody means it was warned when it was set
+            secrets = read_account(beliefs, lengths[0][1], episode)
+            account = cls.of(Account(secrets), budget, integer(episode, "episode", 1))
         except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.circles import NO_SETS, Sets, circles
 from quiltwork.publishing.frames import arrow, arrow_column, row_count
 from quiltwork.publishing.generalization.hierarchies import leaf_text
 from quiltwork.publishing.meanings import meaning, number
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, who_knows
 
 if TYPE_CHECKING:
     from quiltwork.publishing.generalization.hierarchies import Hierarchy
@@ -89,7 +89,7 @@ class Encoded:
         provider = self.provider.astype(np.int64)
         if self.subject is None:
             return provider, NO_SETS
-        return circles(self.subject, provider, len(self.providers))
+        return who_knows(self.subject, provider, len(self.providers))
 
 
 def some_rows(whole: Encoded, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> Encoded:

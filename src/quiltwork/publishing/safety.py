@@ -14,8 +14,7 @@ from quiltwork.publishing.constraints.base import Conjunction, Constraint, as_co
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.verification.verdict import Verdict
-from quiltwork.publishing.verification.verify import LIMIT, verify_counts
+from quiltwork.publishing.verification import LIMIT, Verdict, verify_counts
 
 
 class MaxM(int):

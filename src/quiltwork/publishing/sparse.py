@@ -5,17 +5,19 @@ Cost: a sort of the rows. A `Group` is cut out of it when one is needed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.circles import NO_SETS, Sets, distinct_rows, set_ids
+from quiltwork.publishing.counting import present
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +99,36 @@ def count_groups(
     if encoded.subject is not None:
         subject = encoded.subject if rows is None else encoded.subject[rows]
         return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
-    sizes = [groups, len(encoded.providers), len(encoded.sensitive_values)]
-    (group, who, kind), weight = distinct_rows([labels, provider, sensitive], sizes)
-    start = np.searchsorted(group, np.arange(groups + 1))
+    sizes = (groups, len(encoded.providers), len(encoded.sensitive_values))
+    return count_records((labels, provider, sensitive), sizes)
+
+
+def count_records(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Count records by group, provider and sensitive value; `sizes` says how many of each."""
+    (group, who, kind), weight = distinct_rows(columns, sizes)
+    return _sorted_counts(group, who, kind, weight, sizes)
+
+
+def holders_of_values(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Return the same where only who holds what matters: every weight is 1."""
+    groups, providers, values = sizes
+    key = (columns[0].astype(np.int64) * providers + columns[1]) * values + columns[2]
+    found = present(key, groups * providers * values)
+    pair, kind = np.divmod(found, values)
+    group, who = np.divmod(pair, providers)
+    return _sorted_counts(group, who, kind, np.ones_like(found), sizes)
+
+
+def _sorted_counts(
+    group: Ints, who: Ints, kind: Ints, weight: Ints, sizes: tuple[int, int, int]
+) -> SparseCounts:
+    start = np.searchsorted(group, np.arange(sizes[0] + 1))
     new = np.append(True, (np.diff(group) != 0) | (np.diff(who) != 0))
-    inside = np.bincount(group[new], minlength=groups)
+    inside = np.bincount(group[new], minlength=sizes[0])
     return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
 
 
@@ -140,3 +167,83 @@ def _count_people(
     return SparseCounts(
         group, who, kind, weight, start, inside, providers, values, sets, kinds, contributors
     )
+
+
+def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
+    """Return some of the groups, numbered anew in the same order."""
+    if len(groups) == counts.groups:
+        return counts
+    place = np.full(counts.groups, -1, dtype=np.int64)
+    place[groups] = np.arange(len(groups))
+    taken = place[counts.group] >= 0
+    group = place[counts.group[taken]]
+    contributors = counts.contributors
+    if contributors is not None:
+        inside = place[contributors[0]] >= 0
+        contributors = (place[contributors[0][inside]], contributors[1][inside])
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[taken],
+        kind=counts.kind[taken],
+        weight=counts.weight[taken],
+        start=np.searchsorted(group, np.arange(len(groups) + 1)),
+        inside=counts.inside[groups],
+        contributors=contributors,
+    )
+
+
+def narrow(counts: SparseCounts) -> SparseCounts:
+    """Number the values of each group from 0, for constraints to which their names are nothing.
+
+    Nobody has two values.
+    """
+    cell = counts.group * counts.values + counts.kind
+    found, inverse = np.unique(cell, return_inverse=True)
+    group = found // counts.values
+    rank = np.arange(len(found)) - np.searchsorted(group, group)
+    return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
+
+
+def headcount(counts: SparseCounts) -> SparseCounts:
+    """Give everybody the same value: histograms then count people."""
+    first = np.flatnonzero(
+        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    )
+    group = counts.group[first]
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[first],
+        kind=np.zeros(len(first), dtype=np.int64),
+        weight=np.add.reduceat(counts.weight, first),
+        start=np.searchsorted(group, np.arange(counts.groups + 1)),
+        values=1,
+        kinds=NO_SETS,
+    )
+
+
+def by_value(counts: SparseCounts) -> Ints:
+    """Return each group's histogram; people count at each of their values."""
+    entry, value = values_of_entries(counts)
+    cell = counts.group[entry] * counts.values + value
+    size = counts.groups * counts.values
+    table = np.bincount(cell, weights=counts.weight[entry], minlength=size)
+    return table.astype(np.int64).reshape(counts.groups, counts.values)
+
+
+def values_of_entries(counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (entry, value) for every value that an entry's people have."""
+    single = counts.kind < counts.values
+    if single.all():
+        return np.arange(len(counts.kind)), counts.kind
+    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
+    entry = np.concatenate((np.flatnonzero(single), np.flatnonzero(~single)[position]))
+    return entry, np.concatenate((counts.kind[single], members))
+
+
+def one_value_each(counts: SparseCounts) -> Flags:
+    """Tell in which groups nobody has two values."""
+    alone = np.ones(counts.groups, dtype=np.bool_)
+    alone[counts.group[counts.kind >= counts.values]] = False
+    return alone

@@ -17,11 +17,10 @@ from quiltwork.publishing.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.publishing.partitioning import coalitions
 from quiltwork.publishing.partitioning.guards import CountingGuard, GeneralGuard, guard_for
 from quiltwork.publishing.partitioning.nodes import Nodes, starts_of
 from quiltwork.publishing.partitioning.records import Records
-from quiltwork.publishing.verification import group_is_private
+from quiltwork.publishing.verification import all_groups, every_coalition, group_is_private
 from tests.sizes import sample
 
 
@@ -65,7 +64,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
     nodes = groups_and_rows(records, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "_SMALL", -(10**9))  # never a table
-        patch.setattr(coalitions, "_MOST_MASKS", 0)  # one group at a time
+        patch.setattr(every_coalition, "MOST_COALITIONS", 0)  # one group at a time
         found = CountingGuard(2, l, m).private(records, nodes.rows, nodes.starts)
     assert found.tolist() == expected(records, nodes, 2, l, m)
 
@@ -83,7 +82,7 @@ def test_one_provider_per_record_needs_no_search():
     )
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coalitions, "_search", None)  # reached: an error
+        patch.setattr(all_groups, "_try_coalitions", None)  # reached: an error
         found = CountingGuard(3, 2, 2).private(alone, nodes.rows, nodes.starts)
     assert found.tolist() == expected(alone, nodes, 3, 2, 2)
 
@@ -135,7 +134,7 @@ def test_the_general_guard_decides_as_each_group_alone(seed, m, loose, people):
     records = records_of(table.encoded)
     nodes = groups_and_rows(records, seed)
     found = guard_for(table.encoded, constraint, m).private(records, nodes.rows, nodes.starts)
-    rows = records.ids[nodes.rows]
-    counts = count_groups(table.encoded, nodes.owners(), nodes.count, rows)
+    ids = records.ids[nodes.rows]
+    counts = count_groups(table.encoded, nodes.owners(), nodes.count, ids)
     expected = [group_is_private(counts.cut(i), constraint, m) for i in range(nodes.count)]
     assert found.tolist() == expected

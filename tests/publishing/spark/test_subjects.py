@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.publishing.anonymization import anonymize
-from quiltwork.publishing.circles import circles
 from quiltwork.publishing.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.publishing.partitioning.mondrian import Rules
 from quiltwork.publishing.partitioning.recipe import Recipe
+from quiltwork.publishing.provider_sets import who_knows
 from quiltwork.publishing.spark import (
     anonymize_spark,
     blocks,
@@ -174,7 +174,7 @@ def drawn(seed: int, rows: int) -> blocks.Rows:
 def test_people_of_nodes_decide_as_the_groups_of_a_local_table(seed, count, m):
     """Blocks that hold different people are counted one by one and added up."""
     rows = drawn(seed, count)
-    who, sets = circles(rows.person, rows.provider, 4)
+    who, sets = who_knows(rows.person, rows.provider, 4)
     rows = blocks.Rows(rows.codes, rows.provider, rows.sensitive, rows.person, who)
     whole = SimpleNamespace(providers=tuple("ABCD"), sensitive_values=tuple("wxyz"), circles=sets)
     encoded = domains.Domains(

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from quiltwork.publishing.constraints import KAnonymity, LDiversity
 from quiltwork.publishing.group import Group
-from quiltwork.publishing.partitioning.axes import Axes, balanced_last
+from quiltwork.publishing.partitioning.axes import Axes
+from quiltwork.publishing.partitioning.cuts import balanced_last
 from quiltwork.publishing.spark.blocks import Packing, Rows
 from quiltwork.publishing.spark.tree import Measure, Router, grow
 from quiltwork.publishing.spark.verification import PartVerdict, combined

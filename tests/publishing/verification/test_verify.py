@@ -26,8 +26,8 @@ from quiltwork.publishing.group import Group
 from quiltwork.publishing.table import Table
 from quiltwork.publishing.verification import METHODS, group_breach, group_is_private
 from quiltwork.publishing.verification.checks import Checks
+from quiltwork.publishing.verification.every_set import violating_set
 from quiltwork.publishing.verification.search import search
-from quiltwork.publishing.verification.worst import violating_set
 from tests.sizes import sample
 
 GROUPS = st.lists(
@@ -137,8 +137,8 @@ def test_corners_find_whatever_every_set_in_between_finds(counts, constraint, sp
         )
     )
     assert table_of.any()
-    found = violating_set(group, constraint, kept, known)
-    brute = violating_set(group, everything, kept, known)
+    found = violating_set(group, constraint, kept)
+    brute = violating_set(group, everything, kept)
     assert (found is None) is (brute is None)
     if found is not None:
         assert (found >= kept).all()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.partitioning.cuts import below_common_label
+from quiltwork.publishing.partitioning.cuts import balanced_last, below_common_label
 from quiltwork.publishing.partitioning.nodes import label_widths
 
 Counts = NDArray[np.int64]
@@ -51,18 +51,3 @@ class Axes:
         blocks = tree[below_common_label(tree, held[:1], held[-1:])[0]]
         cut = balanced_last(np.bincount(blocks, weights=counts).astype(np.int64))
         return int(np.flatnonzero(blocks <= cut)[-1])
-
-
-def balanced_last(counts: Counts) -> int:
-    """Return the last code of the left side of the most balanced cut.
-
-    Of two cuts that are equally balanced, the one with more records on the left.
-
-    >>> balanced_last(np.array([2, 0, 3, 1])), balanced_last(np.array([1, 1, 1, 1]))
-    (0, 1)
-    """
-    held = np.flatnonzero(counts)
-    below = np.cumsum(counts[held])[:-1]
-    gap = np.abs(2 * below - counts.sum())
-    best = len(gap) - 1 - int(np.argmin(gap[::-1]))
-    return int(held[best])

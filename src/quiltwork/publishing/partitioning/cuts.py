@@ -80,13 +80,30 @@ def balanced_cut(
         return _cut_by_sorting(codes, nodes)
     begin = starts_of(spans)
     histogram = np.bincount(np.repeat(begin - low64, sizes) + codes, minlength=int(spans.sum()))
+    return low64 + _last_on_left(histogram, nodes.starts, sizes) - begin
+
+
+def balanced_last(counts: Counts) -> int:
+    """Return the last code of the left side of the most balanced cut of one node, by its counts.
+
+    Of two cuts that are equally balanced, the one with more records on the left.
+
+    >>> balanced_last(np.array([2, 3, 1])), balanced_last(np.array([1, 1, 1, 1]))
+    (0, 1)
+    """
+    nothing, size = np.zeros(1, dtype=np.int64), counts.sum(keepdims=True)
+    return int(_last_on_left(counts, nothing, size)[0])
+
+
+def _last_on_left(histogram: Counts, starts: Counts, sizes: Counts) -> Counts:
+    """Return the last bin of each node's left side; the histograms of all nodes are one."""
     below = np.cumsum(histogram)
     # The first bin at which the left side holds at least half of the node.
-    middle = np.searchsorted(2 * below, 2 * nodes.starts + sizes, side="left")
-    up_to = below[middle] - nodes.starts
+    middle = np.searchsorted(2 * below, 2 * starts + sizes, side="left")
+    up_to = below[middle] - starts
     without = up_to - histogram[middle]
-    take = _more_balanced(up_to, without, sizes)
-    return low64 + (middle - begin) - (~take)
+    last: Counts = middle - (~_more_balanced(up_to, without, sizes))
+    return last
 
 
 def _cut_by_sorting(codes: NDArray[Any], nodes: Nodes) -> NDArray[np.int64]:

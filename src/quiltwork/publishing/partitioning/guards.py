@@ -1,9 +1,8 @@
 """Which groups are m-private, for many groups at once.
 
 `CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
-(Theorem: anonymization): k by the largest providers, l by bounds that settle most groups and
-a search over coalitions for the rest. `GeneralGuard` asks the verification, which settles nearly
-all groups at once.
+(Theorem: anonymization): k by the largest providers, l by the verification of what is left.
+`GeneralGuard` leaves everything to the verification, which settles nearly all groups at once.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.fitness import ANONYMIZATION_ALPHA
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
@@ -22,16 +20,14 @@ from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.counting import counted, present, tabular
 from quiltwork.publishing.encoding import Encoded
 from quiltwork.publishing.group import Group
-from quiltwork.publishing.partitioning.coalitions import fewest_values_left
 from quiltwork.publishing.partitioning.nodes import Nodes
 from quiltwork.publishing.partitioning.records import Records, Rows
 from quiltwork.publishing.partitioning.scores import group_scores
-from quiltwork.publishing.sparse import SparseCounts, count_groups
-from quiltwork.publishing.verification import group_breach, group_is_private
-from quiltwork.publishing.verification.between import BETWEEN
-from quiltwork.publishing.verification.rows import Coalitions, subset
-from quiltwork.publishing.verification.settle import BROKEN, OPEN, settle
-from quiltwork.publishing.verification.verify import AnyMethod
+from quiltwork.publishing.sparse import SparseCounts, count_groups, holders_of_values
+from quiltwork.publishing.verification import group_breach
+from quiltwork.publishing.verification.all_groups import groups_withstand
+from quiltwork.publishing.verification.bounds import sum_of_largest
+from quiltwork.publishing.verification.one_group import AnyMethod
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -90,7 +86,7 @@ class CountingGuard:
         """Guess the rows a child needs if its providers are as in its parent."""
         if records.providers == 1 or self.m == 0:
             return np.full(nodes.count, self.smallest)
-        removed, _ = _largest_providers(records, nodes.rows, nodes.starts, nodes.sizes, self.m)
+        removed = _held_by_largest(records, nodes.rows, nodes.starts, nodes.sizes, self.m)
         share = removed / nodes.sizes
         return np.maximum(self.smallest, np.ceil(self.k / (1 - share)).astype(np.int64))
 
@@ -124,20 +120,16 @@ class CountingGuard:
         return private
 
     def _counted(self, records: Records, rows: Rows, starts: Counts, sizes: Counts) -> Flags:
-        removed, coalition = _largest_providers(records, rows, starts, sizes, self.m)
-        ok = sizes - removed >= self.k
-        open_ = np.flatnonzero(ok)
-        if self.l > 1 and len(open_):
-            kept = np.repeat(ok, sizes)
-            ok[open_] = fewest_values_left(
-                records.provider[rows[kept]],
-                records.providers,
-                records.sensitive[rows[kept]],
-                records.values,
-                sizes[open_],
-                coalition[open_],
-                self.l,
+        ok = sizes - _held_by_largest(records, rows, starts, sizes, self.m) >= self.k
+        left = np.flatnonzero(ok)
+        if self.l > 1 and len(left):
+            kept = rows[np.repeat(ok, sizes)]
+            run = np.repeat(np.arange(len(left)), sizes[left])
+            counts = holders_of_values(
+                (run, records.provider[kept], records.sensitive[kept]),
+                (len(left), records.providers, records.values),
             )
+            ok[left] = groups_withstand(counts, LDiversity(self.l), self.m)
         return ok
 
     def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
@@ -176,28 +168,7 @@ class GeneralGuard:
         counts = self._counts(records, rows, starts)
         if self.method != "exact":
             return np.array([self._searched(counts.cut(i)) for i in range(counts.groups)])
-        return self._settled(counts)
-
-    def _settled(self, counts: SparseCounts) -> Flags:
-        """Settle part after part, the cheap ones first, each for the groups that are left."""
-        private = np.ones(counts.groups, dtype=np.bool_)
-        doubts: list[tuple[Counts, Constraint]] = []
-        for part in sorted(self.constraint.parts, key=lambda part: not part.eg_monotonic):
-            left = np.flatnonzero(private)
-            if not len(left):
-                return private
-            status = settle(subset(counts, left), part, self.m)
-            private[left[status == BROKEN]] = False
-            open_ = left[status == OPEN]
-            if isinstance(part, BETWEEN) and len(open_):
-                few = Coalitions(subset(counts, open_), self.m).few
-                private[open_[~few]] = False  # too many to try: undecided
-                open_ = open_[few]
-            doubts.append((open_, part))
-        for groups, part in doubts:
-            for group in groups[private[groups]].tolist():
-                private[group] = self._withstands(counts.cut(group), part)
-        return private
+        return groups_withstand(counts, self.constraint, self.m)
 
     def least(self, records: Records, nodes: Nodes) -> Counts:
         """Guess nothing better than the bound."""
@@ -215,12 +186,6 @@ class GeneralGuard:
         found = group_breach(group, self.constraint, self.m, self.method)
         return found.breach is None and found.settled
 
-    def _withstands(self, group: Group, part: Constraint) -> bool:
-        try:
-            return group_is_private(group, part, self.m)
-        except UnsupportedError:  # too many sets to try
-            return False
-
 
 def distinct(codes: NDArray[np.integer[Any]], values: int, starts: Counts, sizes: Counts) -> Counts:
     """Count the distinct codes 0..values−1 in each run."""
@@ -233,10 +198,8 @@ def _sizes(rows: Rows, starts: Counts) -> Counts:
     return np.diff(starts, append=len(rows))
 
 
-def _largest_providers(
-    records: Records, rows: Rows, starts: Counts, sizes: Counts, m: int
-) -> tuple[Counts, Counts]:
-    """Return for each run the rows of its m' largest providers, and m' = min(m, providers − 1)."""
+def _held_by_largest(records: Records, rows: Rows, starts: Counts, sizes: Counts, m: int) -> Counts:
+    """Return for each run the rows of its min(m, providers − 1) largest providers."""
     runs, providers = len(starts), records.providers
     key = np.repeat(np.arange(runs, dtype=np.int64) * providers, sizes) + records.provider[rows]
     if tabular(runs * providers, len(rows)):
@@ -244,15 +207,12 @@ def _largest_providers(
         coalition = np.minimum(m, np.count_nonzero(table, axis=1) - 1)
         table = -np.sort(-table, axis=1)[:, : min(m, providers)]
         total = np.concatenate((np.zeros((runs, 1), np.int64), np.cumsum(table, axis=1)), axis=1)
-        return total[np.arange(runs), coalition], coalition
+        held: Counts = total[np.arange(runs), coalition]
+        return held
     found, counts = counted(key, runs * providers)
     owner = found // providers
-    order = np.lexsort((-counts, owner))
-    counts, begins = counts[order], np.searchsorted(owner, np.arange(runs))
     coalition = np.minimum(m, np.bincount(owner, minlength=runs) - 1)
-    total = np.concatenate(([0], np.cumsum(counts)))
-    removed: Counts = total[begins + coalition] - total[begins]
-    return removed, coalition
+    return sum_of_largest(owner, counts, coalition)
 
 
 def guard_for(encoded: Encoded, constraint: Constraint, m: int) -> Guard:

@@ -18,9 +18,8 @@ from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
-from quiltwork.publishing.sparse import SparseCounts
-from quiltwork.publishing.verification.between import worst_between
-from quiltwork.publishing.verification.rows import by_value, subset
+from quiltwork.publishing.sparse import SparseCounts, by_value, subset
+from quiltwork.publishing.verification.worst_histogram import find_violations
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -76,7 +75,7 @@ def _fitness(
         left = [counts.cut(group).left(()) for group in range(counts.groups)]
         holds = np.array([part.holds(records) for records in left], dtype=np.bool_)
         return np.array([part.fitness(records) for records in left]), holds
-    holds = worst_between(part, table, table, np.arange(len(table)), len(table)).safe
+    holds = find_violations(part, table, table, np.arange(len(table)), len(table)).safe
     return _agreeing(fitness, holds), holds
 
 

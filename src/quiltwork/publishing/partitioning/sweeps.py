@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
 from quiltwork.publishing.group import Group
-from quiltwork.publishing.partitioning.axes import Axes, balanced_last
+from quiltwork.publishing.partitioning.axes import Axes
+from quiltwork.publishing.partitioning.cuts import balanced_last
 from quiltwork.publishing.partitioning.guards import CountingGuard
 from quiltwork.publishing.partitioning.nodes import Nodes, starts_of
 from quiltwork.publishing.partitioning.records import Records

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.publishing.circles import Sets
 from quiltwork.publishing.constraints.base import Conjunction, Constraint
 from quiltwork.publishing.constraints.t_closeness import TCloseness
 from quiltwork.publishing.encoding import (
@@ -31,6 +30,7 @@ from quiltwork.publishing.encoding import (
 )
 from quiltwork.publishing.generalization.hierarchies import Hierarchy
 from quiltwork.publishing.partitioning.records import is_unordered, records_of
+from quiltwork.publishing.provider_sets import Sets
 from quiltwork.publishing.spark.session import quoted
 from quiltwork.publishing.spark.subjects import counts_by_value, read_circles
 from quiltwork.publishing.table import Table

@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.publishing.circles import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.k_anonymity import KAnonymity
 from quiltwork.publishing.constraints.l_diversity import LDiversity
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
 from quiltwork.publishing.sparse import SparseCounts
-from quiltwork.publishing.verification import group_is_private
-from quiltwork.publishing.verification.settle import OPEN, SAFE, settle
+from quiltwork.publishing.verification.all_groups import groups_withstand
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,10 +60,7 @@ class People:
 
     def _withstand(self, part: Constraint, m: int) -> bool:
         counts = self.by_circle if isinstance(part, KAnonymity) else self.by_values
-        status = settle(counts, part, m)[0]
-        if status != OPEN:
-            return bool(status == SAFE)
-        return group_is_private(counts.cut(0), part, m)
+        return bool(groups_withstand(counts, part, m)[0])
 
 
 def needs_sets(constraint: Constraint) -> bool:

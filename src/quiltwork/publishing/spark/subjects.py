@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
-from quiltwork.publishing.circles import NO_SETS, Sets, circles, set_ids
 from quiltwork.publishing.encoding import encode_column
+from quiltwork.publishing.provider_sets import NO_SETS, Sets, set_ids, who_knows
 from quiltwork.publishing.spark.session import mapped, quoted
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def people_of(rows: Any, subject: str, provider: Counts, domains: Domains) -> tu
     Numbers follow the order of subjects within the partition; no two partitions share any.
     """
     code = encode_column(rows, subject, "value").codes.astype(np.int64)
-    own, sets = circles(code, provider, len(domains.providers))
+    own, sets = who_knows(code, provider, len(domains.providers))
     return (_partition() << 32) + code, _renumbered(own, sets, domains)
 
 

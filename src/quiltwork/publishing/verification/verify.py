@@ -1,7 +1,8 @@
 """`verify_m_privacy`: does a table withstand every coalition of m of its providers?
 
-All groups are settled at once (`settle`); what is left open, and constraints of one's own, are
-searched group by group, in the order of the rows, until one is breached.
+Groups are decided together where that is possible (`all_groups`); what is left open, and what is
+breached and needs a name, is searched group by group in the order of the rows until one is
+breached.
 
 Theorem: m-privacy
 """
@@ -9,8 +10,8 @@ Theorem: m-privacy
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from dataclasses import replace
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
@@ -19,45 +20,20 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.publishing.asked import read_m, read_table
 from quiltwork.publishing.constraints.base import Constraint, as_constraint
-from quiltwork.publishing.constraints.histogram import Histogram
 from quiltwork.publishing.encoding import Encoded
-from quiltwork.publishing.group import Group, Weights
+from quiltwork.publishing.group import Group
 from quiltwork.publishing.sparse import SparseCounts, count_groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.verification.checks import Outcome
-from quiltwork.publishing.verification.definition import breach_between
-from quiltwork.publishing.verification.exact import breach
-from quiltwork.publishing.verification.search import Method, search
-from quiltwork.publishing.verification.settle import BROKEN, SAFE, settle
-from quiltwork.publishing.verification.spaces import spaces
+from quiltwork.publishing.verification.all_groups import decide_together
+from quiltwork.publishing.verification.bounds import BROKEN, SAFE
+from quiltwork.publishing.verification.one_group import (
+    LIMIT,
+    AnyMethod,
+    GroupOutcome,
+    exact_breach,
+    group_breach,
+)
 from quiltwork.publishing.verification.verdict import Verdict
-
-LIMIT = 200_000
-"""Checks within one group after which an exact verification gives up."""
-
-_MOST_SHRUNK = 100
-"""Members of a coalition that are tried one by one for whether they are needed."""
-
-AnyMethod: TypeAlias = Literal["exact", Method]
-
-
-@dataclass(frozen=True)
-class Breach:
-    """A breached group: who, which part of the constraint, and what is left."""
-
-    coalition: tuple[int, ...]
-    part: Constraint
-    left: Histogram
-    outsiders: bool
-
-
-@dataclass(frozen=True)
-class GroupOutcome:
-    """What was found in one group: a breach, or none, or an end without an answer."""
-
-    breach: Breach | None
-    checks: int
-    settled: bool = True
 
 
 def verify_m_privacy(
@@ -136,7 +112,9 @@ def verify_counts(
 ) -> Verdict:
     """Verify counted groups, for callers who ask about one table often."""
     statuses = [
-        settle(counts, part, m) if method == "exact" else np.zeros(counts.groups, dtype=np.int8)
+        decide_together(counts, part, m)
+        if method == "exact"
+        else np.zeros(counts.groups, dtype=np.int8)
         for part in constraint.parts
     ]
     checks = int(sum((status != 0).sum() for status in statuses))
@@ -146,12 +124,12 @@ def verify_counts(
     for g in np.flatnonzero(doubtful).tolist():
         group = counts.cut(g)
         if method != "exact":
-            found = _searched(group, constraint, m, method, limit)
+            found = group_breach(group, constraint, m, method, limit)
         else:
             unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[g] != SAFE]
             known = any(status[g] == BROKEN for status in statuses)
             try:
-                found = _exact(group, tuple(unsafe), m, limit)
+                found = exact_breach(group, tuple(unsafe), m, limit)
             except UnsupportedError as error:  # a breach of another group is an answer all the same
                 refused = refused or error
                 continue
@@ -163,81 +141,6 @@ def verify_counts(
     if refused is not None:
         raise refused
     return replace(verdict, checks=checks)
-
-
-def group_breach(
-    group: Group,
-    constraint: Constraint,
-    m: int,
-    method: AnyMethod = "exact",
-    limit: int = LIMIT,
-) -> GroupOutcome:
-    """Look for a breach of one group."""
-    if method == "exact":
-        return _exact(group, constraint.parts, m, limit)
-    return _searched(group, constraint, m, method, limit)
-
-
-def group_is_private(group: Group, constraint: Constraint, m: int, limit: int = LIMIT) -> bool:
-    """Tell whether a group is proven to withstand every coalition of at most m providers.
-
-    >>> from quiltwork.publishing.constraints import KAnonymity
-    >>> group_is_private(Group.from_counts([[2, 1], [1, 1]]), KAnonymity(2), m=1)
-    True
-    """
-    found = group_breach(group, constraint, m, limit=limit)
-    return found.breach is None and found.settled
-
-
-def _exact(group: Group, parts: tuple[Constraint, ...], m: int, limit: int) -> GroupOutcome:
-    """Check part after part: a conjunction is breached if and only if one of them is."""
-    checks, settled = 0, True
-    refused: UnsupportedError | None = None
-    for part in parts:
-        try:
-            if part.eg_monotonic:
-                outcome, between = breach(group, part, m, limit), None
-            else:
-                outcome, between = breach_between(group, part, m, limit)
-        except UnsupportedError as error:  # a breach of another part is an answer all the same
-            refused = refused or error
-            continue
-        checks += outcome.checks
-        settled = settled and outcome.settled
-        if outcome.coalition is not None:
-            return GroupOutcome(_shrunk(group, part, m, outcome.coalition, between), checks)
-    if refused is not None:
-        raise refused
-    return GroupOutcome(None, checks, settled)
-
-
-def _searched(
-    group: Group, constraint: Constraint, m: int, method: Method, limit: int
-) -> GroupOutcome:
-    outcome: Outcome = search(group, constraint, m, method, limit)
-    if outcome.coalition is None:
-        return GroupOutcome(None, outcome.checks, outcome.settled)
-    left = group.left(outcome.coalition)
-    part = next(part for part in constraint.parts if not part.holds(left))
-    return GroupOutcome(_shrunk(group, part, m, outcome.coalition, None), outcome.checks)
-
-
-def _shrunk(
-    group: Group, part: Constraint, m: int, coalition: tuple[int, ...], between: Weights | None
-) -> Breach:
-    """Leave out members without whom the rest still breach; one is named if any may collude."""
-    outsiders = not part.holds(group.left(()))
-    if between is not None:
-        return Breach(coalition, part, group.histogram(between), outsiders)
-    members = list(coalition)
-    if len(members) <= _MOST_SHRUNK:
-        for member in coalition[::-1]:
-            rest = [other for other in members if other != member]
-            if rest and not part.holds(group.left(rest)):
-                members = rest
-    if not members and next(spaces(group, m)).level > 0:
-        members = [int(np.argmax(group.weights.sum(axis=1)))] if group.held is None else [0]
-    return Breach(tuple(members), part, group.left(members), outsiders)
 
 
 def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:

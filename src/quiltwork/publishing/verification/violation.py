@@ -1,8 +1,8 @@
-"""How far histograms violate t-closeness, entropy and recursive diversity, for many at once.
+"""How far histograms violate t-closeness and entropy diversity, for many at once.
 
 Each is a convex function F of the histogram x, positive exactly where the constraint is violated,
 with a linear upper bound on a box: the chord of every convex term and a tangent of the concave one.
-All but entropy is computed in integers as long as floats hold them.
+Distances are computed in integers as long as floats hold them.
 
 Theorem: m-privacy
 """
@@ -12,19 +12,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.exact import to_fraction
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.constraints.entropy import EntropyLDiversity
-from quiltwork.publishing.constraints.recursive import RecursiveLDiversity
 from quiltwork.publishing.constraints.t_closeness import TCloseness
-from quiltwork.publishing.verification.corners import Excess, Flags, Floats
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _LARGEST_INTEGER = 2.0**53
 _ROUNDING = 2.0**-50
 _TANGENTS = 3
+
+
+class Violation(Protocol):
+    """A convex function of histograms that is positive exactly where a constraint is violated."""
+
+    def histogram(self, point: Floats) -> Floats:
+        """Return how often each value occurs at a point."""
+        ...
+
+    def at(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return F at each point, and how far rounding may be off (0 where it is exact)."""
+        ...
+
+    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return boxes in which F is as large as in the given ones; fewer values are open."""
+        ...
+
+    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return (constant, slopes) of a linear function that F does not exceed in the box."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,24 +115,14 @@ class Distance:
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace |gap| by its chord over the gap's range in the box."""
-        return self.signed_line(low, high, np.zeros((len(low), len(self.expected))))[:2]
-
-    def signed_line(
-        self, low: Floats, high: Floats, signs: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Replace |gap| by ±gap where a sign is given, else by its chord.
-
-        Returns (constant, slopes), and how far each chord may be above |gap|.
-        """
         least, most = self._gaps(low, high)
-        open_ = (least < 0) & (most > 0) & (signs == 0)
+        open_ = (least < 0) & (most > 0)
         width = np.where(open_, most - least, 1.0)
         sign = np.where(open_, (most + least) / width, np.where(most > 0, 1.0, -1.0))
-        sign = np.where(signs == 0, sign, signs)
-        over = np.where(open_, -2.0 * most * (least / width), 0.0)
+        over = np.where(open_, -2.0 * most * (least / width), 0.0)  # the chord above |gap|
         chords = 8.0 * (high.shape[1] + 8) ** 2 * self._total * self.factor * _ROUNDING
         doubt = np.where(open_.any(axis=1), chords, self.rounding) * high.sum(axis=1)
-        return self.factor * over.sum(axis=1) + doubt, self._slopes(sign), over
+        return self.factor * over.sum(axis=1) + doubt, self._slopes(sign)
 
     def _gaps(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the least and the largest gap of each kind in each box."""
@@ -200,78 +213,15 @@ class Entropy:
 
 
 @dataclass(frozen=True, eq=False)
-class Frequencies:
-    """F(x) = d·r₁ − n·(r_l + r_{l+1} + …) + ½ for c = n/d: recursive diversity, in integers.
-
-    Attributes:
-        numerator, denominator: n and d; 1 and c, rounded, if F would not fit a float.
-        top: l − 1, the frequencies that do not count.
-        rounding: a share of the total by which F may be off; 0 if it is exact.
-    """
-
-    numerator: float
-    denominator: float
-    top: int
-    rounding: float
-
-    @classmethod
-    def of(cls, part: RecursiveLDiversity, largest: int) -> Frequencies:
-        """Prepare a constraint for groups of at most `largest` records."""
-        c = positive_fraction(part.c, "c")
-        if 8 * max(c.numerator, c.denominator) * largest < _LARGEST_INTEGER:
-            return cls(float(c.numerator), float(c.denominator), part.l - 1, 0.0)
-        return cls(float(c), 1.0, part.l - 1, 64.0 * _ROUNDING * (float(c) + 1.0))
-
-    def histogram(self, point: Floats) -> Floats:
-        """Return the point itself."""
-        return point
-
-    def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F."""
-        falling = -np.sort(-points, axis=1)
-        tail = falling[:, self.top :].sum(axis=1)
-        value = self.denominator * falling[:, 0] - self.numerator * tail + self._half
-        return value, self.rounding * points.sum(axis=1)
-
-    @property
-    def _half(self) -> float:
-        return 0.0 if self.rounding else 0.5  # a tie violates
-
-    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Leave the boxes as they are."""
-        return low, high
-
-    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Replace the sums of the largest entries by k·λ + Σ (x − λ)⁺, and that by chords."""
-        first, rise = _largest_line(low, high, 1)
-        constant, slope = self.denominator * first, self.denominator * rise
-        if self.top:
-            first, rise = _largest_line(low, high, self.top)
-            constant, slope = constant + self.numerator * first, slope + self.numerator * rise
-        size = (self.denominator + self.numerator) * high.sum(axis=1) * (high.shape[1] + 8)
-        return constant + self._half + 8.0 * _ROUNDING * size, slope - self.numerator
-
-
-def _largest_line(low: Floats, high: Floats, number: int) -> tuple[Floats, Floats]:
-    """Return (constant, slopes) of a line above the sum of the largest entries in a box."""
-    if number >= low.shape[1]:
-        return np.zeros(len(low)), np.ones(low.shape)
-    level = -np.partition(-(low + high) / 2, number, axis=1)[:, number][:, None]
-    below, above = np.maximum(low - level, 0.0), np.maximum(high - level, 0.0)
-    slope = np.where(high > low, (above - below) / np.maximum(high - low, 1.0), 0.0)
-    return number * level[:, 0] + (below - slope * low).sum(axis=1), slope
-
-
-@dataclass(frozen=True, eq=False)
 class ByKind:
     """The same of people by kind, where one person may have several values.
 
     Attributes:
-        excess: F of histograms of values.
+        violation: F of histograms of values.
         values: kind × value: 1 where people of the kind have the value.
     """
 
-    excess: Excess
+    violation: Violation
     values: Floats
 
     def histogram(self, point: Floats) -> Floats:
@@ -280,7 +230,7 @@ class ByKind:
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F."""
-        return self.excess.at(points @ self.values)
+        return self.violation.at(points @ self.values)
 
     def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Leave the boxes as they are."""
@@ -288,16 +238,14 @@ class ByKind:
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Take the line of the box of values around it."""
-        constant, slope = self.excess.line(low @ self.values, high @ self.values)
+        constant, slope = self.violation.line(low @ self.values, high @ self.values)
         return constant, slope @ self.values.T
 
 
-def excess_of(part: Constraint, largest: int) -> Excess:
+def violation_of(part: Constraint, largest: int) -> Violation:
     """Return how far a constraint is violated in histograms of at most `largest` records."""
     if isinstance(part, TCloseness):
         return Distance.of(part, largest)
-    if isinstance(part, RecursiveLDiversity):
-        return Frequencies.of(part, largest)
     if isinstance(part, EntropyLDiversity):
         return Entropy(log(to_fraction(part.l, "l")))
     raise TypeError(f"{part} is not known as a function of histograms")

@@ -21,12 +21,14 @@ from quiltwork.publishing.constraints import (
     TCloseness,
 )
 from quiltwork.publishing.constraints.histogram import Histogram
+from quiltwork.publishing.group import Group
 from quiltwork.publishing.sparse import count_groups
 from quiltwork.publishing.table import Table
-from quiltwork.publishing.verification import corners, group_breach, rows
-from quiltwork.publishing.verification.between import surely_safe, worst_between
-from quiltwork.publishing.verification.excess import Frequencies
-from quiltwork.publishing.verification.settle import BROKEN, OPEN, SAFE, settle
+from quiltwork.publishing.verification import every_coalition, group_breach, worst_histogram
+from quiltwork.publishing.verification.all_groups import decide_together
+from quiltwork.publishing.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
+from quiltwork.publishing.verification.every_set import breach_between
+from quiltwork.publishing.verification.worst_histogram import find_violations, violations_of_group
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -71,7 +73,7 @@ def settled_as_defined(seed, kind, people):
     )
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     bound, m = constraint.bind(table.encoded), int(rng.integers(0, 4))
-    status = settle(counts, bound, m)
+    status = decide_together(counts, bound, m)
     found = []
     for g in range(counts.groups):
         group = [r for r, at in zip(records, table.groups.labels, strict=True) if at == g]
@@ -98,14 +100,14 @@ def test_groups_are_settled_as_the_definition_says(kind, people):
 
 @pytest.mark.parametrize("kind", KINDS[2:])
 def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
-    monkeypatch.setattr(rows, "_MOST_APART", 0)
+    monkeypatch.setattr(every_coalition, "_MOST_APART", 0)
     for seed in range(100, 100 + sample(20, full=40)):
         for status, truth in settled_as_defined(seed, kind, people=False):
             assert status == (BROKEN if truth else SAFE)
 
 
 def test_what_has_too_many_coalitions_stays_open(monkeypatch):
-    monkeypatch.setattr(rows, "MOST_COALITIONS", 0)
+    monkeypatch.setattr(every_coalition, "MOST_COALITIONS", 0)
     seen = Counter()
     for seed in range(sample(30, full=60)):
         seen.update(settled_as_defined(seed, "equal", people=False))
@@ -148,7 +150,7 @@ def test_worst_corners_are_those_of_every_histogram_in_between(data):
     part = constraint_of(data.draw, len(boxes))
     low = np.array([[low for low, _ in boxes]])
     high = low + np.array([[more for _, more in boxes]])
-    found = worst_between(part, low, high, np.zeros(1, dtype=np.int64), 1)
+    found = find_violations(part, low, high, np.zeros(1, dtype=np.int64), 1)
     inside = product(*(range(a, b + 1) for a, b in zip(low[0], high[0], strict=True)))
     truth = any(not part.holds(histogram(point)) for point in inside)
     assert bool(found.safe[0]) is not truth
@@ -193,12 +195,12 @@ def test_numbers_beyond_exact_floats_are_decided_as_well():
     for change, safe in ((0, True), (Fraction(1, 10**30), True), (-Fraction(1, 10**30), False)):
         part = TCloseness(third.t + change, "equal", whole)
         box = np.array([[4, 2, 0]])
-        assert worst_between(part, box, box, np.zeros(1, dtype=np.int64), 1).safe[0] == safe
+        assert find_violations(part, box, box, np.zeros(1, dtype=np.int64), 1).safe[0] == safe
     recursive = RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 2)
     even = np.array([[4, 2, 2]])
-    assert worst_between(recursive, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+    assert find_violations(recursive, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
     tie = RecursiveLDiversity(Fraction(10**30, 10**30), 2)
-    assert not worst_between(tie, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+    assert not find_violations(tie, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
 
 
 def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
@@ -208,45 +210,26 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
     low = rng.binomial(high, 0.5)
     owner = np.arange(40)
     everything = [
-        worst_between(TCloseness(t, "equal", tuple(whole.tolist())), low, high, owner, 40)
+        find_violations(TCloseness(t, "equal", tuple(whole.tolist())), low, high, owner, 40)
         for t in (0.3, 0.35, 0.4, 0.45, 0.5)
     ]
     assert all((f.safe | (f.box >= 0)).all() for f in everything)
-    monkeypatch.setattr(corners, "MOST_BOXES", 0)
+    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
     doubts = 0
     for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
         part = TCloseness(t, "equal", tuple(whole.tolist()))
-        cut = worst_between(part, low, high, owner, 40)
+        cut = find_violations(part, low, high, owner, 40)
         doubts += int((~cut.safe & (cut.box < 0)).sum())
         assert not (cut.safe & ~full.safe).any()
         assert not ((cut.box >= 0) & full.safe).any()
     assert doubts > 0
 
 
-@given(st.data())
-@settings(max_examples=sample(60, full=120))
-def test_the_search_finds_what_the_closed_form_of_recursive_diversity_does(data):
-    cells = data.draw(HISTOGRAMS)
-    big = data.draw(st.sampled_from([1, 10**20]))  # beyond exact floats
-    c = data.draw(st.fractions(Fraction(1, 3), 3, max_denominator=6)) + Fraction(1, 7 * big)
-    part = RecursiveLDiversity(c, data.draw(st.integers(1, 4)))
-    low = np.array([[low for low, _ in cells]])
-    high = low + np.array([[more for _, more in cells]])
-    owner = np.zeros(1, dtype=np.int64)
-    closed = worst_between(part, low, high, owner, 1)
-    searched = corners.worst_corners(
-        Frequencies.of(part, int(high.sum())), part, low, high, owner, 1
-    )
-    assert bool(searched.safe[0]) is bool(closed.safe[0])
-    if searched.box[0] >= 0:
-        assert not part.holds(histogram(searched.point[0]))
-
-
 @pytest.mark.parametrize("kind", KINDS[2:])
 @pytest.mark.parametrize("people", [False, True])
 def test_groups_in_doubt_are_searched_one_by_one(kind, people, monkeypatch):
-    """Without room for boxes, sets in between are found as they were: by counting up to a total."""
-    monkeypatch.setattr(corners, "MOST_BOXES", 0)
+    """Without room for boxes, every set in between is tried."""
+    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
     for seed in range(200, 230):
         for status, truth in settled_as_defined(seed, kind, people):
             assert status in (OPEN, BROKEN if truth else SAFE)
@@ -296,36 +279,67 @@ def test_where_nobody_is_left_every_constraint_fails():
         EntropyLDiversity(1),
         RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 1),
     ):
-        assert worst_between(part, one, one, owner, 1).safe[0]
-        assert worst_between(part, nothing, one, owner, 1).box[0] == 0
+        assert find_violations(part, one, one, owner, 1).safe[0]
+        assert find_violations(part, nothing, one, owner, 1).box[0] == 0
         assert not part.holds(histogram([0]))
 
 
 def test_t_closeness_without_a_table_is_refused():
     from quiltwork.errors import InvalidInputError
-    from quiltwork.publishing.group import Group
 
     with pytest.raises(InvalidInputError, match="compares with the whole table"):
         group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
 
 
-def test_very_many_coalitions_are_refused_only_beyond_the_limit():
+def test_very_many_coalitions_are_refused_and_never_private():
     """Of 60 providers any 15 may collude: 53,194,089,192,720 coalitions."""
     import pandas
 
     from quiltwork.errors import UnsupportedError
-    from quiltwork.publishing import verify_m_privacy
+    from quiltwork.publishing import max_m, verify_m_privacy
 
     rng = np.random.default_rng(3)
     frame = pandas.DataFrame(
         {"p": rng.integers(0, 60, 3000), "q": 1, "s": rng.integers(0, 9, 3000)}
     )
     table = Table(frame, "p", ["q"], "s")
-    verdict = verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
-    assert (verdict.private, verdict.settled, verdict.outsiders) == (False, True, False)
-    assert len(verdict.coalition) == 15
-    with pytest.raises(UnsupportedError, match=r"coalitions, above the limit of 100"):
-        verify_m_privacy(table, EntropyLDiversity(8), m=30, limit=100)
+    with pytest.raises(UnsupportedError, match=r"53,194,089,192,720 coalitions, above the limit"):
+        verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
+    assert verify_m_privacy(table, EntropyLDiversity(4), m=15).private  # a bound is enough
+    safe = max_m(table, EntropyLDiversity(8))
+    assert safe.breach is not None
+    assert not safe.breach.settled
+    assert verify_m_privacy(table, EntropyLDiversity(8), m=int(safe)).private
     verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
     assert verdict.outsiders
     assert not verdict.private
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_people_with_several_values_are_safe_only_if_every_set_of_them_is(kind):
+    """One group, its people by set of values: every set between what is left and all of them."""
+    kinds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    rng = np.random.default_rng(8)
+    seen = Counter()
+    for _ in range(sample(100, full=300)):
+        weights = rng.integers(0, 3, (3, 5))
+        group = Group(np.arange(3), np.arange(3), weights, kinds=kinds)
+        number, quarters = int(rng.integers(1, 4)), Fraction(int(rng.integers(6, 13)), 4)
+        part = {
+            "entropy": EntropyLDiversity(quarters),
+            "recursive": RecursiveLDiversity(quarters, number),
+        }.get(kind) or TCloseness(Fraction(int(rng.integers(1, 8)), 12), kind, (5, 4, 3))
+        kept = group.total - weights[0]
+        found = violations_of_group(group, part, kept[None, :])
+        inside = product(*(range(a, b + 1) for a, b in zip(kept, group.total, strict=True)))
+        violated = any(not part.holds(group.histogram(np.array(point))) for point in inside)
+        assert not (found.safe[0] and violated), (weights, part)
+        if found.box[0] >= 0:
+            assert ((found.point[0] >= kept) & (found.point[0] <= group.total)).all()
+            assert not part.holds(group.histogram(found.point[0]))
+        seen[bool(found.safe[0]), bool(found.box[0] >= 0), violated] += 1
+        outcome, _ = breach_between(group, part, 1, 10**5)
+        assert outcome.coalition is not None or not violated
+    assert min(seen[True, False, False], seen[False, True, True]) >= 5
+    if kind == "recursive":
+        assert seen[False, False, True] > 0, "only a person of several values shows it"

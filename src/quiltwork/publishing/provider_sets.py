@@ -45,7 +45,7 @@ class Sets:
 NO_SETS = Sets(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
-def circles(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Sets]:
+def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Sets]:
     """Return, for each row, who knows its person, and the sets of several providers.
 
     A number below `providers` is that provider alone; above, it counts through the sets.

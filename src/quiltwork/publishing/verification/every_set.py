@@ -1,10 +1,10 @@
 """Definition 2.1 in full: every set between what a coalition leaves and the whole group.
 
 A coalition may breach a constraint that is not EG monotonic by taking away only some of its own
-records. Cost: (coalitions of the largest size) × (sets in between that can be the worst). For
-entropy and recursive diversity and t-closeness the coalitions are looked at many at a time, and
-hardly more than one set each; coalitions of equal providers count once. Where coalitions are many,
-the worst is found without going through them (`alliances`).
+records. Every coalition of the largest size is looked at; those of equal providers count once.
+Entropy and recursive diversity and t-closeness are decided for many coalitions at a time
+(`worst_histogram`); any other constraint, and what stays in doubt, is tried on every set. What
+takes more than the limit is refused.
 
 Theorem: m-privacy
 """
@@ -12,27 +12,22 @@ Theorem: m-privacy
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, islice
-from math import comb
+from itertools import combinations, islice, product
+from math import comb, prod
 
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.publishing.constraints.base import Constraint
 from quiltwork.publishing.group import Group, Weights
-from quiltwork.publishing.verification.alliances import Alliance
-from quiltwork.publishing.verification.between import BETWEEN, worst_alliance_of, worst_of_group
 from quiltwork.publishing.verification.checks import Outcome
-from quiltwork.publishing.verification.corners import Flags
+from quiltwork.publishing.verification.every_coalition import draws_of
 from quiltwork.publishing.verification.spaces import spaces
-from quiltwork.publishing.verification.teams import draws_of
-from quiltwork.publishing.verification.worst import trials, violating_set
+from quiltwork.publishing.verification.worst_histogram import DECIDED, Flags, violations_of_group
 
-_PORTION = 2_048
-_FEW = 256
-"""Coalitions up to which all are looked at; of more, the worst is found by branch and bound."""
-_MOST_SETS = 20_000
-"""Sets of coalitions that this looks at before it gives up, after about a second."""
+_PORTION = 256
+_SETS_EACH = 10
+"""Sets of each coalition that are looked at in arrays, on average, at most."""
 
 
 def breach_between(
@@ -41,59 +36,56 @@ def breach_between(
     """Look for a coalition and a set in between that violates; return both.
 
     Raises:
-        UnsupportedError: if there are more sets than the limit.
+        UnsupportedError: if there are more coalitions or sets than the limit.
     """
-    if isinstance(part, BETWEEN):
-        decided = _breach_of_corners(group, part, m, limit)
-        if decided is not None:
-            return decided
-    checks = 0
-    for space in spaces(group, m):
-        for coalition in combinations(space.candidates, space.level):
-            kept = group.kept(coalition)
-            known = group.total - kept
-            more = trials(group, part, kept, known)
-            checks += more
-            if checks > limit:
-                raise _too_many(part, comb(len(space.candidates), space.level), more, limit)
-            found = violating_set(group, part, kept, known)
-            if found is not None:
-                return Outcome(coalition, checks), found
-    return Outcome(None, checks), None
-
-
-def _breach_of_corners(
-    group: Group, part: Constraint, m: int, limit: int
-) -> tuple[Outcome, Weights | None] | None:
-    """Look at the worst corners for many coalitions at a time; None if they stay in doubt."""
-    checks = 0
+    checks = tried = 0
     for number, members in _coalitions(group, m):
         if not checks:
-            checks, whole = 1, worst_of_group(group, part, group.total[None, :])
-            if whole.box[0] >= 0:
-                anyone = tuple(np.flatnonzero(members[0]).tolist())
-                return Outcome(anyone, checks), group.total
-            if number > _FEW and group.is_plain and group.contributors is None:
-                most = min(limit, _MOST_SETS)
-                best = worst_alliance_of(group, part, min(m, group.size - 1), most)
-                if best is not None:
-                    return _of_alliance(best)
-        if max(number, checks + len(members)) > limit:
+            checks = 1
+            if not part.holds(group.left(())):
+                return Outcome(_listed(members[0]), checks), group.total
+        if number > limit:
             raise _too_many(part, number, 1, limit)
-        found = worst_of_group(group, part, _kept(group, members))
-        checks += found.looked
-        if found.box[0] >= 0:
-            coalition = tuple(np.flatnonzero(members[found.box[0]]).tolist())
-            return Outcome(coalition, checks), found.point[0]
-        if not found.safe[0]:
-            return None
+        kept = _kept(group, members)
+        doubtful: list[int] = list(range(len(kept)))
+        if isinstance(part, DECIDED):
+            found = violations_of_group(group, part, kept)
+            checks += found.looked
+            hit = np.flatnonzero(found.box >= 0)
+            if len(hit):
+                return Outcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
+            doubtful = np.flatnonzero(~found.safe).tolist()
+            if checks > _SETS_EACH * limit:
+                raise _too_many(part, number, _SETS_EACH, limit)
+        for i in doubtful:
+            sets = sets_between(part, group.total - kept[i])
+            checks, tried = checks + sets, tried + sets
+            if tried > limit:
+                raise _too_many(part, number, sets, limit)
+            violating = violating_set(group, part, kept[i])
+            if violating is not None:
+                return Outcome(_listed(members[i]), checks), violating
     return Outcome(None, checks), None
 
 
-def _of_alliance(found: Alliance) -> tuple[Outcome, Weights | None]:
-    if found.members is None:
-        return Outcome(None, found.looked), None
-    return Outcome(tuple(np.flatnonzero(found.members).tolist()), found.looked), found.point
+def sets_between(part: Constraint, known: Weights) -> int:
+    """Return how many sets `violating_set` tries, at most; `known` are those that may go."""
+    there = known[known > 0].tolist()
+    return 2 ** len(there) if part.corners_suffice else prod(n + 1 for n in there)
+
+
+def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | None:
+    """Return weights between `kept` and the whole group that violate; None if there are none.
+
+    Where corners suffice, those with all or none of the records of each kind.
+    """
+    known = (group.total - kept).tolist()
+    steps = [sorted({0, n}) if part.corners_suffice else range(n + 1) for n in known]
+    for added in product(*steps):
+        candidate = kept + np.array(added, dtype=np.int64)
+        if not part.holds(group.histogram(candidate)):
+            return candidate
+    return None
 
 
 def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
@@ -133,6 +125,10 @@ def _kept(group: Group, members: Flags) -> Weights:
     known = members if group.held is None else (members @ group.held.T)
     kept: Weights = group.total - known.astype(np.int64) @ group.weights
     return kept
+
+
+def _listed(members: Flags) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(members).tolist())
 
 
 def _too_many(part: Constraint, coalitions: int, sets: int, limit: int) -> UnsupportedError:

@@ -2,22 +2,22 @@
 
 Without a subject column groups whose coalitions are drawn alike are taken together, and what they
 leave is a product of two tables: who colludes, and who holds what. With one, coalitions are drawn
-from all providers of the table. Cost: O(coalitions · entries).
+from all providers of the table. Providers that hold the same are interchangeable: coalitions are
+drawn from kinds of providers, with repetition, and where many collude those who do not are drawn.
+Cost: O(coalitions · entries).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from itertools import combinations, combinations_with_replacement, islice
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.publishing.circles import NO_SETS
-from quiltwork.publishing.sparse import SparseCounts
-from quiltwork.publishing.verification.teams import Draws, draws_of
+from quiltwork.publishing.sparse import SparseCounts, by_value, subset, values_of_entries
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -28,6 +28,50 @@ MOST_COALITIONS = 5_000
 _CELLS = 2_000_000
 _ENTRIES = 50  # of a group, about
 _MOST_STEPS = 100_000_000
+_FIRST, _FEW_CELLS = 64, 50_000
+"""Coalitions tried first: few where groups are many, of which they break most."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How the coalitions of a group are drawn.
+
+    Attributes:
+        kinds: how many different providers there are.
+        drawn: how many are drawn.
+        spared: whether those are drawn who do not collude.
+        repeated: whether several providers may be of one kind.
+    """
+
+    kinds: int
+    drawn: int
+    spared: bool
+    repeated: bool
+
+    @property
+    def number(self) -> int:
+        """How many draws there are, impossible ones included."""
+        if self.repeated:
+            return comb(self.kinds + self.drawn - 1, self.drawn)
+        return comb(self.kinds, self.drawn)
+
+    def all(self) -> Iterator[tuple[int, ...]]:
+        """Yield every draw."""
+        choose = combinations_with_replacement if self.repeated else combinations
+        return choose(range(self.kinds), self.drawn)
+
+    def table(self, some: list[tuple[int, ...]]) -> Floats:
+        """Return draw × kind: how many of each are drawn."""
+        table = np.zeros((len(some), self.kinds))
+        line = np.repeat(np.arange(len(some)), self.drawn)
+        np.add.at(table, (line, np.array(some, dtype=np.int64).ravel()), 1)
+        return table
+
+
+def draws_of(kinds: int, providers: int, size: int) -> Draws:
+    """Draw coalitions of `size` of the providers, or those they spare if these are fewer."""
+    spared = providers - size
+    return Draws(kinds, min(size, spared), spared < size, kinds < providers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,86 +87,6 @@ class Rows:
     group: Ints
     kept: Ints
     more: Ints
-
-
-def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
-    """Return some of the groups, numbered anew in the same order."""
-    if len(groups) == counts.groups:
-        return counts
-    place = np.full(counts.groups, -1, dtype=np.int64)
-    place[groups] = np.arange(len(groups))
-    taken = place[counts.group] >= 0
-    group = place[counts.group[taken]]
-    contributors = counts.contributors
-    if contributors is not None:
-        inside = place[contributors[0]] >= 0
-        contributors = (place[contributors[0][inside]], contributors[1][inside])
-    return replace(
-        counts,
-        group=group,
-        who=counts.who[taken],
-        kind=counts.kind[taken],
-        weight=counts.weight[taken],
-        start=np.searchsorted(group, np.arange(len(groups) + 1)),
-        inside=counts.inside[groups],
-        contributors=contributors,
-    )
-
-
-def narrow(counts: SparseCounts) -> SparseCounts:
-    """Number the values of each group from 0, for constraints to which their names are nothing.
-
-    Nobody has two values.
-    """
-    cell = counts.group * counts.values + counts.kind
-    found, inverse = np.unique(cell, return_inverse=True)
-    group = found // counts.values
-    rank = np.arange(len(found)) - np.searchsorted(group, group)
-    return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
-
-
-def headcount(counts: SparseCounts) -> SparseCounts:
-    """Give everybody the same value: histograms then count people."""
-    first = np.flatnonzero(
-        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
-    )
-    group = counts.group[first]
-    return replace(
-        counts,
-        group=group,
-        who=counts.who[first],
-        kind=np.zeros(len(first), dtype=np.int64),
-        weight=np.add.reduceat(counts.weight, first),
-        start=np.searchsorted(group, np.arange(counts.groups + 1)),
-        values=1,
-        kinds=NO_SETS,
-    )
-
-
-def by_value(counts: SparseCounts) -> Ints:
-    """Return each group's histogram; people count at each of their values."""
-    entry, value = _spread(counts)
-    cell = counts.group[entry] * counts.values + value
-    size = counts.groups * counts.values
-    table = np.bincount(cell, weights=counts.weight[entry], minlength=size)
-    return table.astype(np.int64).reshape(counts.groups, counts.values)
-
-
-def _spread(counts: SparseCounts) -> tuple[Ints, Ints]:
-    """Return (entry, value) for every value that an entry's people have."""
-    single = counts.kind < counts.values
-    if single.all():
-        return np.arange(len(counts.kind)), counts.kind
-    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
-    entry = np.concatenate((np.flatnonzero(single), np.flatnonzero(~single)[position]))
-    return entry, np.concatenate((counts.kind[single], members))
-
-
-def one_value_each(counts: SparseCounts) -> Flags:
-    """Tell in which groups nobody has two values."""
-    alone = np.ones(counts.groups, dtype=np.bool_)
-    alone[counts.group[counts.kind >= counts.values]] = False
-    return alone
 
 
 class Coalitions:
@@ -237,7 +201,7 @@ def _plain_rows(
     """Draw coalitions of providers, each of whom alone knows their records; one value each."""
     whole = (held * number[:, :, None]).sum(axis=1)
     values = held.shape[2]
-    every, size = draws.all(), 1
+    every, size = draws.all(), max(1, min(_FIRST, _FEW_CELLS // (len(groups) * values)))
     while some := list(islice(every, size)):
         still = wanted[groups]
         groups, held, number, whole = groups[still], held[still], number[still], whole[still]
@@ -349,7 +313,7 @@ class _Circles:
         knows[alone, names[alone]] = 1
         position, members = counts.sets.spread(names[~alone] - counts.providers)
         knows[np.flatnonzero(~alone)[position], members] = 1
-        entry, value = _spread(counts)
+        entry, value = values_of_entries(counts)
         cell = counts.group[entry] * counts.values + value
         several, odd = None, counts.kind[entry] >= counts.values
         if odd.any():
