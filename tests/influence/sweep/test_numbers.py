@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -105,3 +107,36 @@ def test_early_nodes_of_a_given_start_decide_where_they_leak_most(length):
     chain = qw.MarkovChain(RESTLESS, initial=[0.2, 0.8])
     found = qw.calibrate(chain, length, 1)
     assert (found.node, found.scale) == (8, pytest.approx(3.361587344, rel=1e-8))
+
+
+def told_by_two_states(matrix, start, level, length):
+    """What a count of this level tells about each point: the recursion, pair by pair."""
+
+    def further(p, q, apart):
+        """L for rows p and q of two states: the better of both ends."""
+        ends = (apart[1] + level, -(apart[0] + level))
+        return max(
+            math.log((p[0] + p[1] * math.exp(v)) / (q[0] + q[1] * math.exp(v))) for v in ends
+        )
+
+    right, side = [(0.0, 0.0)], (0.0, 0.0)
+    for _ in range(length - 1):
+        side = further(matrix[0], matrix[1], side), further(matrix[1], matrix[0], side)
+        right.append(side)
+    law, left, side = np.array(start), [(0.0, 0.0)], (0.0, 0.0)
+    for _ in range(length - 1):
+        back = (law[:, np.newaxis] * matrix).T
+        back /= back.sum(axis=1, keepdims=True)
+        side = further(back[0], back[1], side), further(back[1], back[0], side)
+        left.append(side)
+        law = law @ matrix
+    return level + (np.array(left) + np.array(right[::-1])).max(axis=1)
+
+
+def test_a_slow_chain_with_a_given_start_is_not_protected_all_at_once():
+    """Its law is followed for some time only; later nodes have the bounds of any start."""
+    matrix, length = np.array([[0.9995, 0.0005], [0.0003, 0.9997]]), 60_000
+    found = qw.calibrate(qw.MarkovChain(matrix, initial=[0.9, 0.1]), length, 1).scale
+    told = told_by_two_states(matrix, [0.9, 0.1], 1 / found, length)
+    assert 0.7 < told.max() <= 1 + 1e-9
+    assert found == pytest.approx(qw.calibrate(qw.MarkovChain(matrix), length, 1).scale, rel=0.01)

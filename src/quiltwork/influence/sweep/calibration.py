@@ -66,10 +66,8 @@ def largest_factor(
             return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
         low = factor
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
-        sweep = replace(sweep, left=sweep.coarse, right=sweep.coarse)
-        low = epsilon / unit.total
-        endless = _endless(sweep, unit, epsilon, epsilon / most)
-        low = max(low, endless[0] if endless is not None else 0.0)
+        factor, leak = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
+        return _short(factor), replace(leak, node=nodes.start)
 
     def leak_at(factor: float) -> Leak:
         return sweep.worst(unit.times(factor), nodes)
@@ -92,6 +90,18 @@ def _long_work(sweep: Sweep, length: int) -> bool:
             return True
         steps = len(walk.laws)
     return len(walk.pairs[0]) * len(walk.spans) * steps > _MOST_PROGRAMS
+
+
+def _whatever_the_start(
+    sweep: Sweep, side: Contracted, unit: Levels, epsilon: float
+) -> tuple[float, Leak]:
+    """The largest factor for every start at once, in an endless series or all at once."""
+    nothing = np.empty((0, sweep.walk.size), dtype=np.bool_)
+    walk = replace(sweep.walk, laws=None, possible=nothing, limits=None)
+    own, low = float(unit.own.max()), epsilon / unit.total
+    found = _endless(replace(sweep, walk=walk, left=side, right=side), unit, epsilon, epsilon / own)
+    together = low, _all_at_once(epsilon, own * low)
+    return together if found is None or found[0] < low else found
 
 
 def _all_at_once(epsilon: float, own: float) -> Leak:
