@@ -194,6 +194,9 @@ def _documents(folder: Path) -> Iterator[str]:
     yield from (path.read_text() for path in (folder / "out" / "results").glob("*.json"))
 
 
+ONLY_SOMETIMES = {"assumed_step"}
+
+
 def test_documents_have_the_documented_fields_and_round_trip(documents):
     sections, seen = documented(), set()
     for text in documents:
@@ -201,7 +204,9 @@ def test_documents_have_the_documented_fields_and_round_trip(documents):
         name = document.pop("schema")
         version = document.pop("version")
         seen.add(name)
-        assert set(document) == fields(sections[name]), name
+        missing = fields(sections[name]) - set(document)
+        assert missing <= ONLY_SOMETIMES, name
+        assert set(document) <= fields(sections[name]), name
         again = files.load(text, name.removeprefix("quiltwork/"), (version,))
         assert files.dump(name.removeprefix("quiltwork/"), version, document) == text
         assert again == {**document, "schema": name, "version": version}

@@ -29,7 +29,7 @@ from quiltwork.publishing.examples import hospitals, table_a
 HIDDEN = {
     *("allows", "check_codes", "encode", "joint", "relevant", "take", "record", "to_body"),
     *("from_body", "processed", "by_error", "table", "exact", "bind", "fitness", "holds", "emd"),
-    *("count", "index", "reopened"),
+    *("count", "index", "of"),
 }
 """Methods that rooms of the package call on each other, and those of tuples."""
 

@@ -78,7 +78,7 @@ def test_denominators_of_any_size_are_kept(sqlite_url, independent):
     """Beyond 1024 bits charges are rounded up, which a reopened ledger does not do again."""
     draw = np.random.default_rng(3)
     ledger, reference = Ledger.open(sqlite_url), Accountant(independent, 9)
-    ledger.create("d", independent, 9, 100)
+    ledger.create("d", independent, 9, 99)
     exact = Fraction(0)
     for _ in range(30):
         level = Fraction(1, int(draw.integers(2**52, 2**53)) | 1)
@@ -189,7 +189,7 @@ def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
     """Nor does what a new process reads: statements are counted, and the rows they return."""
     counts = []
     with Ledger.open(sqlite_url) as ledger:
-        ledger.create("d", chain, 40, 100)
+        ledger.create("d", chain, 40, 99)
         for history in (10, 200):
             ledger.debit_all("d", [Spending.dp(1e-6, 1 + n % 9, 20) for n in range(history)])
             ledger.debit("d", Spending.dp(1e-6, 1, 20))

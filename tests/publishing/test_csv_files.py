@@ -109,7 +109,7 @@ def test_columns_that_are_named_are_text(tmp_path):
         Table(tmp_path / "t.csv", None, ["zip"], "ill", text=["zp"])
     with pytest.raises(InvalidInputError, match="in a frame, make the column text yourself"):
         Table(frame, None, ["zip"], "ill", text=["zip"])
-    with pytest.raises(InvalidInputError, match="text must be names"):
+    with pytest.raises(InvalidInputError, match="text must be a list"):
         Table(tmp_path / "t.csv", None, ["zip"], "ill", text=5)
 
 

@@ -22,23 +22,16 @@ from quiltwork.accounting import Accountant
 from quiltwork.accounting.rules import check_growth
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
-from quiltwork.ledger.backups import (
-    Backup,
-    before_move,
-    read_backup,
-    read_lost,
-    refuse_moved,
-    retire,
-    write_backup,
-)
+from quiltwork.ledger.backups import read_backup, read_lost, write_backup
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Analyst, Dataset
 from quiltwork.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.ledger.durable import LedgerAccountant
 from quiltwork.ledger.entries import Draft, Entry, canonical
+from quiltwork.ledger.moving import Place, begin_from, move
 from quiltwork.ledger.numbers import amount, identifier, points
 from quiltwork.ledger.receipts import Preview, Receipt
 from quiltwork.ledger.records import Debit, Share, Status, create_body, read_history, share_body
@@ -47,8 +40,8 @@ from quiltwork.ledger.requests import read_request
 from quiltwork.ledger.shares import check_share
 from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables, now
-from quiltwork.ledger.totals import Totals
-from quiltwork.ledger.verification import check_log
+from quiltwork.ledger.totals import Totals, unknown
+from quiltwork.ledger.verification import verified
 from quiltwork.queries import Query
 
 Result = TypeVar("Result")
@@ -246,7 +239,7 @@ class Ledger:
         identity = secrets.token_hex(16)
 
         def work(tables: Tables) -> Receipt:
-            state = self._found(tables, name)
+            state = self._totals.found(tables, name)
             return debited(tables, self._totals, state, identity, spending, used_key, who)
 
         return replace(self._totals.write(work), _answers=self)
@@ -263,11 +256,11 @@ class Ledger:
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
 
         def one(tables: Tables, identity: str, spending: Any) -> Receipt:
-            state = self._found(tables, name)
+            state = self._totals.found(tables, name)
             return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
 
         def work(tables: Tables) -> list[Receipt]:
-            check_all(tables, self._found(tables, name), asked)
+            check_all(tables, self._totals.found(tables, name), asked)
             return [one(tables, *request) for request in asked]
 
         granted = self._totals.write(work)
@@ -296,7 +289,7 @@ class Ledger:
         name = identifier(dataset, "dataset")
 
         def work(tables: Tables) -> Preview:
-            state = self._found(tables, name)
+            state = self._totals.found(tables, name)
             return previewed(tables, self._totals, state, spending, who)
 
         return self._store.read(work)
@@ -331,7 +324,9 @@ class Ledger:
     def datasets(self) -> tuple[Status, ...]:
         """Return the status of every dataset, in the order of their creation."""
         return self._store.read(
-            lambda tables: tuple(self._found(tables, name).status for name in tables.datasets())
+            lambda tables: tuple(
+                self._totals.found(tables, name).status for name in tables.datasets()
+            )
         )
 
     def history(self, dataset: str) -> tuple[Debit, ...]:
@@ -341,7 +336,7 @@ class Ledger:
 
         def work(tables: Tables) -> tuple[Debit, ...]:
             if tables.last_step(name) is None:
-                raise _unknown(name, tables.datasets())
+                raise unknown(name, tables.datasets())
             return read_history(tables.steps(name), tables.answered(name))
 
         return self._store.read(work)
@@ -368,24 +363,7 @@ class Ledger:
 
         Theorem: ledger
         """
-
-        against = read_checkpoint(checkpoint)
-
-        def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
-            found = check_log(tables, against)
-            names = tables.datasets()
-            return found, [name for name in names if not self._totals.check(tables, name)]
-
-        found, wrong = self._store.read(work)
-        for name in wrong:
-            self._totals.set_right(name)
-        if wrong:
-            raise StorageError(
-                f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add "
-                "up to: somebody changed them. The entries are intact, no budget is exceeded, and "
-                "the totals have been set right; find out who writes to the ledger's tables."
-            )
-        return found
+        return verified(self._store, self._totals, read_checkpoint(checkpoint))
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -424,7 +402,7 @@ class Ledger:
         found = read_lost(lost)
         backup = read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        ledger._begin_from(backup, found)
+        begin_from(ledger._place, backup, found)
         return ledger
 
     def move(self, url: str) -> Ledger:
@@ -438,38 +416,12 @@ class Ledger:
             StorageError: if one of them cannot be written.
         """
         target = Ledger.open(url)
-        if target.url == self.url:
-            raise InvalidInputError(f"The ledger is at {self.url!r} already; name another place.")
-        moving, moved = (f"{doing} to {target.url}" for doing in ("moving", "moved"))
-
-        def close(tables: Tables) -> tuple[str, ...]:
-            states = [self._found(tables, name) for name in tables.datasets()]
-            for state in states:
-                refuse_moved(state.retired)
-                if state.retired is None:
-                    retire(tables, self._totals, state, moving)
-            return tuple(state.name for state in states)
-
-        def closed(tables: Tables) -> None:
-            for state in [self._found(tables, name) for name in names]:
-                if state.retired == moving:
-                    retire(tables, self._totals, state, moved)
-
-        for status in self.datasets():
-            refuse_moved(status.retired)
-        backup = self._store.read(lambda tables: before_move(tables, moving))
-        target._store.begin(backup.check_empty, backup.ledger_id)  # before anything is closed
-        names = self._totals.write(close)
-        backup = self._store.read(lambda tables: before_move(tables, moving))
-        target._begin_from(backup, dict.fromkeys(names, ()))
-        self._totals.write(closed)
+        move(self._place, target._place)
         return target
 
-    def _begin_from(self, backup: Backup, lost: Mapping[str, Iterable[Any]]) -> None:
-        def work(tables: Tables) -> None:
-            backup.insert(tables, self._totals, lost)
-
-        self._store.begin(work, backup.ledger_id)
+    @property
+    def _place(self) -> Place:
+        return Place(self._store, self._totals, self.url)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""
@@ -479,7 +431,7 @@ class Ledger:
 
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
         name = identifier(dataset, "dataset")
-        return self._store.read(lambda tables: question(self._found(tables, name)))
+        return self._store.read(lambda tables: question(self._totals.found(tables, name)))
 
     def _append(
         self,
@@ -493,24 +445,8 @@ class Ledger:
 
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is None:
-                state = self._found(tables, dataset)
+                state = self._totals.found(tables, dataset)
                 changed = changes(state)
                 self._totals.changed(tables, state, tables.append(draft), **changed)
 
         self._totals.write(work)
-
-    def _found(self, tables: Tables, dataset: str) -> Dataset:
-        """Return the dataset's state with everything that has been committed."""
-        state = self._totals.find(tables, dataset)
-        if state is None:
-            raise _unknown(dataset, tables.datasets())
-        return state
-
-
-def _unknown(dataset: str, known: list[str]) -> InvalidInputError:
-    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
-    there = f"there are {shown}" if known else "there are none yet"
-    return InvalidInputError(
-        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
-        "length, budget)."
-    )

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from quiltwork.accounting import Spending
 from quiltwork.accounting.account import Account
-from quiltwork.errors import StorageError
+from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import written_fraction
 from quiltwork.ledger.datasets import Analyst, Dataset, Grant, replayed
 from quiltwork.ledger.entries import Entry, Head, canonical
@@ -63,6 +63,17 @@ class Totals:
         self._store = store
         self._known: dict[str, _Known] = {}
         self._alone: dict[tuple[str, str], tuple[Kept, Account]] = {}
+
+    def found(self, tables: Tables, name: str) -> Dataset:
+        """Return a dataset's state with everything that has been committed.
+
+        Raises:
+            InvalidInputError: if there is no such dataset; it lists those there are.
+        """
+        state = self.find(tables, name)
+        if state is None:
+            raise unknown(name, tables.datasets())
+        return state
 
     def find(self, tables: Tables, name: str) -> Dataset | None:
         """Return a dataset's state; None if there is no such dataset. Cost: its rows, once.
@@ -342,3 +353,13 @@ def _read_analyst(body: Mapping[str, Any]) -> Analyst:
         cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
         share = Share(cap, written_fraction(body["reserved"], "reserved"))
     return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
+
+
+def unknown(dataset: str, known: list[str]) -> InvalidInputError:
+    """The error for a dataset that a ledger does not have."""
+    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
+    there = f"there are {shown}" if known else "there are none yet"
+    return InvalidInputError(
+        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
+        "length, budget)."
+    )

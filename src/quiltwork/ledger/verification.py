@@ -9,7 +9,9 @@ from typing import Any
 from quiltwork.errors import StorageError
 from quiltwork.ledger.checkpoints import Checkpoint, check_against
 from quiltwork.ledger.entries import Entry, Head, damaged, follow, origin, reading
+from quiltwork.ledger.store import Store
 from quiltwork.ledger.tables import Tables
+from quiltwork.ledger.totals import Totals
 
 
 def check_log(tables: Tables, checkpoint: Checkpoint | None) -> Checkpoint:
@@ -88,3 +90,27 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
             pass
         case _:
             raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")
+
+
+def verified(store: Store, totals: Totals, against: Checkpoint | None) -> Checkpoint:
+    """Check the log and all totals; return where the log ends.
+
+    Raises:
+        StorageError: at the first thing that is not as it was written. Totals that are wrong are
+            set right before.
+    """
+
+    def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
+        found = check_log(tables, against)
+        return found, [name for name in tables.datasets() if not totals.check(tables, name)]
+
+    found, wrong = store.read(work)
+    for name in wrong:
+        totals.set_right(name)
+    if wrong:
+        raise StorageError(
+            f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add up "
+            "to: somebody changed them. The entries are intact, no budget is exceeded, and the "
+            "totals have been set right; find out who writes to the ledger's tables."
+        )
+    return found

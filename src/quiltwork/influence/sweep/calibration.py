@@ -246,6 +246,8 @@ def _unfelt(sweep: Sweep, unit: Levels, nodes: range, factor: float) -> bool:
 
     From a given start an early node may leak more than any later one, so there it is not asked.
     """
+    if (sweep.walk.steps == sweep.walk.steps[:, :1]).all():  # what is exact as it is
+        return False
     if sweep.walk.laws is None:
         if not sweep.walk.possible.all():  # and earlier ones may have more states
             return False
@@ -269,12 +271,12 @@ def _felt_far(sweep: Sweep, unit: Levels, factor: float) -> bool:
 def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:
     """About how many nodes away an end is felt on either side; at most `most`."""
     sides = (sweep.left, unit.backward), (sweep.right, unit.forward)
-    found = [0]
+    bits, found = 13 if unit.length > SHORT else 24, [0]
     for side, levels in sides:
         if isinstance(side, Contracted):
-            found.append(side.felt(most))
+            found.append(side.felt(most, bits))
         elif isinstance(side, Exact) and side.walk.size > 1:
-            found.append(side.homogeneous.felt(float(levels.max()) * factor, most))
+            found.append(side.homogeneous.felt(float(levels.max()) * factor, most, bits))
     return max(found)
 
 

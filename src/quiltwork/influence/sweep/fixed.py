@@ -24,7 +24,6 @@ _CLOSE = 2.0**-41
 _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
 _FAR = 200.0
-_FELT = 2.0**-13
 _SPARSE = 600
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
@@ -168,8 +167,8 @@ class Homogeneous:
             amount *= 4
         return None
 
-    def felt(self, level: float, most: int) -> int:
-        """About how many nodes away an end is felt, by powers of the Jacobian; at most `most`."""
+    def felt(self, level: float, most: int, bits: int) -> int:
+        """How many nodes away an end is felt by a share of 2^-bits, about; at most `most`."""
         found = self.solve(level)
         if found is None:
             return most
@@ -179,7 +178,7 @@ class Homogeneous:
         jacobian = self.jacobian(bounds, ~both)
         rise = np.zeros(len(r))
         rise[both] = r[both] - self.rest[both]
-        nodes, stride, least = 0, 1, _FELT * rise.max(initial=0.0)
+        nodes, stride, least = 0, 1, 2.0**-bits * rise.max(initial=0.0)
         while nodes < most and (rise := jacobian @ rise).max(initial=0.0) > least:
             nodes += stride
             if nodes == 8 * stride and len(rise) < _SPARSE:

@@ -23,7 +23,6 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Row
 from quiltwork.influence.sweep.walks import Walk
 
 _LONGEST_SPAN = 64
-FELT_STEPS = 13 * math.log(2)
 
 
 class Side(Protocol):
@@ -241,12 +240,12 @@ class Contracted:
         least = min(found, default=math.inf)
         return None if math.isinf(least) else np.full((1, 1, 1), least)
 
-    def felt(self, most: int) -> int:
-        """About how many nodes away an end is felt, by Birkhoff's coefficient; at most `most`."""
+    def felt(self, most: int, bits: int) -> int:
+        """How many nodes away an end is felt by a share of 2^-bits, by Birkhoff's coefficients."""
         nodes = [
-            span * FELT_STEPS / -math.log(math.tanh(diameter / 4)) if diameter else span
+            span * bits * math.log(2) / -math.log(math.tanh(diameter / 4))
             for span, diameter in self.diameters
-            if math.tanh(diameter / 4) < 1
+            if 0 < math.tanh(diameter / 4) < 1
         ]
         return int(min([*nodes, most]))
 
