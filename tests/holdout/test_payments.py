@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import closing
 
 import numpy as np
@@ -109,6 +110,34 @@ def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
     assert len(other.history("held")) == 0
     with pytest.raises(qw.StorageError, match="older copy"):
         resume(path, ledger=mine, dataset="held")  # it lacks the third round's debit
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_copy_of_the_ledger_that_went_on_by_itself_does_not_pay(paid, tmp_path, noted):
+    """It has a debit for the same round, under the same key, and it is another one."""
+    path, mine, _ = paid
+    twin, copied = tmp_path / "twin.jsonl", tmp_path / "copy.db"
+    put_back(twin, files_of(path))
+    with (
+        closing(sqlite3.connect(tmp_path / "mine.db")) as old,
+        closing(sqlite3.connect(copied)) as new,
+    ):
+        old.backup(new)
+    fork = qw.Ledger.open(f"sqlite:///{copied}")
+    for place, ledger in ((path, mine), (twin, fork)):
+        with closing(resume(place, ledger=ledger, dataset="held")) as h:
+            h.ask(off)
+            h.ask(same)
+    keys = [[debit.key for debit in ledger.history("held")] for ledger in (mine, fork)]
+    assert keys[0] == keys[1]
+    if not noted:  # as older versions wrote it
+        hidden = json.loads(secret_path(path).read_text())
+        secret_path(path).write_text(json.dumps({k: v for k, v in hidden.items() if k != "paid"}))
+        resume(path, ledger=fork, dataset="held").close()
+        return
+    with pytest.raises(qw.StorageError, match="lacks the debit"):
+        resume(path, ledger=fork, dataset="held")
+    assert resume(path, ledger=mine, dataset="held").ask(off).overfit
 
 
 def test_a_transcript_that_does_not_name_its_ledger_goes_on_with_the_one_that_was_debited(paid):

@@ -140,6 +140,7 @@ def said_about(url):
         "postgresql://ana:s3cret s3cret@127.0.0.1:1/db",
         "postgresql://ana@127.0.0.1:1/db?pasword=s3cret",
         "postgresql:ana:s3cret@127.0.0.1/db",
+        "postgresql:ana:s3cret",
         "mysql://ana:s3cret@127.0.0.1/db",
         "ana:s3cret@127.0.0.1/db",
         "host=127.0.0.1 port=1 password=s3cret",

@@ -243,6 +243,69 @@ def test_one_row_of_a_file_does_not_change_how_others_are_read(tmp_path, cell):
     assert abs(total.value - 80) < 4
 
 
+READ = {
+    "path": lambda path, **how: path,
+    "series": lambda path, **how: read_series(path, "v", beliefs=qw.Clusters(range(5)), **how).data,
+    "frame": lambda path, **how: (
+        read_series(
+            pd.DataFrame({"v": [2, 7, 2, 1, [3]]}), "v", beliefs=qw.Clusters(range(5)), **how
+        ).data
+    ),
+    "state": lambda path, **how: READ["series"](path, missing="state", **how),
+}
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+@pytest.mark.parametrize("cell", ["", "NA", "missing", "x", "inf"])
+@pytest.mark.parametrize(("query", "value", "otherwise"), ASKED[:4])
+def test_nor_is_a_row_of_a_file(tmp_path, read, cell, query, value, otherwise):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"v\n2\n7\n2\n1\n{cell}\n")
+    truth = sum(map(value, [2, 7, 2, 1])) + otherwise
+    people, ledger = qw.Clusters(range(5)), MemoryLedger()
+    answer = qw.release(read(path), query, people, epsilon=99, ledger=ledger, dataset="d")
+    assert ledger.events == ["check", "debit", "complete"]
+    assert np.abs(np.asarray(answer.value) - truth).max() < 1
+    if isinstance(query, type(ASKED[0][0])):
+        with pytest.raises(InvalidInputError, match=r"(Row|Position) 5"):
+            qw.release(read(path), query, people)
+
+
+@pytest.mark.parametrize("cell", ["", "x", "1e999", "nan"])
+def test_nor_is_one_between_edges(tmp_path, cell):
+    """It is in no bin, and may not be refused by how it is binned."""
+    path = tmp_path / "rows.csv"
+    path.write_text(f"v\n2\n7\n2\n1\n{cell}\n")
+    query = queries.histogram(states=["<3", ">=3"])
+    paid = {"ledger": MemoryLedger(), "dataset": "d"}
+    answer = qw.release(
+        READ["series"](path, edges=[3]), query, qw.Clusters(range(5)), epsilon=99, **paid
+    )
+    assert answer.value.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_rows_of_clusters_are_not_cut_whatever_they_hold(tmp_path, whole):
+    path = tmp_path / "rows.csv"
+    path.write_text("v\n2\n7\n2\n1\n" + ("5\n" if whole else "\n"))
+    with pytest.raises(InvalidInputError, match="no order of rows"):
+        READ["series"](path, missing="split")
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("cell", [[3], [], np.array([3]), pd.Series([3])], ids=str)
+@pytest.mark.parametrize("count", [1, 5])
+def test_rows_that_are_collections_are_rows(kind, cell, count):
+    """Be it one of them or all."""
+    ledger, people = MemoryLedger(), qw.Clusters(range(5))
+    data, query = kind([2] * (5 - count) + [cell] * count), queries.sum(0, 3)
+    answer = qw.release(data, query, people, epsilon=99, ledger=ledger, dataset="d")
+    assert ledger.events == ["check", "debit", "complete"]
+    assert abs(answer.value - 2 * (5 - count)) < 1
+    with pytest.raises(InvalidInputError, match="cannot be a label"):
+        qw.release(data, query, people)
+
+
 @pytest.fixture
 def shared(tmp_path):
     """A ledger in which ben may use less than any release here takes."""

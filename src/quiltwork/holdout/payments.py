@@ -2,13 +2,15 @@
 
 The transcript's first line names the ledger by its identity, 32 random digits that the ledger made
 for itself, not by where it is: another ledger, whatever its URL and the names of its datasets, does
-not pay. A ledger that was put back to an older state lacks the last round's debit, and is refused.
+not pay. A ledger that was put back to an older state lacks the last round's debit, and is refused;
+so is a copy that went on by itself since: its entry for that round, if any, has another hash.
 A round is debited under its number, once for ever, so files that were put back to an older state
 cannot begin a round again: as many rounds are used as the ledger has debits for them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
@@ -89,7 +91,8 @@ def check_same_ledger(
             "and nothing was debited yet that could tell. Nothing is lost by creating it anew."
         )
     if secret.debit is not None and all(
-        debit.key != secret.debit for debit in ledger.history(dataset)
+        debit.key != secret.debit or secret.paid not in (None, debit.hash)
+        for debit in ledger.history(dataset)
     ):
         raise StorageError(
             "The ledger lacks the debit of this holdout's last round: it is another ledger, or an "
@@ -98,16 +101,16 @@ def check_same_ledger(
 
 
 def debit_round(
-    ledger: Ledger | None, transcript: Transcript, number: int
-) -> tuple[str | None, int | None]:
-    """Debit round `number`, from 0; return the debit's key and its entry in the ledger.
+    ledger: Ledger | None, transcript: Transcript, secret: Secret, number: int
+) -> Secret:
+    """Debit round `number`, from 0; return the secret with the debit's key, entry and hash.
 
     Raises:
         BudgetExceeded: if it does not fit; then nothing was recorded.
         StorageError: if it was debited before, by other files of this holdout.
     """
     if ledger is None:
-        return None, None
+        return secret
     key = f"{_prefix(transcript)}{number + 1}"
     record = {
         "mechanism": "reusable-holdout",
@@ -120,7 +123,7 @@ def debit_round(
         raise _behind(number + 1, number) from None
     if receipt.stored is not None:
         raise _behind(number + 1, number)
-    return key, receipt.number
+    return replace(secret, debit=key, entry=receipt.number, paid=receipt.hash)
 
 
 def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int:

@@ -408,9 +408,9 @@ class ReusableHoldout(OneOwner):
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        key, entry = payments.debit_round(self._ledger, self._transcript, number)
+        paid = payments.debit_round(self._ledger, self._transcript, self._secret, number)
         noise = self._transcript.settings.threshold_law.draw_one()
-        drawn = replace(self._secret, round=number, threshold=noise, debit=key, entry=entry)
+        drawn = replace(paid, round=number, threshold=noise)
         try:
             self._storage.keep(drawn)
         except BaseException:

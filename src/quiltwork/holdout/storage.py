@@ -37,6 +37,7 @@ class Secret:
         threshold: the noise of the current threshold, in steps.
         debit: the ledger's key of the current round, if it was debited.
         entry: the number of that debit in the ledger.
+        paid: the hash of that entry; None in older files.
         lines: how many lines of the transcript are sealed; later ones were interrupted.
         last: the hash of the last of these, which through the chain covers all of them.
     """
@@ -46,6 +47,7 @@ class Secret:
     threshold: int = 0
     debit: str | None = None
     entry: int | None = None
+    paid: str | None = None
     lines: int = 0
     last: str = ""
 
@@ -327,7 +329,8 @@ def read_secret(path: Path) -> Secret:
         integer(secret.lines, "lines", 1)
         for number in (secret.round, secret.entry):
             integer(number or 0, "number", 0)
-        if not isinstance(secret.threshold, int) or not isinstance(secret.debit, str | None):
+        texts = all(isinstance(text, str | None) for text in (secret.debit, secret.paid))
+        if not isinstance(secret.threshold, int) or not texts:
             raise TypeError(secret)
         return secret
     except (OSError, TypeError, ValueError):

@@ -94,9 +94,8 @@ def database_at(url: str) -> Database:
         from quiltwork.ledger.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
-    shown = "This" if set(url) & set("@=?") else repr(url)  # it may hold a password, somewhere
-    raise InvalidInputError(
-        f"{shown} is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
+    raise InvalidInputError(  # which may hold a password, somewhere
+        "This is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
         "path) or 'postgresql://user@host/database'."
     )
 

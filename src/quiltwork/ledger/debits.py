@@ -88,7 +88,7 @@ def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | N
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
     with reading(entry):
         spending = Spending.from_body(entry.content["spending"])
-    return Receipt(entry.dataset, entry.seq, spending, stored)
+    return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash)
 
 
 def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) -> None:

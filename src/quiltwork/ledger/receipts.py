@@ -24,12 +24,14 @@ class Receipt:
         number: of the entry in the log.
         spending: what was debited.
         stored: the answer stored under the same key earlier, byte for byte; None for a new debit.
+        hash: of the entry, which covers all before it; "" if made by hand.
     """
 
     dataset: str
     number: int
     spending: Spending
     stored: str | None = None
+    hash: str = ""
     _answers: Answers | None = field(default=None, repr=False, compare=False)
 
     def complete(self, answer: str) -> None:

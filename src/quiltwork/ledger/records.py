@@ -47,6 +47,7 @@ class Debit:
         charge: by how much it raised the total, exactly; known where analysts have shares.
         key: the request's idempotency key, if any.
         request: what was asked, as the release described it.
+        hash: of the entry, which covers all before it.
     """
 
     number: int
@@ -59,6 +60,7 @@ class Debit:
     charge: Fraction | None = None
     key: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
 
     @property
     def composes_by(self) -> str:
@@ -158,6 +160,7 @@ def read_debit(entry: Entry, *, released: bool) -> Debit:
             charge=None if charge is None else written_fraction(charge, "charge"),
             key=body["key"],
             request=body["request"],
+            hash=entry.hash,
         )
 
 

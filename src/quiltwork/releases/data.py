@@ -72,7 +72,10 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
         InvalidInputError: for empty data, a wrong number of sequences or rows, and data that were
             read on another grid than a belief's.
     """
-    given = split_sequences(_read_paths(data, members, states))
+    read = _read_paths(data, members, states)
+    rows = None if states_are_all(members) else fixed_length(members)
+    one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
+    given = (read,) if one else split_sequences(read)
     source = Source(_each(given, cells_of), given)
     _check_rows(source, members)
     _check_grid(source, members)

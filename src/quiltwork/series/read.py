@@ -91,6 +91,8 @@ def read_series(
         beliefs: the beliefs that the series is for: steps, edges, labels, rule and states are
             theirs where not given, and refused where they differ. Where they have no states, each
             cell of a CSV file is read on its own: whether one is a number says nothing of others.
+            Then no row is refused here: one that is missing, or no number where there are edges, is
+            None in `data` unless it becomes a state, and a release refuses it if no ledger pays.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
@@ -103,6 +105,12 @@ def read_series(
     """
     choice(missing, get_args(Missing), "missing")
     members = () if isinstance(beliefs, tuple) and not beliefs else as_beliefs(beliefs)
+    free = bool(members) and all(belief.states is None for belief in members)
+    if free and missing == "split":
+        raise InvalidInputError(
+            f"{type(members[0]).__name__} has no order of rows in which a sequence could be cut; "
+            "leave out missing='split'."
+        )
     states = None if states is None else list_states(states)
     asked = asked_grid(edges, labels, states, every, rule)
     named, timed = labels is not None, time is not None
@@ -117,7 +125,7 @@ def read_series(
         known, codes = _coded(columns[value], value, public, believed=bool(members))
     else:
         public = known = bins.labels
-        codes = as_numbers(columns[value], value)
+        codes = as_numbers(columns[value], value, quietly=free)
     who, subjects = _subjects(columns, subject, len(columns[value]))
     seconds = as_seconds(columns[time], time) if time else None
     rows = ordered(who, seconds, grid.step)
@@ -130,7 +138,16 @@ def read_series(
         gaps = np.isnan(numbers)
         numbers = np.where(gaps, np.nan, bins.codes(np.where(gaps, 0.0, numbers)))
         grid = replace(grid, labels=bins.labels)
-    data, found, gone = _sequences(numbers, owner, subjects, known, missing, missing_state)
+    taken = public or () if free else known
+    if missing == "state" and missing_state in taken:
+        raise InvalidInputError(
+            f"The state for missing values, {missing_state!r}, is a state already; name another "
+            "with missing_state."
+        )
+    gap = missing_state if missing == "state" else None
+    if missing == "error" and not free:
+        _refuse_gaps(numbers, owner, subjects)
+    data, found, gone = _sequences(numbers, owner, subjects, known, gap, cut=missing == "split")
     note(data.values(), Origin(grid, resolved(source), len(data)))
     return Series(data, found, public is not None, len(numbers), gone, grid)
 
@@ -176,7 +193,7 @@ def _coded(
         InvalidInputError: naming the first row that holds none of the states declared.
     """
     if states is not None:
-        cells = match_labels(column, name, tuple(states))
+        cells = match_labels(column, name, tuple(states), apart=believed)
     else:
         cells = as_labels(column, name, apart=believed)
     codes, distinct = factorize(cells)
@@ -212,40 +229,46 @@ def _subjects(
     return factorize(as_labels(columns[name], name))
 
 
+def _refuse_gaps(numbers: NDArray[np.float64], owner: IntArray, subjects: list[Any]) -> None:
+    gaps = np.isnan(numbers)
+    if not gaps.any():
+        return
+    at = int(np.argmax(gaps))
+    position = at - int(np.searchsorted(owner, owner[at])) + 1
+    whose = f" of subject {owner[at] + 1} (in their order)" if subjects != [None] else ""
+    raise InvalidInputError(
+        f"Time point {position}{whose} is missing, and {int(gaps.sum()) - 1} more are; say what "
+        "to do: missing='state' makes it a state of its own, missing='split' cuts the "
+        "sequence there if you declare the pieces independent."
+    )
+
+
 def _sequences(
     numbers: NDArray[np.float64],
     owner: IntArray,
     subjects: list[Any],
     states: tuple[Label, ...],
-    missing: Missing,
-    missing_state: str,
+    gap: str | None,
+    *,
+    cut: bool,
 ) -> tuple[dict[Any, NDArray[Any]], tuple[Label, ...], int]:
-    """Return the sequences by subject, their states, and how many points were missing."""
+    """Return the sequences by subject, their states, and how many points were missing.
+
+    Sequences are `cut` at missing points, or hold `gap` there.
+    """
     gaps = np.isnan(numbers)
     total_missing = int(gaps.sum())
-    if total_missing and missing == "error":
-        at = int(np.argmax(gaps))
-        position = at - int(np.searchsorted(owner, owner[at])) + 1
-        whose = f" of subject {owner[at] + 1} (in their order)" if subjects != [None] else ""
-        raise InvalidInputError(
-            f"Time point {position}{whose} is missing, and {total_missing - 1} more are; say what "
-            "to do: missing='state' makes it a state of its own, missing='split' cuts the "
-            "sequence there if you declare the pieces independent."
-        )
-    if missing == "state":
-        if missing_state in states:
-            raise InvalidInputError(
-                f"The state for missing values, {missing_state!r}, is a state already; name "
-                "another with missing_state."
-            )
-        numbers = np.where(gaps, len(states), numbers)
-        states = (*states, missing_state)
     array = label_array(states)
+    if not cut and (total_missing or gap is not None):
+        numbers = np.where(gaps, len(states), numbers)
+        array = label_array((*states, gap))
+    if gap is not None and gap not in states:
+        states = (*states, gap)
     data: dict[Any, NDArray[Any]] = {}
     bounds = np.flatnonzero(np.append(True, np.diff(owner) != 0))
     for begin, end in zip(bounds, np.append(bounds[1:], len(owner)), strict=True):
         key = subjects[owner[begin]]
-        if missing == "split":
+        if cut:
             for number, piece in enumerate(_pieces(numbers[begin:end]), 1):
                 data[(key, number)] = array[piece.astype(np.int64)]
         else:

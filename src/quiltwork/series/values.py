@@ -6,6 +6,7 @@ columns, never what a cell holds, nor do the errors behind them.
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -22,12 +23,15 @@ from quiltwork.series.columns import Column
 _LARGEST = 2**1023  # of integers that are floats
 
 
-def as_numbers(column: Column, name: str) -> NDArray[np.float64]:
-    """Return numbers, with NaN where a cell is missing.
+def as_numbers(column: Column, name: str, *, quietly: bool = False) -> NDArray[np.float64]:
+    """Return numbers, with NaN where a cell is missing; `quietly` also where it is no number.
 
     Raises:
-        InvalidInputError: naming the first row that holds neither a number nor a missing value.
+        InvalidInputError: naming the first row that holds neither a number nor a missing value,
+            unless `quietly`.
     """
+    if quietly:
+        return np.array([_number_or_nan(cell) for cell in column])
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _finite(column.astype(np.float64), name)
     with suppress(TypeError, ValueError, OverflowError):
@@ -40,10 +44,11 @@ def as_labels(column: Column, name: str, *, apart: bool = False) -> list[Any]:
 
     Text from a CSV file becomes integers if every cell is one in its usual spelling, else floats
     likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label. With `apart`
-    each cell is read on its own, so that none depends on the others.
+    each cell is read on its own, so that none depends on the others, and what cannot be a label
+    stays one that cannot.
 
     Raises:
-        InvalidInputError: naming the first row that holds a collection.
+        InvalidInputError: naming the first row that holds a collection, unless `apart`.
 
     >>> as_labels(["2", "10"], "state"), as_labels(["02", "10"], "state")
     ([2, 10], ['02', '10'])
@@ -51,6 +56,8 @@ def as_labels(column: Column, name: str, *, apart: bool = False) -> list[Any]:
     ['02', 10]
     """
     cells = column.tolist() if isinstance(column, np.ndarray) else column
+    if apart and isinstance(column, np.ndarray):
+        cells = [cell if hashable(cell) else ... for cell in cells]
     try:
         distinct = {cell: None if _is_missing(cell) else cell for cell in dict.fromkeys(cells)}
     except TypeError:
@@ -77,13 +84,15 @@ def _spelled(texts: list[str]) -> list[Any]:
     return list(texts)
 
 
-def match_labels(column: Column, name: str, states: tuple[Any, ...]) -> list[Any]:
+def match_labels(
+    column: Column, name: str, states: tuple[Any, ...], *, apart: bool = False
+) -> list[Any]:
     """Return labels spelled as in `states`: a cell `1` is the state 1 if that is one.
 
     Cells that match none stay as they are, so that the belief can name them.
     """
     if not isinstance(column, list):
-        return as_labels(column, name)
+        return as_labels(column, name, apart=apart)
     known = {str(state): state for state in states}
     numeric = {
         float(s): s for s in states if type(s) is float or (type(s) is int and abs(s) < _LARGEST)
@@ -147,6 +156,13 @@ def _number(cell: Any, row: int, name: str) -> float:
     raise InvalidInputError(
         f"Row {row} of column {name!r} holds no number; without edges the column is read as labels."
     )
+
+
+def _number_or_nan(cell: Any) -> float:
+    with suppress(Exception):  # whatever an object does when it is looked at
+        number = float(cell)
+        return number if math.isfinite(number) else math.nan
+    return math.nan
 
 
 def _moment(cell: str, row: int, name: str, kinds: set[bool]) -> int:
