@@ -10,7 +10,7 @@ import pytest
 
 from quiltwork.accounting import Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.ledger import Checkpoint, Ledger
+from quiltwork.ledger import Checkpoint, Ledger, moving
 from quiltwork.ledger.entries import Draft, Head, appended, canonical, origin
 
 
@@ -135,7 +135,7 @@ def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "_begin_from", fail)
+        patch.setattr(moving, "begin_from", fail)
         with pytest.raises(KeyboardInterrupt):
             filled.move(place)
     with pytest.raises(BudgetExceeded, match="moving to"):
