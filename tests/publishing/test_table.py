@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import gzip
-from datetime import date
+from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -293,3 +294,50 @@ def test_groups_are_numbered_by_their_first_row(rows, size):
     order = list(dict.fromkeys(rows))
     assert index.labels.tolist() == [order.index(row) for row in rows]
     assert index.first.tolist() == [rows.index(row) for row in order]
+
+
+ONE_INSTANT = [pd.Timestamp("2020-01-01T12:00+02:00"), pd.Timestamp("2020-01-01T10:00Z")]
+WRITTEN_APART = [
+    [0.0, -0.0],
+    [31, 31.0],
+    [1.0, True],
+    [Decimal("1.0"), Decimal("1.00")],
+    [b"a", "a"],
+    [date(2020, 1, 1), datetime(2020, 1, 1, 5)],
+    ONE_INSTANT,
+]
+
+
+@pytest.mark.parametrize("cells", WRITTEN_APART)
+def test_equal_cells_that_are_written_apart_are_refused(cells):
+    """The written file has two groups where one would be counted."""
+    frame = pd.DataFrame({"a": pd.Series([None, *cells], dtype=object), "d": "x"})
+    assert len(set(frame.to_csv(index=False).splitlines()[2:])) == 2
+    frame["e"] = "y"
+    for table in (
+        Table(frame, None, ["a"], "d", missing="value"),
+        Table(frame[1:], "a", ["e"], "d"),
+        Table(frame[1:], None, ["e"], "d", subject="a"),
+    ):
+        with pytest.raises(InvalidInputError, match=r"'a' holds equal .* in row [23];"):
+            _ = table.encoded
+    assert len(Table(frame, None, ["d"], "a", missing="value").encoded.sensitive_values) == 2
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, lambda rows: pd.DataFrame(rows, dtype="float32")]
+)
+def test_zeros_with_and_without_a_sign_are_refused_in_every_frame(make):
+    with pytest.raises(InvalidInputError, match=r"written apart, .* in row 3"):
+        _ = Table(make({"a": [1.0, 0.0, -0.0], "b": [0.0] * 3}), None, ["a"], "b").encoded
+    assert Table(make({"a": [1.0, -0.0, -0.0], "b": [0.0] * 3}), None, ["a"], "b").groups.count == 2
+
+
+@pytest.mark.parametrize(
+    "cells", [[1, 2.5, None, np.nan], [date(2020, 1, 1)] * 4, [b"a", b"b"] * 2]
+)
+def test_objects_that_are_written_alike_where_equal_are_taken(cells):
+    frame = pd.DataFrame({"a": pd.Series(cells, dtype=object), "d": "x"})
+    assert Table(frame, None, ["a"], "d", missing="value").groups.count == len(
+        set(frame.to_csv(index=False).splitlines()[1:])
+    )

@@ -12,6 +12,8 @@ from quiltwork.queries.identity import digest_of
 
 THRESHOLD, WEIGHTS = 3, np.array([1.0, 2.0])
 CONFIG = types.ModuleType("config")
+CONFIG.part = types.ModuleType("config.part")
+CONFIG.table = {}
 
 
 def helper(x):
@@ -32,6 +34,32 @@ def attributed(x):
 
 def configured(x):
     return CONFIG.LIMIT * x.sum()
+
+
+def configured_by_table(x):
+    return CONFIG.table["a"] * x.sum()
+
+
+def configured_by_part(x):
+    return CONFIG.part.LIMIT * x.sum()
+
+
+def configured_by_default(x, c=CONFIG):
+    return c.LIMIT * x.sum()
+
+
+def configured_by_closure(c):
+    return lambda x: c.LIMIT * x.sum()
+
+
+def configured_by_helper(x):
+    return configured_by_default(x, CONFIG.part)
+
+
+def importing(x):
+    import math
+
+    return math.pi * x.sum()
 
 
 def recursive(n):
@@ -82,11 +110,20 @@ def test_what_the_code_refers_to_counts(name, value, monkeypatch):
 
 @pytest.mark.parametrize(
     ("function", "holder", "name"),
-    [(attributed, attributed, "scale"), (configured, CONFIG, "LIMIT")],
+    [
+        (attributed, attributed, "scale"),
+        (configured, CONFIG, "LIMIT"),
+        (configured_by_table, CONFIG, "table"),
+        (configured_by_part, CONFIG.part, "LIMIT"),
+        (configured_by_default, CONFIG, "LIMIT"),
+        (configured_by_closure(CONFIG), CONFIG, "LIMIT"),
+        (configured_by_helper, CONFIG.part, "LIMIT"),
+        (functools.partial(configured_by_default, c=CONFIG.part), CONFIG.part, "LIMIT"),
+    ],
 )
 def test_attributes_and_values_of_other_modules_count(function, holder, name, monkeypatch):
     found = []
-    for value in (1, 2, 1):
+    for value in ({"a": 1}, {"a": 2}, {"a": 1}):
         monkeypatch.setattr(holder, name, value, raising=False)
         found.append(digest_of(function))
     assert found[0] == found[2] != found[1]
@@ -111,6 +148,13 @@ class Holder:
         counts(object()),
         lambda x: globals()["THRESHOLD"] * x.sum(),
         lambda x: eval("THRESHOLD") * x.sum(),  # noqa: S307
+        lambda x: helper.__globals__["THRESHOLD"] * x.sum(),
+        lambda x: sys.modules["config"].LIMIT * x.sum(),
+        lambda x: getattr(CONFIG, "LIM" + "IT") * x.sum(),
+        lambda x, get=getattr: get(CONFIG, "LIMIT") * x.sum(),
+        lambda x: CONFIG.__dict__["LIMIT"] * x.sum(),
+        lambda x: [importing(v) for v in x],
+        importing,
     ],
 )
 def test_what_cannot_be_told_apart_has_no_digest(function):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.publishing.frames import arrow, arrow_column, row_count
+from quiltwork.publishing.frames import arrow, arrow_column, row_count, written_apart
 from quiltwork.publishing.generalization.hierarchies import leaf_text
 from quiltwork.publishing.meanings import meaning, number
 from quiltwork.publishing.provider_sets import NO_SETS, Sets, who_knows
@@ -266,8 +266,9 @@ def encode_frame(
     """Encode a frame; the columns exist and are named once.
 
     Raises:
-        InvalidInputError: for an empty frame, infinite quasi-identifiers, records without a
-            provider or subject, and whatever `encode_column` refuses.
+        InvalidInputError: for an empty frame, quasi-identifiers that are infinite, or equal and
+            written apart, records without a provider or subject, and whatever `encode_column`
+            refuses.
     """
     rows = row_count(frame)
     if rows == 0:
@@ -281,6 +282,7 @@ def encode_frame(
     codes, values, kind = encode_product(secret)
     for column in quasi:
         refuse_endless(column)
+        _refuse_written_apart(frame, column)
     owner = None if provider is None else _named(frame, provider, "provider")
     person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
     return Encoded(
@@ -329,7 +331,20 @@ def _named(frame: Any, name: str, role: str) -> Column:
             "rows."
         )
     refuse_respelled(column, role)
+    _refuse_written_apart(frame, column)
     return column
+
+
+def _refuse_written_apart(frame: Any, column: Column) -> None:
+    """Refuse equal values that are written apart: readers see more groups than are counted."""
+    if all(value is None or isinstance(value, str) for value in column.values):
+        return
+    if (row := written_apart(frame, column.name, column.codes)) is not None:
+        raise InvalidInputError(
+            f"Column {column.name!r} holds equal values that are written apart, as 31 and 31.0 or "
+            f"0.0 and -0.0 are, such as that{in_row(row)}; write each value in one way, or make "
+            "the column text."
+        )
 
 
 def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
@@ -360,7 +375,7 @@ def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
     if pa.types.is_null(array.type):
         return (), np.full(len(array), -1, dtype=np.int8), "categorical"
     if pa.types.is_floating(array.type):
-        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one value
+        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one secret
         array = pc.if_else(pc.is_nan(array), None, array)
     try:
         encoded = array.dictionary_encode()

@@ -11,6 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
@@ -193,6 +196,32 @@ def arrow_column(frame: Any, name: str) -> Any:
             f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or floats."
         ) from None
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def written_apart(frame: Any, name: str, codes: NDArray[Any]) -> int | None:
+    """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
+
+    Such cells are objects of Python in pandas (31 and 31.0, one instant in two zones), and zeros
+    with and without a sign; cells of all other columns are equal only if they are written alike.
+    """
+    if frame_kind(frame) == "pandas":
+        cells = frame[name]
+        if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
+            first: dict[int, str] = {}
+            rows = np.flatnonzero(cells.notna().to_numpy())
+            found = zip(
+                rows.tolist(), codes[rows].tolist(), map(str, cells.iloc[rows]), strict=True
+            )
+            return next((row for row, c, text in found if first.setdefault(c, text) != text), None)
+    column = arrow_column(frame, name)
+    if arrow().types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not arrow().types.is_floating(column.type):
+        return None
+    numbers = column.to_numpy(zero_copy_only=False)
+    zeros = np.flatnonzero(numbers == 0)
+    signs = np.signbit(numbers[zeros])
+    return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
 
 
 def as_arrow(frame: Any, names: Sequence[str]) -> Any:

@@ -12,7 +12,9 @@
   apart).
 
 What cannot be told may be the same: a time without a zone and one of UTC, `02410` and a 2410 that
-lost its zero elsewhere. Cells are published as they are written in either case.
+lost its zero elsewhere. Cells are published as they are written in either case. The list ends here:
+other orders of dates, AM and PM, separators of thousands, decimal commas and synonyms (`y`) are
+words like any other.
 """
 
 from __future__ import annotations
@@ -25,13 +27,21 @@ from typing import Any
 
 from quiltwork.delimited import DECIMAL, MISSING_WORDS
 
-_ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_WORDS = {"true": "1", "yes": "1", "false": "0", "no": "0", "-infinity": "-inf"}
+_WORDS |= dict.fromkeys(("+inf", "infinity", "+infinity"), "inf")
 _BEGINNINGS = frozenset("0123456789+-.")
 _USUAL = re.compile(DECIMAL)
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]{1,6})?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?0*[0-9]{1,6})?")
+_ZERO = re.compile(r"[+-]?(0+(\.0*)?|\.0+)(e[+-]?[0-9]+)?")
 _TIME = r"([0-9]{1,9}):([0-5][0-9])(?::([0-5][0-9](?:\.[0-9]{1,99})?))?"
 _CLOCK = re.compile(rf"(?:(-?[0-9]{{1,9}}) days?,? )?{_TIME}")
 _ZONE = r"z|([+-])([0-9]{2}):?([0-9]{2})?"
+_DIGIT = re.compile(r"\d")
+_INVISIBLE = frozenset({"Cc", "Cf"})
+_HYPHENS = re.compile("[\u2010-\u2015\u2212]")
+_FILLERS = re.compile(  # Unicode's Default_Ignorable_Code_Point beyond the categories Cf and Cc
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
 _MOMENT = re.compile(rf"([0-9]{{4}})-([0-9]{{2}})-([0-9]{{2}})(?:[ t]{_TIME})? ?(?:{_ZONE})?")
 
 
@@ -42,7 +52,7 @@ def number(text: str) -> Decimal | None:
     (Decimal('1.10'), None)
     """
     plain = text.strip()
-    return Decimal(plain) if _USUAL.match(plain) and _NUMBER.fullmatch(plain.lower()) else None
+    return _decimal(plain.lower()) if _USUAL.match(plain) else None
 
 
 def place(value: Any) -> tuple[str, Decimal] | None:
@@ -57,8 +67,8 @@ def place(value: Any) -> tuple[str, Decimal] | None:
 def _place(text: str) -> tuple[str, Decimal] | None:
     if not text or text[0] not in _BEGINNINGS:
         return None
-    if _NUMBER.fullmatch(text):
-        return "number", Decimal(text)
+    if (found_number := _decimal(text)) is not None:
+        return "number", found_number
     if found := _CLOCK.fullmatch(text):
         days, *time = found.groups()
         return "time", 86_400 * Decimal(days or 0) + _seconds(*time)
@@ -71,6 +81,12 @@ def _place(text: str) -> tuple[str, Decimal] | None:
         return None
     zone = _seconds(ahead, also, None) * (-1 if sign == "-" else 1)
     return "date", 86_400 * passed + _seconds(hour, minute, second) - zone
+
+
+def _decimal(text: str) -> Decimal | None:
+    if _ZERO.fullmatch(text):  # whatever its exponent, which may be none that Decimal takes
+        return Decimal(0)
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def meaning(value: Any) -> Any:
@@ -86,14 +102,24 @@ def meaning(value: Any) -> Any:
     text = _folded(value)
     if text in MISSING_WORDS:
         return None
-    return _place(_ANSWERS.get(text, text)) or text
+    text = _WORDS.get(text, text)
+    return _place(text) or text
 
 
 def _folded(value: Any) -> str:
-    """Return a text without what readers overlook: case, spaces, the make of its letters."""
+    """Return a text without what readers overlook: case, spaces, the make of its letters.
+
+    Letters are folded as Unicode's NFKC_Casefold does, digits of any script are 0 to 9, and
+    invisible characters are left out.
+    """
     text = str(value)
-    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return " ".join(plain.casefold().split())
+    if not (text.isascii() and text.isprintable()):
+        seen = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
+        text = unicodedata.normalize("NFD", _FILLERS.sub("", seen))
+        for _ in range(2):
+            text = unicodedata.normalize("NFKC", text.casefold())
+        text = _DIGIT.sub(lambda digit: str(int(digit[0])), _HYPHENS.sub("-", text))
+    return " ".join(text.casefold().split())
 
 
 def _seconds(hours: str | None, minutes: str | None, seconds: str | None) -> Decimal:

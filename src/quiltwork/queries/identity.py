@@ -2,15 +2,17 @@
 
 A ledger returns the stored answer to a repeated key, so it must tell functions of one name apart.
 The digest covers bytecode, constants, defaults, closures, attributes of the function, whatever of
-its own module the code refers to, and plain values that it takes from another module by name
-(`config.LIMIT`). It cannot notice code of other modules that changes under its name, nor files,
-databases or clocks that a function reads. Code that looks names up as text (`globals()`, `eval`)
-has no digest. Equal across processes, not across versions of Python. Cost: the size of the code
-and of the data in it.
+its own module the code refers to, and data that it takes from other modules by name
+(`config.LIMIT`, `config.LIMITS["a"]`, `config.part.LIMIT`). It cannot notice code of other modules
+that changes under its name, attributes of their classes and functions, nor files, databases or
+clocks that a function reads. Code that looks names up as text (`globals()`, `eval`, `getattr`), or
+imports while it runs, has no digest. Equal across processes, not across versions of Python. Cost:
+the size of the code and of the data in it.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import sys
@@ -21,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
-_BY_TEXT = {"__import__", "eval", "exec", "globals", "locals", "vars"}
+_BY_TEXT = {"__import__", "eval", "exec", "globals", "locals", "vars", "getattr", "attrgetter"}
+_BY_TEXT |= {"__dict__", "__globals__", "__builtins__", "__getattribute__", "modules"}
+_BY_TEXT |= {"import_module", "_getframe", "currentframe"}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 
 
@@ -38,7 +42,9 @@ def digest_of(function: Callable[..., Any]) -> str | None:
     False
     """
     try:
-        return hashlib.sha256(_Writer(_home(function)).written(function)).hexdigest()
+        writer = _Writer(_home(function))
+        text = writer.written(function)
+        return hashlib.sha256(text + writer.taken_from_modules()).hexdigest()
     except (_UnknownError, RecursionError):
         return None
 
@@ -56,6 +62,8 @@ class _Writer:
 
     own: str | None
     functions: dict[int, int] = field(default_factory=dict)
+    modules: dict[str, types.ModuleType] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
     def written(self, value: Any) -> bytes:
         kind = type(value)
@@ -69,8 +77,11 @@ class _Writer:
     def parts(self, value: Any) -> Iterator[Any]:
         match value:
             case types.ModuleType():
+                self.modules[value.__name__] = value
                 yield value.__name__
             case _ if self.is_foreign(value):
+                if value.__qualname__ in _BY_TEXT:
+                    raise _UnknownError
                 yield from (value.__module__, value.__qualname__)
             case tuple() | list():
                 yield from value
@@ -88,7 +99,7 @@ class _Writer:
                 yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
                 yield value.__dict__
                 yield from (cell.cell_contents for cell in value.__closure__ or ())
-                yield from _globals_of(value)
+                yield from self.globals_of(value)
             case types.MethodType():
                 yield from (value.__func__, value.__self__)
             case functools.partial():
@@ -108,25 +119,32 @@ class _Writer:
             found = getattr(found, part, None)
         return found is value
 
+    def globals_of(self, function: types.FunctionType) -> Iterator[Any]:
+        """The names of the function's module that its code mentions, and what they stand for."""
+        mentioned = set(_names(function.__code__))
+        if mentioned & _BY_TEXT:
+            raise _UnknownError
+        self.names.update(mentioned)
+        for name in sorted(mentioned & function.__globals__.keys()):
+            yield from (name, function.__globals__[name])
 
-def _globals_of(function: types.FunctionType) -> Iterator[Any]:
-    """The names of the function's module that its code mentions, and what they stand for."""
-    mentioned = set(_names(function.__code__))
-    if mentioned & _BY_TEXT:
-        raise _UnknownError
-    for name in sorted(mentioned & function.__globals__.keys()):
-        value = function.__globals__[name]
-        yield from (name, value)
-        if isinstance(value, types.ModuleType):
-            inner = vars(value)
-            yield [(n, inner[n]) for n in sorted(mentioned & inner.keys()) if _is_plain(inner[n])]
-
-
-def _is_plain(value: object) -> bool:
-    return type(value) in _PLAIN
+    def taken_from_modules(self) -> bytes:
+        """The data that any code here may take from any module here, by a name it mentions."""
+        text, known = b"", (-1, -1)
+        while known != (known := (len(self.modules), len(self.names))):
+            for module, holder in sorted(self.modules.items()):
+                inner = vars(holder)
+                for name in sorted(self.names & inner.keys()):
+                    if isinstance(inner[name], types.ModuleType):
+                        self.modules[inner[name].__name__] = inner[name]
+                    elif not callable(inner[name]):
+                        text += self.written((module, name, inner[name]))
+        return text
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
+    if any(step.opname == "IMPORT_NAME" for step in dis.get_instructions(code)):
+        raise _UnknownError
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

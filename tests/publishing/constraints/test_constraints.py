@@ -149,6 +149,8 @@ def test_the_ordered_distance_needs_an_order():
         bound(TCloseness(0.1, "ordered"), ["x", "y"])
 
 
-def test_an_endless_l_is_refused():
-    with pytest.raises(InvalidInputError, match="at most"):
-        EntropyLDiversity(10**400)
+@pytest.mark.parametrize("constraint", [EntropyLDiversity, TCloseness])
+def test_an_endless_level_is_refused_in_a_short_sentence(constraint):
+    with pytest.raises(InvalidInputError, match=r"at least .* \(401 characters\)") as told:
+        constraint(10**400)
+    assert len(str(told.value)) < 200

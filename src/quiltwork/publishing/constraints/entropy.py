@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, to_fraction
+from quiltwork.exact import Number, shortened, to_fraction
 from quiltwork.publishing.constraints.base import Constraint, agreeing
 from quiltwork.publishing.constraints.histogram import Histogram
 
@@ -44,7 +44,9 @@ class EntropyLDiversity(Constraint):
     def __post_init__(self) -> None:
         """Read l."""
         if not 1 <= to_fraction(self.l, "l") <= _MOST:
-            raise InvalidInputError(f"l must be at least 1 and at most {_MOST:g}, not {self.l!r}.")
+            raise InvalidInputError(
+                f"l must be at least 1 and at most {_MOST:g}, not {shortened(self.l)}."
+            )
 
     def holds(self, left: Histogram) -> bool:
         """Tell whether Σ n·log(N/n) ≥ N·log l."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, to_fraction
+from quiltwork.exact import Number, shortened, to_fraction
 from quiltwork.publishing.constraints.base import Constraint, agreeing
 from quiltwork.publishing.constraints.histogram import Histogram
 
@@ -44,7 +44,7 @@ class TCloseness(Constraint):
     def __post_init__(self) -> None:
         """Read t and the distance."""
         if not 0 <= to_fraction(self.t, "t") < 1:
-            raise InvalidInputError(f"t must be at least 0 and below 1, not {self.t!r}.")
+            raise InvalidInputError(f"t must be at least 0 and below 1, not {shortened(self.t)}.")
         choice(self.distance, get_args(Distance), "The distance")
 
     def bind(self, encoded: Encoded) -> TCloseness:
