@@ -409,7 +409,7 @@ class Ledger:
         """Take the ledger to another database: all goes on there, and nothing more here.
 
         Every dataset is retired here before anything is written there, so there is one budget at
-        any moment. If it fails in between, move to the same URL again. Errors are those of `moving`.
+        any moment. If it fails in between, move to the same URL again. For errors see `moving`.
         """
         target = Ledger.open(url)
         move(self._place, target._place)
