@@ -161,6 +161,15 @@ def test_what_cannot_be_told_apart_has_no_digest(function):
     assert digest_of(function) is None
 
 
+def test_a_name_that_stands_for_nothing_yet_has_no_digest():
+    def total(x):
+        return later + x.sum()
+
+    assert digest_of(total) is None
+    later = 1
+    assert digest_of(total) is not None
+
+
 def test_digests_are_the_same_in_another_process():
     code = (
         "from quiltwork.queries.identity import digest_of\n"

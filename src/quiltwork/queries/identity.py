@@ -56,6 +56,14 @@ def _home(function: Any) -> str | None:
     return function.__module__ if isinstance(function, types.FunctionType) else None
 
 
+def _content(cell: types.CellType) -> Any:
+    """What a name of an enclosing function stands for; it may not stand for anything yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        raise _UnknownError from None
+
+
 @dataclass(frozen=True)
 class _Writer:
     """Writes values so that different ones become different bytes."""
@@ -98,7 +106,7 @@ class _Writer:
                 self.functions[id(value)] = len(self.functions)
                 yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
                 yield value.__dict__
-                yield from (cell.cell_contents for cell in value.__closure__ or ())
+                yield from map(_content, value.__closure__ or ())
                 yield from self.globals_of(value)
             case types.MethodType():
                 yield from (value.__func__, value.__self__)
