@@ -301,3 +301,27 @@ def test_a_backup_that_cannot_be_written_gets_a_sentence(filled, tmp_path):
     for name, words in ((tmp_path / "none.jsonl", "Cannot read"), ("/dev/zero", "is a device")):
         with pytest.raises(InvalidInputError, match=words):
             Ledger.restore(name, f"sqlite:///{tmp_path / 'r.db'}")
+
+
+def test_nothing_is_left_behind_by_a_move(filled, url, tmp_path, monkeypatch):
+    """Once it began no dataset is added, and no reason of a user passes for a move."""
+    place = f"sqlite:///{tmp_path / 'there.db'}"
+    for reason in (f"moving to {place}", f"moved to {place}"):
+        with pytest.raises(InvalidInputError, match="kept for `move`"):
+            filled.retire("d", reason)
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "begin_from", fail)
+        with pytest.raises(KeyboardInterrupt):
+            filled.move(place)
+    with pytest.raises(InvalidInputError, match="begin the dataset there"):
+        filled.create("e", filled.status("d").beliefs, 100, 1)
+    filled.backup(tmp_path / "half.jsonl")
+    copy = Ledger.restore(tmp_path / "half.jsonl", f"sqlite:///{tmp_path / 'copy.db'}")
+    assert "may lack debits" in copy.status("d").retired
+    with pytest.raises(InvalidInputError, match="left behind"):
+        copy.move(place)
+    assert filled.move(place).status("d").retired is None

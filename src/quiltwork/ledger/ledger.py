@@ -24,7 +24,7 @@ from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
-from quiltwork.ledger.backups import read_backup, read_lost, write_backup
+from quiltwork.ledger import backups
 from quiltwork.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.ledger.databases import database_at
 from quiltwork.ledger.datasets import Analyst, Dataset
@@ -133,6 +133,7 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is not None:
                 return
+            backups.refuse_moving(tables)
             if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
@@ -141,7 +142,7 @@ class Ledger:
             tables.append(draft)
             self._totals.begun(tables, name)
 
-        self._store.begin(work)
+        self._totals.begin(work)
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
@@ -193,7 +194,7 @@ class Ledger:
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), identifier(reason, "reason")
+        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
@@ -368,7 +369,7 @@ class Ledger:
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
         target = files.named(path)
-        return self._store.read(lambda tables: write_backup(tables, target))
+        return self._store.read(lambda tables: backups.write_backup(tables, target))
 
     @classmethod
     def restore(
@@ -399,8 +400,8 @@ class Ledger:
             StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
                 entries while nothing is said to be lost.
         """
-        found = read_lost(lost)
-        backup = read_backup(files.named(path), read_checkpoint(checkpoint), found)
+        found = backups.read_lost(lost)
+        backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
         begin_from(ledger._place, backup, found)
         return ledger

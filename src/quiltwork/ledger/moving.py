@@ -28,7 +28,7 @@ def begin_from(there: Place, backup: Backup, lost: Mapping[str, Iterable[Any]]) 
     def work(tables: Tables) -> None:
         backup.insert(tables, there.totals, lost)
 
-    there.store.begin(work, backup.ledger_id)
+    there.totals.begin(work, backup.ledger_id)
 
 
 def move(here: Place, there: Place) -> None:

@@ -46,7 +46,11 @@ class SqliteDatabase:
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
         self.path = path
-        self._names = [f"{path}{suffix}" for suffix in ("", "-wal", "-shm")]
+        try:
+            place = os.path.realpath(path)  # SQLite keeps the log beside the file itself
+        except (OSError, ValueError):  # no such place; whoever opens it says why
+            place = str(path)
+        self._names = [f"{place}{suffix}" for suffix in ("", "-wal", "-shm")]
         self._opened: list[tuple[int, int] | None] | None = None
         self.url = f"sqlite:///{path}"
 
@@ -76,6 +80,11 @@ class SqliteDatabase:
             self._opened = self._identities()
             if self._opened[0] != before:
                 raise self._replaced()
+            if os.stat(self._names[0]).st_nlink > 1:
+                raise StorageError(
+                    f"The ledger {str(self.path)!r} has several names (hard links), and SQLite "
+                    "keeps a log for each: two budgets. Keep one name, and copy with a backup."
+                )
         except BaseException:
             connection.close()
             raise

@@ -80,6 +80,10 @@ class Tables:
             yield from page
             last = page[-1].seq
 
+    def retirements(self) -> list[Entry]:
+        """Return the entries that retire datasets, oldest first."""
+        return list(self._entries(f"{_LINKED} WHERE e.kind = 'retire' ORDER BY e.seq"))
+
     def last_step(self, dataset: str) -> Head | None:
         """Return number and hash of a dataset's last entry without answers; None without any."""
         rows = self._rows(
