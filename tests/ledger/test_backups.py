@@ -126,10 +126,8 @@ def test_a_move_to_a_place_that_is_taken_closes_nothing(filled, tmp_path, indepe
     filled.accountant("d").spend(dp_epsilon=0.9)
 
 
-def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch):
-    """Wherever it stops, at most one place grants anything."""
-    place = f"sqlite:///{tmp_path / 'there.db'}"
-    log = filled.log()
+def move_half_way(ledger, place, monkeypatch):
+    """Close everything here, and stop before anything is written there."""
 
     def fail(*_):
         raise KeyboardInterrupt
@@ -137,7 +135,14 @@ def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(moving, "begin_from", fail)
         with pytest.raises(KeyboardInterrupt):
-            filled.move(place)
+            ledger.move(place)
+
+
+def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch):
+    """Wherever it stops, at most one place grants anything."""
+    place = f"sqlite:///{tmp_path / 'there.db'}"
+    log = filled.log()
+    move_half_way(filled, place, monkeypatch)
     with pytest.raises(BudgetExceeded, match="moving to"):
         Ledger.open(url).accountant("d").spend(dp_epsilon=0.1)
     moved = Ledger.open(url).move(place)
@@ -309,14 +314,7 @@ def test_nothing_is_left_behind_by_a_move(filled, url, tmp_path, monkeypatch):
     for reason in (f"moving to {place}", f"moved to {place}"):
         with pytest.raises(InvalidInputError, match="kept for `move`"):
             filled.retire("d", reason)
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(moving, "begin_from", fail)
-        with pytest.raises(KeyboardInterrupt):
-            filled.move(place)
+    move_half_way(filled, place, monkeypatch)
     with pytest.raises(InvalidInputError, match="begin the dataset there"):
         filled.create("e", filled.status("d").beliefs, 100, 1)
     filled.backup(tmp_path / "half.jsonl")
