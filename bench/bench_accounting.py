@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.harness import compare
 from quiltwork import queries
-from quiltwork.accounting import Accountant, Spending, calendar, plan
+from quiltwork.budget import Accountant, Spending, calendar, plan
 from quiltwork.reproduce.experiments.accounting import DAY, SCALE, fleet
 
 YEAR = 365 * DAY

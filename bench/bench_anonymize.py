@@ -26,7 +26,7 @@ import pandas
 from numpy.typing import NDArray
 
 from bench.harness import RESULTS, compare
-from quiltwork.publishing import (
+from quiltwork.tables import (
     EntropyLDiversity,
     KAnonymity,
     LDiversity,
@@ -37,7 +37,7 @@ from quiltwork.publishing import (
     query_error,
     verify_m_privacy,
 )
-from quiltwork.publishing.metrics.loss import publication_loss
+from quiltwork.tables.metrics.loss import publication_loss
 
 ROOT = Path(__file__).resolve().parent.parent
 QUASI = ("age", "workclass", "education", "marital-status", "race", "sex", "native-country")

@@ -23,9 +23,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.harness import RESULTS, compare
-from quiltwork.accounting import Spending
 from quiltwork.beliefs import MarkovChain
-from quiltwork.ledger import Ledger
+from quiltwork.budget import Ledger, Spending
 
 LENGTH = 52_560
 DAY = 144

@@ -14,9 +14,9 @@ from pycanon import anonymity
 
 from bench.bench_anonymize import adult
 from bench.harness import compare
-from quiltwork.publishing.metrics.models import Models, privacy_models
-from quiltwork.publishing.metrics.query_error import query_error
-from quiltwork.publishing.table import Table
+from quiltwork.tables.metrics.models import Models, privacy_models
+from quiltwork.tables.metrics.query_error import query_error
+from quiltwork.tables.table import Table
 
 KNOWN = ["age", "marital-status", "sex"]
 SECRET = ["occupation"]

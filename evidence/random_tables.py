@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.publishing.partitioning.records import Records, places, records_of
-from quiltwork.publishing.table import Table
+from quiltwork.tables.partitioning.records import Records, places, records_of
+from quiltwork.tables.table import Table
 
 
 def random_records(

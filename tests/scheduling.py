@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-SERVERS = ("tests/publishing/spark", "tests/ledger")  # one Spark, one PostgreSQL
+SERVERS = ("tests/tables/spark", "tests/budget/ledger")  # one Spark, one PostgreSQL
 LONG = (
     *SERVERS,
     "tests/test_docs_site.py",

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 import quiltwork as qw
-from quiltwork import accounting, counts, series
+from quiltwork import budget, counts, series
 from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.errors import InvalidInputError, QuiltworkError
 
@@ -67,9 +67,9 @@ CALLS = [
     lambda: qw.queries.check_lipschitz(CUSTOM, ["a", "b"], 4, trials=2**64),
     lambda: qw.queries.check_lipschitz(CUSTOM, ["a", "b"], 10**9),
     lambda: ANSWER.interval(simultaneous=np.zeros(2)),
-    lambda: qw.releases.normalize(pd.NaT),
-    lambda: qw.releases.consistent(5),
-    lambda: qw.releases.clip(ANSWER, low=1e308),
+    lambda: qw.series.normalize(pd.NaT),
+    lambda: qw.series.consistent(5),
+    lambda: qw.series.clip(ANSWER, low=1e308),
     lambda: qw.Release.from_json(0.5),
     lambda: series.read_series(pd.DataFrame({"a": DAY}), "a", states=1j),
     lambda: series.read_series(pd.DataFrame({"a": DAY}), "a", states=[[]]),
@@ -102,9 +102,9 @@ CALLS = [
     lambda: qw.compose.divergence(CHAIN, 2**63, qw.queries.count(0), 1, qw.queries.count(0), 1),
     lambda: qw.plan(CHAIN, length=9, budget=1, queries=-1),
     lambda: qw.plan(CHAIN, length=9, budget=1, queries=[qw.queries.count(0)], spent=-0.0),
-    lambda: accounting.repeated("x", 1, 9),
-    lambda: accounting.repeated(qw.queries.count(0), 1, 10**13),
-    lambda: accounting.calendar(10**400, 1),
+    lambda: budget.repeated("x", 1, 9),
+    lambda: budget.repeated(qw.queries.count(0), 1, 10**13),
+    lambda: budget.calendar(10**400, 1),
     lambda: qw.audit.leakage(CHAIN, 9, [(qw.queries.count(0), 1)], noise=np.zeros(2)),
     lambda: qw.audit.odds(CHAIN, 3, [(qw.queries.count(0), 1)], True),
     lambda: qw.audit.strongest_adversary(CHAIN, 3, [(qw.queries.count(0), 1)], known=0.5),

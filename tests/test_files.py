@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from quiltwork import files
 from quiltwork.cli.tabulate import tally
 from quiltwork.errors import InvalidInputError
-from quiltwork.series.columns import read_columns
+from quiltwork.series.reading.columns import read_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from evidence.checks import fuzz
 from evidence.fuzzing import commands, functions, workspace
 from quiltwork import beliefs
-from quiltwork.releases import postprocess
+from quiltwork.series.releases import postprocess
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "python.md"
 NOT_CALLED = {"Release", "Ledger", "Spending", "sklearn", "queries", "releases", "compose", "audit"}

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from tests.conftest import pytest_xdist_make_scheduler
 from tests.scheduling import LONG, SERVERS, piece, turn
 
-SPARK = [f"tests/publishing/spark/test_{name}.py::test_{at}" for name in "ab" for at in range(4)]
+SPARK = [f"tests/tables/spark/test_{name}.py::test_{at}" for name in "ab" for at in range(4)]
 SITE = [f"tests/test_docs_site.py::test_{at}[x@y]" for at in range(4)]
 OTHERS = [f"tests/noise/test_{name}.py::test_{at}" for name in "cde" for at in range(4)]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from quiltwork import queries
-from quiltwork.accounting import Accountant, calendar
 from quiltwork.beliefs import MarkovChain
-from quiltwork.releases import release
+from quiltwork.budget import Accountant, calendar
 from quiltwork.reproduce.experiments import accounting as year
+from quiltwork.series import release
 
 NAME = "a fleet's year"
 CLAIM = (

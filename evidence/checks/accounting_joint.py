@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import Generator
 
 from evidence import accounting_reference as reference
-from quiltwork.accounting import Accountant, Spending, compose
 from quiltwork.beliefs import MarkovChain
+from quiltwork.budget import Accountant, Spending, compose
 
 NAME = "totals of several releases"
 CLAIM = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from evidence.bayesian_enumeration import leakage_of, mechanisms, worst_leakage
 from evidence.random_networks import joint_of, random_network
-from quiltwork.bayesian import bayesian_dp, dp_for_bayesian_dp
+from quiltwork.influence import bayesian_dp, dp_for_bayesian_dp
 
 NAME = "Bayesian DP of networks"
 CLAIM = (

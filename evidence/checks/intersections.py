@@ -9,8 +9,8 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 
-from quiltwork.publishing.risk.intersection import intersection
-from quiltwork.publishing.table import Table
+from quiltwork.tables.risk.intersection import intersection
+from quiltwork.tables.table import Table
 
 NAME = "intersections"
 CLAIM = "the people whom two releases pin down are those of an enumeration of all assignments"

@@ -16,7 +16,7 @@ import numpy as np
 
 from evidence import coalition_reference as reference
 from evidence.random_groups import even_group, frame, random_group, random_people
-from quiltwork.publishing.constraints import (
+from quiltwork.tables.constraints import (
     Constraint,
     EntropyLDiversity,
     KAnonymity,
@@ -24,9 +24,9 @@ from quiltwork.publishing.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.publishing.group import Group
-from quiltwork.publishing.table import Table
-from quiltwork.publishing.verification import METHODS, Verdict, group_breach, verify_m_privacy
+from quiltwork.tables.group import Group
+from quiltwork.tables.table import Table
+from quiltwork.tables.verification import METHODS, Verdict, group_breach, verify_m_privacy
 
 NAME = "m-privacy"
 CLAIM = (
@@ -200,7 +200,7 @@ def _loose_rule(
     def rule(rest: Any) -> bool:
         return nearly_even(reference.by_value(rest))
 
-    from quiltwork.publishing.constraints import Custom
+    from quiltwork.tables.constraints import Custom
 
     return Custom(nearly_even), rule
 

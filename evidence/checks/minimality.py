@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from quiltwork.errors import QuiltworkError
-from quiltwork.publishing import (
+from quiltwork.tables import (
     EntropyLDiversity,
     KAnonymity,
     LDiversity,
@@ -24,8 +24,8 @@ from quiltwork.publishing import (
     TCloseness,
     anonymize,
 )
-from quiltwork.publishing.publication import Publication
-from quiltwork.publishing.risk import refused_cuts
+from quiltwork.tables.publication import Publication
+from quiltwork.tables.risk import refused_cuts
 
 NAME = "minimality"
 CLAIM = "no assignment is ruled out where a report says that the algorithm gives nothing away"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evidence.local_spark import java_home, local_session
-from quiltwork.publishing.constraints import KAnonymity, LDiversity
-from quiltwork.publishing.spark import anonymize_spark, verify_spark
-from quiltwork.publishing.table import Table
+from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.spark import anonymize_spark, verify_spark
+from quiltwork.tables.table import Table
 
 NAME = "Spark at scale"
 CLAIM = "50 million rows are anonymized and verified on Spark with 1 GB of driver memory"

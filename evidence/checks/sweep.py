@@ -30,9 +30,9 @@ from evidence.random_sweeps import (
     truth,
 )
 from quiltwork import queries
-from quiltwork.accounting import Accountant, Spending
-from quiltwork.accounting.usage import Usage
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain
+from quiltwork.budget import Accountant, Spending
+from quiltwork.budget.accounting.usage import Usage
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import calibrate
 from quiltwork.influence import sweep as engine

@@ -10,9 +10,8 @@ from typing import Any
 
 from evidence.faults.outcome import Outcome
 from evidence.faults.work import INDEPENDENT, LENGTH
-from quiltwork.accounting import Spending
+from quiltwork.budget import Ledger, Spending
 from quiltwork.errors import BudgetExceeded, NotPrivateError
-from quiltwork.ledger import Ledger
 
 
 def near_the_limit(url: str, processes: int = 64, tries: int = 3, fitting: int = 100) -> Outcome:

@@ -29,7 +29,7 @@ from evidence.faults.work import (
     keyed_releases,
     scratch,
 )
-from quiltwork.ledger import Ledger
+from quiltwork.budget import Ledger
 
 RELEASES = 3
 CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,write,pwritev"

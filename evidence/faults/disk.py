@@ -22,9 +22,8 @@ from evidence.faults.work import (
     keyed_releases,
     scratch,
 )
-from quiltwork.accounting import Spending
+from quiltwork.budget import Ledger, Spending
 from quiltwork.errors import StorageError
-from quiltwork.ledger import Ledger
 
 
 def full_at_every_write(stride: int = 1) -> Outcome:

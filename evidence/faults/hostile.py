@@ -13,9 +13,8 @@ import numpy as np
 
 from evidence.faults.outcome import Outcome
 from evidence.faults.work import FILE, INDEPENDENT, LENGTH, scratch
-from quiltwork.accounting import Spending
+from quiltwork.budget import Ledger, Spending
 from quiltwork.errors import InvalidInputError, QuiltworkError
-from quiltwork.ledger import Ledger
 
 NUMBERS: tuple[Any, ...] = (
     math.nan,

@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 
 from evidence.faults.outcome import Outcome
 from evidence.faults.work import INDEPENDENT, LENGTH
-from quiltwork.accounting import Spending
-from quiltwork.ledger import Ledger
+from quiltwork.budget import Ledger, Spending
 
 Moment = Literal["before", "during", "after"]
 

@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import apsw
 
-from quiltwork.ledger import Ledger
-from quiltwork.ledger.sqlite import SqliteDatabase
-from quiltwork.ledger.store import Store
+from quiltwork.budget import Ledger
+from quiltwork.budget.ledger.sqlite import SqliteDatabase
+from quiltwork.budget.ledger.store import Store
 
 NAME = "quiltwork-faults"
 

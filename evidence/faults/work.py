@@ -13,9 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from quiltwork import MarkovChain
-from quiltwork.accounting import Spending
+from quiltwork.budget import Ledger, Spending
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
-from quiltwork.ledger import Ledger
 
 FILE = "budget.db"
 INDEPENDENT = MarkovChain([[0.5, 0.5], [0.5, 0.5]])

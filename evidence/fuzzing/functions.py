@@ -21,10 +21,10 @@ import pandas as pd
 import quiltwork as qw
 from evidence.fuzzing.values import HOSTILE, Theirs
 from evidence.fuzzing.workspace import CHAIN, DAY
-from quiltwork import accounting, counts, publishing, series
+from quiltwork import budget, counts, series, tables
 from quiltwork.errors import QuiltworkError
-from quiltwork.publishing import risk
-from quiltwork.publishing.examples import hospitals, table_a
+from quiltwork.tables import risk
+from quiltwork.tables.examples import hospitals, table_a
 
 HIDDEN = {
     *("allows", "check_codes", "encode", "joint", "relevant", "take", "record", "to_body"),
@@ -240,8 +240,8 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("Network.blanket", "name"): lambda: "a",
     ("optimal_for_chain", "length"): lambda: 4,
     ("audit.odds", "length"): lambda: 6,
-    ("releases.clip", "release"): lambda: RELEASE,
-    ("publishing.refute", "trials"): lambda: 20,
+    ("series.clip", "release"): lambda: RELEASE,
+    ("tables.refute", "trials"): lambda: 20,
     ("Accountant", "length"): lambda: 20,
     ("Accountant.add", "release"): lambda: SPENDING,
     ("Accountant.add_all", "releases"): lambda: [SPENDING],
@@ -300,13 +300,12 @@ MODULES: dict[str, ModuleType] = {
     "": qw,
     "compose.": qw.compose,
     "queries.": qw.queries,
-    "releases.": qw.releases,
     "audit.": qw.audit,
     "sklearn.": qw.sklearn,
-    "accounting.": accounting,
+    "budget.": budget,
     "counts.": counts,
-    "publishing.": publishing,
-    "publishing.risk.": risk,
+    "tables.": tables,
+    "tables.risk.": risk,
     "series.": series,
 }
 
@@ -340,7 +339,7 @@ def _made(kind: type, module: ModuleType) -> bool:
     ours = kind.__name__ in MADE_BY_US or issubclass(kind, BaseException)
     if ours or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
         return False
-    return module in (qw, counts, qw.sklearn) or issubclass(kind, publishing.Constraint)
+    return module in (qw, counts, qw.sklearn) or issubclass(kind, tables.Constraint)
 
 
 def _methods(thing: Any) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 import quiltwork as qw
 from evidence.fuzzing.values import JSON_VALUES, NUMBER_TEXTS
 from quiltwork.cli.boundary import run
-from quiltwork.publishing.examples import PATIENTS, table_a
+from quiltwork.tables.examples import PATIENTS, table_a
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 DAY = ["rest", "walk", "walk", "rest", "rest"] * 4

@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from quiltwork import files
-from quiltwork.publishing.examples import PATIENTS
+from quiltwork.tables.examples import PATIENTS
 
 ROLES = ("--quasi", "age,zip", "--sensitive", "disease")
 

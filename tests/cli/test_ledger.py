@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import quiltwork as qw
-from quiltwork.accounting import Spending
+from quiltwork.budget import Spending
 
 
 @pytest.fixture

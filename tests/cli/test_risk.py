@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from quiltwork.publishing.risk import assess, intersection
-from quiltwork.publishing.table import Table
+from quiltwork.tables.risk import assess, intersection
+from quiltwork.tables.table import Table
 
 ROLES = ("--quasi", "age,sex", "--sensitive", "ill")
 ILL = ["flu", "cold", "cold", "gout"]

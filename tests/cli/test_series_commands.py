@@ -8,7 +8,7 @@ import pytest
 
 from quiltwork import MarkovChain, files
 from quiltwork.beliefs import belief_from_json
-from quiltwork.releases import Release
+from quiltwork.series import Release
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quiltwork as qw
+from quiltwork.budget import Ledger
 from quiltwork.counts import GeometricMechanism, release_levels
 from quiltwork.counts.levels import alpha_for_epsilon
 from quiltwork.errors import (
@@ -18,7 +19,6 @@ from quiltwork.errors import (
     NotPrivateError,
     UnsupportedError,
 )
-from quiltwork.ledger import Ledger
 from tests.counts.oracle import ALPHAS, geometric, is_private
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
+from quiltwork.budget import Ledger
 from quiltwork.counts import CountTable, release_table
 from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError
-from quiltwork.ledger import Ledger
 
 COUNTS = {("f", "young"): 40, ("f", "old"): 25, ("m", "young"): 30, ("m", "old"): 5}
 

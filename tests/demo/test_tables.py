@@ -16,7 +16,7 @@ def told():
 
 def test_what_is_published_withstands_every_hospital_by_brute_force():
     """Drop each hospital's records from each group and count what is left."""
-    from quiltwork.publishing import KAnonymity, LDiversity, anonymize
+    from quiltwork.tables import KAnonymity, LDiversity, anonymize
 
     constraint = KAnonymity(tables.K) & LDiversity(tables.L)
     published = anonymize(tables._patients(), constraint, m=tables.M)

@@ -25,3 +25,7 @@ __all__ = [
     "strongest_adversary",
     "worst_case",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -33,3 +33,7 @@ __all__ = [
     "beliefs_to_json",
     "split_sequences",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,3 +8,7 @@ rooms it needs inside its functions, so that `quiltwork --version` and `--help` 
 from quiltwork.cli.boundary import main
 
 __all__ = ["main"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

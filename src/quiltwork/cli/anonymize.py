@@ -28,8 +28,8 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.publication import Publication
-    from quiltwork.publishing.writing import Formulas
+    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
 SPLITS = ("range", "loss", "fitness")
@@ -116,8 +116,8 @@ def anonymize(
     pool their own records. Only quasi-identifiers and sensitive columns are published. Exit code
     1: no such table was found, and nothing is written.
     """
-    from quiltwork.publishing.anonymization import anonymize as run
-    from quiltwork.publishing.writing import check_ending, check_formulas
+    from quiltwork.tables.anonymization import anonymize as run
+    from quiltwork.tables.writing import check_ending, check_formulas
 
     constraint = read_constraint(**asked)
     require_provider(files, provider, m)
@@ -175,7 +175,7 @@ def _advance(bar: Any) -> Callable[[int, int], None]:
 
 def _here(publication: Publication, report: str | None) -> dict[str, Any]:
     """Write the report, and return the sizes of what was published."""
-    from quiltwork.publishing.metrics.loss import publication_loss
+    from quiltwork.tables.metrics.loss import publication_loss
 
     if report is not None:
         publication.report(report)

@@ -111,8 +111,8 @@ def _noise(
 
 
 def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
-    from quiltwork.releases import Release
-    from quiltwork.releases.document import digest
+    from quiltwork.series import Release
+    from quiltwork.series.releases.document import digest
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")
@@ -137,7 +137,7 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
 
 def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Subject:
     from quiltwork.beliefs.documents import labels_from_json
-    from quiltwork.ledger import Ledger
+    from quiltwork.budget import Ledger
     from quiltwork.queries import from_document
 
     with Ledger.open(url) as ledger:

@@ -76,7 +76,7 @@ def fit(
     if output is not None:
         files.check_writable(output)
     from quiltwork.beliefs import ChainBox, MarkovChain
-    from quiltwork.series.values import as_labels
+    from quiltwork.series.reading.values import as_labels
 
     declared = None if states is None else tuple(as_labels(split_list(states), "--states"))
     series = read(file, reading, states=declared)

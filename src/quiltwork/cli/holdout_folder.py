@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from quiltwork.beliefs import Belief
+    from quiltwork.budget import Ledger
     from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout.transcript import Transcript
-    from quiltwork.ledger import Ledger
 
 SCHEMA = "holdout"
 _CONFIGURATION, _TRANSCRIPT = "holdout.json", "transcript.jsonl"
@@ -264,7 +264,7 @@ def open_ledger(url: str | None) -> Ledger | None:
     """Open the ledger, if there is one."""
     if url is None:
         return None
-    from quiltwork.ledger import Ledger
+    from quiltwork.budget import Ledger
 
     return Ledger.open(url)
 

@@ -14,7 +14,7 @@ from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
-    from quiltwork.ledger import Checkpoint, Ledger
+    from quiltwork.budget import Checkpoint, Ledger
 
 
 @group()
@@ -26,7 +26,7 @@ def ledger() -> None:
 
 
 def _opened(url: str) -> Ledger:
-    from quiltwork.ledger import Ledger
+    from quiltwork.budget import Ledger
 
     return Ledger.open(url)
 
@@ -217,7 +217,7 @@ def restore(file: str, url: str, checkpoint: str | None, lost: tuple[str, ...]) 
     of which --lost says what may have been spent since: that is debited. A ledger that is still
     there goes to another place by `move`.
     """
-    from quiltwork.ledger import Ledger
+    from quiltwork.budget import Ledger
 
     files.refuse_device(file)
     found = dict(_read_lost(one) for one in lost)
@@ -260,7 +260,7 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **ye
     splitting the budget evenly would give. Stretches are as long as those of the dataset, or with
     --protect longer.
     """
-    from quiltwork.accounting import plan as planned
+    from quiltwork.budget import plan as planned
     from quiltwork.cli.ledger_plan import plan_document, read_schedule
 
     opened = _opened(url)
@@ -284,7 +284,7 @@ def plan(url: str, dataset: str, ask: tuple[str, ...], protect: str | None, **ye
 def _read_checkpoint(path: str | None) -> Checkpoint | None:
     if path is None:
         return None
-    from quiltwork.ledger import Checkpoint
+    from quiltwork.budget import Checkpoint
 
     return Checkpoint.from_json(files.contents(path))
 

@@ -10,8 +10,7 @@ import click
 from quiltwork.cli.series import read_query
 
 if TYPE_CHECKING:
-    from quiltwork.accounting import Planned, ReleasePlan
-    from quiltwork.ledger import Status
+    from quiltwork.budget import Planned, ReleasePlan, Status
 
 _KINDS = ("daily", "weekly", "monthly")
 
@@ -24,7 +23,7 @@ def read_schedule(
     Raises:
         click.UsageError: if neither, or both, are asked for.
     """
-    from quiltwork.accounting import calendar
+    from quiltwork.budget import calendar
 
     kinds = {kind: year[kind] for kind in _KINDS if year[kind]}
     if bool(asked) == bool(kinds):
@@ -39,7 +38,7 @@ def read_schedule(
 
 
 def _asked(text: str, status: Status) -> tuple[Planned, ...]:
-    from quiltwork.accounting import Planned, repeated
+    from quiltwork.budget import Planned, repeated
 
     question, _, window = text.rpartition("@")
     states = status.beliefs[0].states

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.cli.output import text_table
 
 if TYPE_CHECKING:
-    from quiltwork.ledger import Debit, Status
+    from quiltwork.budget import Debit, Status
 
 
 def status_document(status: Status) -> dict[str, Any]:

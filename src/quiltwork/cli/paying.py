@@ -39,6 +39,6 @@ def open_ledger(
         return {}
     if dataset is None:
         raise click.UsageError("Give --dataset with --ledger: whose budget is to be debited?")
-    from quiltwork.ledger import Ledger
+    from quiltwork.budget import Ledger
 
     return {"ledger": Ledger.open(url), "dataset": dataset, "key": key, "analyst": analyst}

@@ -28,7 +28,7 @@ from quiltwork.cli.series import (
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
-    from quiltwork.releases import Release
+    from quiltwork.series import Release
 
 
 @command(
@@ -121,7 +121,7 @@ def release(
         _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
         return
 
-    from quiltwork.releases import release as answer
+    from quiltwork.series import release as answer
 
     options = {"epsilon": epsilon, "method": method, "secrets": protected, "episode": episode}
     writes: list[Callable[[], None]] = []
@@ -147,8 +147,8 @@ def _check_delivery(query: Query, output: str | None, plot: str | None) -> None:
     if output is not None:
         files.check_writable(output)
     if plot is not None:
-        from quiltwork.releases.error_bars import refuse_label_interval
         from quiltwork.report.plots import check_figure_path
+        from quiltwork.series.releases.error_bars import refuse_label_interval
 
         check_figure_path(plot)
         if query.mechanism == "exponential":
@@ -171,7 +171,7 @@ def _preview(
     secrets: tuple[int, int] | None,
     episode: int,
 ) -> None:
-    from quiltwork.releases import preview
+    from quiltwork.series import preview
 
     foreseen = preview(
         query,

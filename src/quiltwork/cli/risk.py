@@ -21,8 +21,8 @@ from quiltwork.cli.tables import (
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.risk import Assessment, Intersection
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.risk import Assessment, Intersection
+    from quiltwork.tables.table import Table
 
 
 @command(
@@ -68,8 +68,8 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
-    from quiltwork.publishing.reports.page import risk_report
-    from quiltwork.publishing.risk import assess, definetti_on
+    from quiltwork.tables.reports.page import risk_report
+    from quiltwork.tables.risk import assess, definetti_on
 
     declared = declarations(ordinal, hierarchy)
     read = [*files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
@@ -111,9 +111,9 @@ def _of_sensitive(
 def _compared(
     table: Table, against: str, text: str, declared: dict[str, dict[str, Any]]
 ) -> Intersection:
-    from quiltwork.publishing.frames import column_names, opened
-    from quiltwork.publishing.risk import intersection
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.frames import column_names, opened
+    from quiltwork.tables.risk import intersection
+    from quiltwork.tables.table import Table
 
     frame = opened(against, split(text))
     shared = table.subject is not None and table.subject in column_names(frame)

@@ -80,7 +80,7 @@ def read(
 ) -> Series:
     """Read the file as the options say, on the beliefs' grid; `states` are those declared."""
     from quiltwork.series import read_series
-    from quiltwork.series.columns import only_column
+    from quiltwork.series.reading.columns import only_column
 
     column = options["value"] or only_column(file)
     edges = options["edges"]
@@ -205,7 +205,7 @@ def read_window(text: str) -> tuple[int, int]:
 
 def _state(text: str, states: tuple[Label, ...] | None) -> Any:
     if states is None:
-        from quiltwork.series.values import as_labels
+        from quiltwork.series.reading.values import as_labels
 
         return as_labels([text], "state", apart=True)[0]  # as the rows are read
     matching = {str(state): state for state in states}

@@ -20,8 +20,8 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import check_writable
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.constraints import Constraint
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.constraints import Constraint
+    from quiltwork.tables.table import Table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -186,8 +186,8 @@ def read_table(
         UnsupportedError: on Spark without PySpark or Java.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.publishing.frames import column_names, opened_alike
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.frames import column_names, opened_alike
+    from quiltwork.tables.table import Table
 
     as_text = split(text)
     roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
@@ -210,7 +210,7 @@ def _spark_table(
     files: tuple[str, ...], provider: str | None, text: list[str], roles: dict[str, Any]
 ) -> Table:
     from quiltwork.cli.tables_spark import parquet_frame, parquet_of_providers
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.table import Table
 
     columns = _needed(roles, provider)
     if text:
@@ -264,7 +264,7 @@ def read_constraint(
     Raises:
         InvalidInputError: if a parameter is out of range.
     """
-    from quiltwork.publishing import constraints as rules
+    from quiltwork.tables import constraints as rules
 
     parts: list[Constraint] = []
     if k is not None:

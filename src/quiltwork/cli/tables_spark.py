@@ -44,7 +44,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
     session = _session()
     if not Path(file).exists():
         raise InvalidInputError(f"There is no file {file!r}.")
-    from quiltwork.publishing.spark.session import quoted
+    from quiltwork.tables.spark.session import quoted
 
     with _failures(InvalidInputError, f"Cannot read {file!r} as a table"):
         frame: DataFrame = session.read.parquet(str(Path(file).absolute()))
@@ -85,7 +85,7 @@ def parquet_of_providers(
 
 def _as_double(frame: DataFrame, column: str) -> DataFrame:
     """Make numbers floats, as they are at another provider, if no two of them become one."""
-    from quiltwork.publishing.spark.session import quoted
+    from quiltwork.tables.spark.session import quoted
 
     numbers = frame[quoted(column)]
     if dict(frame.dtypes)[column] not in ("float", "double"):
@@ -108,7 +108,7 @@ def spark_at_work() -> Iterator[None]:
 
 def _session() -> Any:
     """Return the running Spark, or start one that says little."""
-    from quiltwork.publishing.spark.session import spark_session
+    from quiltwork.tables.spark.session import spark_session
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     return spark_session(_QUIET, log_level="ERROR")

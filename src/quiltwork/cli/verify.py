@@ -22,9 +22,9 @@ from quiltwork.cli.tables import (
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.publishing.constraints import Constraint
-    from quiltwork.publishing.provider_side import GroupView
-    from quiltwork.publishing.table import Table
+    from quiltwork.tables.constraints import Constraint
+    from quiltwork.tables.provider_side import GroupView
+    from quiltwork.tables.table import Table
 
 METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 
@@ -88,7 +88,7 @@ def verify(
     providers, and the answer is what you could learn from it; --ordinal and --hierarchy say how its
     labels are read. Exit code 1: not private, or not shown to be, as for rows that are not found.
     """
-    from quiltwork.publishing.verification import LIMIT
+    from quiltwork.tables.verification import LIMIT
 
     constraint = read_constraint(**asked)
     bound = LIMIT if limit is None else limit
@@ -134,7 +134,7 @@ def verify(
 
 
 def _verdict(table: Table, constraint: Constraint, m: int, method: Any, limit: int) -> bool:
-    from quiltwork.publishing.verification import verify_m_privacy
+    from quiltwork.tables.verification import verify_m_privacy
 
     found = verify_m_privacy(table, constraint, m, method, limit)
     emit(found.to_json(), [found.explain()])
@@ -143,14 +143,14 @@ def _verdict(table: Table, constraint: Constraint, m: int, method: Any, limit: i
 
 def _on_spark(table: Table, constraint: Constraint, m: int) -> bool:
     from quiltwork.cli.tables_spark import spark_at_work
-    from quiltwork.publishing.spark.session import on_spark
+    from quiltwork.tables.spark.session import on_spark
 
     with spark_at_work():
         return _verdict(on_spark(table), constraint, m, "exact", 1)
 
 
 def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
-    from quiltwork.publishing.safety import max_m
+    from quiltwork.tables.safety import max_m
 
     found = max_m(table, constraint, limit)
     breach = found.breach
@@ -169,7 +169,7 @@ def _largest(table: Table, constraint: Constraint, limit: int) -> bool:
 def _own(
     published: Table, rows: Table, constraint: Constraint, others: int, at_most: int | None
 ) -> bool:
-    from quiltwork.publishing.provider_side import own_view
+    from quiltwork.tables.provider_side import own_view
 
     view = own_view(published, rows, constraint, others, at_most)
     body = {

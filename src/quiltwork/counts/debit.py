@@ -9,7 +9,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import unseen_integer
 
 if TYPE_CHECKING:
-    from quiltwork.releases.ledgers import BudgetLedger
+    from quiltwork.series.releases.ledgers import BudgetLedger
 
 Answer = TypeVar("Answer")
 
@@ -73,6 +73,8 @@ def check_about(
 def _checked(
     ledger: BudgetLedger | None, dataset: str | None, key: str | None, analyst: str | None = None
 ) -> tuple[BudgetLedger, str]:
-    from quiltwork.releases.ledgers import check_ledger  # spares counts without a ledger NumPy
+    from quiltwork.series.releases.ledgers import (
+        check_ledger,  # spares counts without a ledger NumPy
+    )
 
     return check_ledger(ledger, dataset, key, analyst)

@@ -45,6 +45,6 @@ def number_of_people(beliefs: Any) -> int | None:
 def belief_digest(beliefs: Any) -> str:
     """Return the SHA-256 of the beliefs' JSON, as releases record it."""
     from quiltwork.beliefs import as_beliefs
-    from quiltwork.releases.document import digest
+    from quiltwork.series.releases.document import digest
 
     return digest(as_beliefs(beliefs))

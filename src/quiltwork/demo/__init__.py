@@ -8,3 +8,7 @@ from quiltwork.demo.chapter import Chapter
 from quiltwork.demo.tour import CHAPTERS, chapters, report
 
 __all__ = ["CHAPTERS", "Chapter", "chapters", "report"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

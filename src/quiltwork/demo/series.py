@@ -28,7 +28,7 @@ def chapter() -> Chapter:
     """Fit a belief on volunteers, release another person's series under it."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.queries import histogram
-    from quiltwork.releases import release
+    from quiltwork.series import release
 
     days = MarkovChain(TRANSITION, states=STATES)
     volunteers = [days.sample(LENGTH, SEED + one) for one in range(1, VOLUNTEERS + 1)]

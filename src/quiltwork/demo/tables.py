@@ -9,8 +9,8 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.report import code, facts, note, paragraph, table
 
 if TYPE_CHECKING:
-    from quiltwork.publishing import Constraint, Table, Verdict
-    from quiltwork.publishing.publication import Publication
+    from quiltwork.tables import Constraint, Table, Verdict
+    from quiltwork.tables.publication import Publication
 
 HOSPITALS = ("North", "East", "South", "West")
 DISEASES = ("asthma", "diabetes", "flu", "fracture", "migraine")
@@ -22,7 +22,7 @@ _TITLE = "Tables: what colluding providers could undo"
 
 def chapter() -> Chapter:
     """Publish once as if outsiders were the only danger, once against every single hospital."""
-    from quiltwork.publishing import KAnonymity, LDiversity, anonymize, verify_m_privacy
+    from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
 
     try:
         patients = _patients()
@@ -51,8 +51,8 @@ def _patients() -> Table:
     """Simulate admissions: the same seed gives the same people."""
     import numpy as np
 
-    from quiltwork.publishing import Table
-    from quiltwork.publishing.frames import arrow
+    from quiltwork.tables import Table
+    from quiltwork.tables.frames import arrow
 
     rng = np.random.default_rng(SEED)
     hospital = rng.choice(HOSPITALS, PATIENTS, p=[0.4, 0.3, 0.2, 0.1])

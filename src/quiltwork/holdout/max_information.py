@@ -52,7 +52,7 @@ def bayesian_epsilon(
     if all(isinstance(one, Clusters) for one in members):
         largest = max(one.largest for one in members if isinstance(one, Clusters))
         return largest * dp_epsilon * _UP
-    from quiltwork.bayesian import bayesian_dp
+    from quiltwork.influence import bayesian_dp
 
     return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))
 

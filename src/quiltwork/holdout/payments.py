@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
 
 if TYPE_CHECKING:
+    from quiltwork.budget import Ledger
     from quiltwork.holdout.storage import Secret
     from quiltwork.holdout.transcript import Transcript
-    from quiltwork.ledger import Ledger
 
 
 def check_ledger(ledger: Any, dataset: Any) -> None:
@@ -33,8 +33,8 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
         )
     if ledger is None:
         return
-    from quiltwork.ledger import Ledger
-    from quiltwork.ledger.numbers import identifier
+    from quiltwork.budget import Ledger
+    from quiltwork.budget.ledger.numbers import identifier
 
     identifier(dataset, "dataset")
     if not isinstance(ledger, Ledger):
@@ -165,8 +165,8 @@ def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, o
     """Let the ledger know that a round is over, so that older files cannot go on with it."""
     if ledger is None or secret.entry is None:
         return
-    from quiltwork.accounting import Spending
-    from quiltwork.ledger.receipts import Receipt
+    from quiltwork.budget import Spending
+    from quiltwork.budget.ledger.receipts import Receipt
 
     settings = transcript.settings
     spending = Spending.dp(settings.round_epsilon, 1, settings.rows)

@@ -4,6 +4,8 @@
 `influence_curve` are built on it alone.
 """
 
+from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp
+from quiltwork.influence.bayesian.reversible import ReversibleLevel, reversible_level
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.chains import cluster_family
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
@@ -20,12 +22,20 @@ __all__ = [
     "Interdependence",
     "Profile",
     "QuiltFamily",
+    "ReversibleLevel",
     "Run",
+    "bayesian_dp",
     "calibrate",
     "cluster_family",
     "conditional_influence",
+    "dp_for_bayesian_dp",
     "influence_curve",
     "interdependence",
     "max_influence",
     "quilt_families",
+    "reversible_level",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,3 +9,7 @@ from quiltwork.noise.geometric import TwoSidedGeometric
 from quiltwork.noise.grid import Grid
 
 __all__ = ["Grid", "TwoSidedGeometric", "exponential_mechanism"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

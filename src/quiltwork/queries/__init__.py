@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def count(state: Any) -> Count:
     """How many time points are in `state`.
 

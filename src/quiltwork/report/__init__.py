@@ -59,3 +59,7 @@ __all__ = [
     "standalone_svg",
     "table",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -30,3 +30,7 @@ __all__ = [
     "run",
     "select",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,10 +1,10 @@
-"""Files and frames to sequences of states: columns, times, public bins, gaps and many subjects.
+"""Releases from time series: reading data as states, and private answers with error bars.
 
-Nothing here is private or spends budget: it prepares what `quiltwork.release` takes. Which edges,
-grid and treatment of gaps are used must be decided without looking at the protected values.
+`read_series` turns files and frames into sequences of states, `release` answers a query,
+`preview` tells its error beforehand, and `nonnegative` and its siblings polish an answer at no
+cost.
 """
 
-from quiltwork.series.binning import Bins
-from quiltwork.series.read import Series, read_series, read_states
+from quiltwork._lazy import offered
 
-__all__ = ["Bins", "Series", "read_series", "read_states"]
+__getattr__, __dir__, __all__ = offered(__name__, __file__)

@@ -28,7 +28,7 @@ from quiltwork.exact import integer
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
-    from quiltwork.releases.record import Release
+    from quiltwork.series.releases.record import Release
 
 _KINDS = ("count", "histogram", "frequencies")
 
@@ -65,7 +65,7 @@ def sharpen(
         UnsupportedError: for queries that do not count states, or if no noise was added.
         InvalidInputError: if the lengths are needed and missing, or do not fit the release.
     """
-    from quiltwork.releases.record import Release
+    from quiltwork.series.releases.record import Release
 
     query = instance(release, Release, "release").query
     if query.kind not in _KINDS or release.noise_scale == 0:

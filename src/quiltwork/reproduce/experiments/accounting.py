@@ -17,8 +17,8 @@ from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
-    from quiltwork.accounting import Planned
     from quiltwork.beliefs import MarkovChain
+    from quiltwork.budget import Planned
 
 DAY = 144
 SCALE = 50
@@ -40,7 +40,7 @@ TYPICAL = (
 )
 def theorem_3_4(progress: Progress) -> Result:
     """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
-    from quiltwork.accounting.examples.theorem_3_4 import compare
+    from quiltwork.reproduce.examples.theorem_3_4 import compare
 
     found = compare(0.9, 0.01)
     progress(1, 1)
@@ -65,8 +65,8 @@ def theorem_3_4(progress: Progress) -> Result:
 )
 def many_releases(progress: Progress, most: int) -> Result:
     """MQMExact of level 1 on the example chain, K times: the sweep and a joint quilt against K."""
-    from quiltwork.accounting import Accountant, Spending
     from quiltwork.beliefs import MarkovChain
+    from quiltwork.budget import Accountant, Spending
     from quiltwork.influence import calibrate, influence_curve
 
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -133,7 +133,7 @@ class Home:
 def fleet_year(progress: Progress, homes: int) -> Result:
     """429 histograms of 4 levels per home, 52,560 points each, noise of scale 50."""
     from quiltwork import queries
-    from quiltwork.accounting import calendar, plan
+    from quiltwork.budget import calendar, plan
 
     histogram = queries.histogram()
     year = calendar(2025, DAY, daily=histogram, weekly=histogram, monthly=histogram)
@@ -219,8 +219,8 @@ def real_home() -> MarkovChain | None:
 
 def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     """Account for a year of releases."""
-    from quiltwork.accounting import Accountant, Spending
-    from quiltwork.accounting.theorems import quilt_singles
+    from quiltwork.budget import Accountant, Spending
+    from quiltwork.budget.accounting.theorems import quilt_singles
     from quiltwork.exact import float_up
 
     length = 365 * DAY
@@ -244,8 +244,8 @@ def _rows(name: str, homes: Sequence[Home]) -> list[Row]:
 
 def analogue_rows() -> list[Row]:
     """Eight time points: four days, two weeks, one month, everything enumerated."""
-    from quiltwork.accounting import Accountant, Spending
     from quiltwork.beliefs import MarkovChain
+    from quiltwork.budget import Accountant, Spending
 
     chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]])
     windows = [(2 * d + 1, 2 * d + 2) for d in range(4)] + [(1, 4), (5, 8), (1, 8)]

@@ -18,7 +18,7 @@ from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
-    from quiltwork.publishing import Table
+    from quiltwork.tables import Table
 
 QUASI = (
     "age workclass education marital-status race sex native-country income".split()  # noqa: SIM905
@@ -50,7 +50,7 @@ def adult(rows: int) -> Table:
     import numpy as np
     import pandas
 
-    from quiltwork.publishing import Table
+    from quiltwork.tables import Table
 
     frame = pandas.read_csv(shared_file("data/adult.csv.gz"))
     frame = frame[~(frame == "?").any(axis=1)]
@@ -71,7 +71,7 @@ def _measure(
     m: int,
     queries: int,
 ) -> _Measured:
-    from quiltwork.publishing import KAnonymity, LDiversity, anonymize, query_error
+    from quiltwork.tables import KAnonymity, LDiversity, anonymize, query_error
 
     _ = table.encoded  # reading the table is no part of anonymizing it
     start = time.process_time()
@@ -145,8 +145,8 @@ def _worst_ratio(measured: Iterable[_Measured]) -> float:
 )
 def hospitals_made_private(progress: Progress) -> Result:
     """Anonymize T1 to T4 automatically so that no single hospital breaches k = 3, l = 2."""
-    from quiltwork.publishing import KAnonymity, LDiversity, anonymize, verify_m_privacy
-    from quiltwork.publishing.examples import hospitals
+    from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
+    from quiltwork.tables.examples import hospitals
 
     constraint = KAnonymity(3) & LDiversity(2)
     publication = anonymize(hospitals(), constraint, m=1)
@@ -230,10 +230,10 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result
 )
 def figure_11(progress: Progress, most: int, steps: int) -> Result:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
-    from quiltwork.publishing import KAnonymity, LDiversity
-    from quiltwork.publishing.partitioning.guards import CountingGuard, GeneralGuard
-    from quiltwork.publishing.partitioning.mondrian import Rules, mondrian
-    from quiltwork.publishing.partitioning.records import records_of
+    from quiltwork.tables import KAnonymity, LDiversity
+    from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
+    from quiltwork.tables.partitioning.mondrian import Rules, mondrian
+    from quiltwork.tables.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = Rules(provider_splits=True)

@@ -89,7 +89,7 @@ def exact_calibration(progress: Progress, length: int) -> Result:
 def count_frontier(progress: Progress, length: int) -> Result:
     """Every route to a private count at ε = 1, from group DP down to the optimal mechanism."""
     from quiltwork import queries
-    from quiltwork.frontier import frontier
+    from quiltwork.counts import frontier
 
     found = frontier(_example(), length, 1, queries.count(1))
     progress(1, 1)
@@ -141,7 +141,7 @@ def _cell(value: Value | bool) -> Value:
 def wrong_beliefs(progress: Progress, length: int) -> Result:
     """Exact calibration at ε = 1: levels found at nearby chains, and the proven bound."""
     from quiltwork import calibrate, queries
-    from quiltwork.frontier import robustness
+    from quiltwork.counts import robustness
 
     chain, count = _example(), queries.count(1)
     scale = calibrate(chain, length, 1, "optimal-scale", count).exact_scale

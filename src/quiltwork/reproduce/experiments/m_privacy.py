@@ -22,7 +22,7 @@ from quiltwork.reproduce.shared import shared_file
 if TYPE_CHECKING:
     import numpy as np
 
-    from quiltwork.publishing.group import Group
+    from quiltwork.tables.group import Group
 
 Shares: TypeAlias = Literal["uniform", "exponential"]
 SHARES: tuple[Shares, ...] = ("uniform", "exponential")
@@ -56,8 +56,8 @@ class Measured:
 )
 def table_1(progress: Progress) -> Result:
     """Verify both published tables at the paper's k and l, and at k = 2."""
-    from quiltwork.publishing import KAnonymity, LDiversity, max_m, verify_m_privacy
-    from quiltwork.publishing.examples import table_a, table_b
+    from quiltwork.tables import KAnonymity, LDiversity, max_m, verify_m_privacy
+    from quiltwork.tables.examples import table_a, table_b
 
     strict, loose = KAnonymity(3) & LDiversity(2), KAnonymity(2) & LDiversity(2)
     cases = [
@@ -213,8 +213,8 @@ def _measure(
     shares: Shares, x: float, providers: int, records: int, m: int, groups: int
 ) -> Iterable[Measured]:
     """Verify random groups by every method; all of them must agree."""
-    from quiltwork.publishing import KAnonymity, LDiversity
-    from quiltwork.publishing.verification import group_breach
+    from quiltwork.tables import KAnonymity, LDiversity
+    from quiltwork.tables.verification import group_breach
 
     constraint = KAnonymity(K) & LDiversity(L)
     drawn = [_group(shares, providers, records, seed) for seed in range(groups)]
@@ -240,7 +240,7 @@ def _group(shares: Shares, providers: int, records: int, seed: int) -> Group:
     """Draw records with Adult's occupations and providers of equal or falling size."""
     import numpy as np
 
-    from quiltwork.publishing.group import Group
+    from quiltwork.tables.group import Group
 
     rng = np.random.default_rng([providers, records, seed, SHARES.index(shares)])
     weights = np.ones(providers) if shares == "uniform" else np.exp(-np.arange(providers) / 5)

@@ -30,7 +30,7 @@ _SHADES = {"i": 1.0, "Q": 0.65, "N": 0.3, "R": 0.0}
 )
 def figure_1(progress: Progress, length: int) -> Result:
     """Take the chain as a network, find the quilts of its middle node, and price them."""
-    from quiltwork.bayesian import bayesian_dp
+    from quiltwork.influence import bayesian_dp
     from quiltwork.influence.network import quilts_of
 
     network = chain_network(length)
@@ -77,8 +77,8 @@ def chain_network(length: int) -> Network:
 def _rows(network: Network, quilt: Quilt) -> list[Row]:
     import math
 
-    from quiltwork.bayesian.networks import NodeWork
     from quiltwork.influence import max_influence
+    from quiltwork.influence.bayesian.networks import NodeWork
 
     shown = _name(quilt)
     nodes = [v + 1 for v in sorted(quilt.separator)]

@@ -1,0 +1,39 @@
+"""Rooms that import what they offer on first use, so that a command pays for what it needs.
+
+The stub `__init__.pyi` beside a room's `__init__.py` is the one list of what it offers: type
+checkers and editors read it, and so does `offered`.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def offered(
+    room: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a room, from its stub's relative imports."""
+    tree = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    homes: dict[str, str | None] = {
+        alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        home = importlib.import_module(room if homes[name] is None else f"{room}.{homes[name]}")
+        if name not in vars(home) and (homes[name] is None or not hasattr(home, name)):
+            importlib.import_module(f"{home.__name__}.{name}")  # then it is an attribute
+        value = getattr(home, name)
+        setattr(sys.modules[room], name, value)
+        return value
+
+    return get, lambda: sorted(homes), sorted(homes)

@@ -1,1 +1,0 @@
-"""Runnable examples of what does not compose: `python -m quiltwork.accounting.examples.NAME`."""

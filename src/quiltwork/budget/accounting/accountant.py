@@ -1,0 +1,373 @@
+"""`Accountant`: what all releases from one series cost together, kept within a budget.
+
+Every release is recorded as a `Spending`; what all of them spend on each time point is swept over
+the series, which bounds what leaks about every time point, whatever the windows, overlapping or
+not, in any order, chosen adaptively or not. A release that would exceed the budget is refused and
+leaves no trace.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.arguments import listed
+from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
+from quiltwork.budget.accounting import room, rules
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
+from quiltwork.budget.accounting.spending import Released, Spending
+from quiltwork.budget.accounting.total import Secrets, read_account
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    integer,
+    privacy_level,
+    written_fraction,
+)
+from quiltwork.influence.arguments import AnyOutlook
+from quiltwork.queries import Query
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from quiltwork.budget.accounting.explain import Explanation
+    from quiltwork.budget.accounting.profile import LeakageProfile
+
+
+class Accountant:
+    """The account of one series under given beliefs.
+
+    Args:
+        beliefs: one belief or a list; the total holds under each of them.
+        length: the number of time points; None for beliefs about fixed rows.
+        budget: what all releases together may cost; None to only keep count.
+        episode: how many time points in a row are one secret.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> account = Accountant(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100, budget=2)
+    >>> _ = account.spend(dp_epsilon=0.02, start=1, stop=50)
+    >>> round(account.epsilon(), 4), account.how_many_more(account.spendings[0])
+    (0.0605, 27)
+    """
+
+    def __init__(
+        self,
+        beliefs: Belief | Sequence[Belief],
+        length: int | None = None,
+        budget: Number | None = None,
+        episode: int = 1,
+    ) -> None:
+        self._budget = None if budget is None else privacy_level(budget, "budget")
+        self._account = Account(read_account(beliefs, length, episode))
+        self._episode = integer(episode, "episode", 1)
+        self._lengths = [(0, self.length)]
+
+    @classmethod
+    def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
+        """Go on from an account that is kept elsewhere."""
+        found = cls.__new__(cls)
+        found._account, found._budget, found._episode = account, budget, episode
+        found._lengths = [(0, found.length)]
+        return found
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """The beliefs under which the total holds."""
+        return tuple(outlook.belief for outlook in self.outlooks)
+
+    @property
+    def outlooks(self) -> tuple[AnyOutlook, ...]:
+        """The beliefs, each with the method by which its leakage is computed."""
+        return self._account.secrets.outlooks
+
+    @property
+    def secrets(self) -> Secrets:
+        """What the account is about: beliefs, time points, and how many in a row."""
+        return self._account.secrets
+
+    @property
+    def episode(self) -> int:
+        """How many time points in a row are one secret; a shorter series is one as a whole."""
+        return self._episode
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states of the beliefs; None where they are about rows of any kind."""
+        return next((b.states for b in self.beliefs if b.states is not None), None)
+
+    @property
+    def length(self) -> int:
+        """The number of time points."""
+        return self._account.secrets.length
+
+    @property
+    def budget(self) -> Fraction | None:
+        """What all releases together may cost, exactly; None without a limit."""
+        return self._budget
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The releases recorded, in order."""
+        return self._account.spendings
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """The total as a fraction, at or above the bound."""
+        return self._account.total
+
+    def epsilon(self) -> float:
+        """Return the best proven total: what all releases together may tell about a time point.
+
+        Holds for every time point of the series, inside and outside the windows; rounded up.
+
+        Theorem: docs/theory/sweep.md
+        """
+        return float_up(self.exact_epsilon)
+
+    @property
+    def exact_remaining(self) -> Fraction | None:
+        """Budget less total; None without a budget."""
+        return None if self._budget is None else self._budget - self.exact_epsilon
+
+    @property
+    def remaining(self) -> float | None:
+        """Budget less total, rounded down; None without a budget.
+
+        Costs do not add up, so this is not what the next release may cost on its own: see
+        `largest_next` and `how_many_more`.
+        """
+        left = self.exact_remaining
+        return None if left is None else float_down(left)
+
+    def spend(
+        self, dp_epsilon: Number, start: int = 1, stop: int | None = None, label: str = ""
+    ) -> Spending:
+        """Record a release that is dp_epsilon-DP for substituting one time point of a window.
+
+        Args:
+            dp_epsilon: the level, > 0. For libraries that add or remove records it is twice
+                their level.
+            start: the first time point used.
+            stop: the last; None for the end of the series.
+            label: a name for people.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            InvalidInputError: for a bad level or window.
+            UnsupportedError: if no theorem combines it with what was released before.
+        """
+        last = self.length if stop is None else stop
+        return self.add(Spending.dp(dp_epsilon, start, last, label))
+
+    def add(self, release: Released | Spending) -> Spending:
+        """Record a release made by `qw.release`, or a spending; return what was recorded.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            InvalidInputError: for a bad window.
+            UnsupportedError: if no theorem combines it with what was released before.
+        """
+        spending = as_spending(release)
+        self.add_all([spending])
+        return spending
+
+    def add_all(self, releases: Iterable[Released | Spending]) -> None:
+        """Record several releases together, or none of them if they do not fit."""
+        after = self.after(*listed(releases, "releases"))
+        if self._budget is not None and not after.fits(self._budget):
+            left = self._budget - self.exact_epsilon
+            raise rules.exceeded(
+                self.epsilon(), float_up(after.total), float_up(self._budget), float_down(left)
+            )
+        self.take(after)
+
+    def cost_after(self, *releases: Released | Spending) -> float:
+        """Return what the total would be after these releases, recording nothing; rounded up."""
+        return float_up(self.after(*releases).total)
+
+    def fits(self, *releases: Released | Spending) -> bool:
+        """Tell whether these releases together would fit the budget, recording nothing."""
+        return self._budget is None or self.after(*releases).fits(self._budget)
+
+    def after(self, *releases: Released | Spending) -> Account:
+        """Return the account with these releases, recording nothing and asking no budget."""
+        return self._account.plus(as_spending(release) for release in releases)
+
+    def take(self, account: Account) -> None:
+        """Record what `after` returned, whatever the budget says: for grants made elsewhere."""
+        self._account = account
+
+    def record(self, *releases: Released | Spending) -> None:
+        """Record releases that were granted elsewhere, whatever the budget says."""
+        self.take(self.after(*releases))
+
+    def _need_budget(self) -> Fraction:
+        if self._budget is None:
+            raise UnsupportedError(
+                "This account has no budget, so there is no limit to the next release; open it "
+                "with budget=…."
+            )
+        return self._budget
+
+    def largest_next(self, start: int = 1, stop: int | None = None) -> float:
+        """Return the largest dp_epsilon that a release on a window may have and still fit.
+
+        Spending the returned level always fits; infinity if the beliefs leave nothing to protect
+        there, 0.0 if nothing fits.
+
+        Raises:
+            UnsupportedError: without a budget, or if nothing may follow.
+        """
+        last = self.length if stop is None else stop
+        return self.largest_factor([Spending.dp(1, start, last)])
+
+    def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
+        """Return the largest x such that these releases, all charges times x, still fit."""
+        spendings = [as_spending(release) for release in listed(releases, "releases")]
+        return room.largest_factor(self._account, self._need_budget(), spendings)
+
+    def smallest_scale(self, query: Query) -> float:
+        """Return the smallest noise scale with which a query on its window still fits.
+
+        In integers of the query, per range hi − lo for sums and means. 0.0 if the beliefs leave
+        nothing to protect there.
+
+        Raises:
+            BudgetExceeded: if no noise is enough.
+            UnsupportedError: without a budget, or if nothing may follow.
+        """
+        factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
+        scale = 0.0 if math.isinf(factor) else scale_for(factor) if factor else math.inf
+        if scale > LARGEST_SCALE:
+            raise rules.nothing_left(self.epsilon(), float_up(self._need_budget()))
+        return scale
+
+    def how_many_more(self, release: Released | Spending) -> int | float:
+        """Return how many more releases like this one fit; infinity if they cost nothing.
+
+        Raises:
+            UnsupportedError: without a budget, or if nothing may follow.
+        """
+        return room.how_many_more(self._account, self._need_budget(), as_spending(release))
+
+    def leakage(self, start: int = 1, stop: int | None = None) -> float:
+        """Return the total for the time points start..stop only, rounded up."""
+        last = self.length if stop is None else integer(stop, "stop", 1)
+        first = integer(start, "start", 1)
+        if not first <= last <= self.length:
+            raise InvalidInputError(
+                f"The time points {first}..{last} are not within 1..{self.length}."
+            )
+        part = self._account.seen_by(replace(self._account.secrets, first=first, last=last))
+        return float_up(min(part.total, self.exact_epsilon))
+
+    def extend(self, length: int) -> None:
+        """Let the series grow to `length` time points; that adds nothing to the total. O(1).
+
+        Theorem: docs/theory/sweep.md
+
+        Raises:
+            InvalidInputError: if the new length is shorter.
+            UnsupportedError: for beliefs about fixed rows.
+        """
+        new = integer(length, "length", 1)
+        rules.check_growth(self.beliefs, self.length, new)
+        self._account = self._account.seen_by(read_account(self.beliefs, new, self.episode))
+        self._lengths.append((self._account.count, new))
+
+    def profile(self) -> LeakageProfile:
+        """Return what each time point leaks, as runs of time points.
+
+        Theorem: docs/theory/sweep.md
+        """
+        from quiltwork.budget.accounting.profile import leakage_profile
+
+        return leakage_profile(self._account)
+
+    def plot(self) -> Figure:
+        """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
+        from quiltwork.budget.accounting.plots import profile_figure
+
+        budget = None if self._budget is None else float_down(self._budget)
+        return profile_figure(self.profile(), self.epsilon(), budget)
+
+    def explain(self) -> Explanation:
+        """Return every bound there is, with its theorem and scope, and which one won.
+
+        `print(account.explain())` shows it as text.
+        """
+        from quiltwork.budget.accounting.explain import explain
+
+        return explain(self._account)
+
+    def __repr__(self) -> str:
+        """Name what is kept, without computing the total."""
+        count = self._account.count
+        limit = "no budget" if self._budget is None else f"budget={float(self._budget):.6g}"
+        return f"Accountant({self.length} time points, {count} releases, {limit})"
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the account as JSON values; `from_body` computes its total again."""
+        return {
+            "beliefs": json.loads(beliefs_to_json(self.beliefs)),
+            "lengths": [list(entry) for entry in self._lengths],
+            "budget": None if self._budget is None else str(self._budget),
+            "episode": self.episode,
+            "spendings": [spending.to_body() for spending in self.spendings],
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Accountant:
+        """Read what `to_body` wrote.
+
+        Raises:
+            InvalidInputError: if a field is missing or damaged.
+        """
+        try:
+            beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
+            lengths = [(int(count), int(length)) for count, length in body["lengths"]]
+            budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
+            spendings = [Spending.from_body(one) for one in body["spendings"]]
+            episode = body.get("episode", 1)
+            # of a budget that nobody means it was warned when it was set
+            secrets = read_account(beliefs, lengths[0][1], episode)
+            account = cls.of(Account(secrets), budget, integer(episode, "episode", 1))
+        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"Not an account: {error}.") from None
+        account._replay(spendings, lengths)
+        return account
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
+        return type(self).from_body, (self.to_body(),)
+
+    def _replay(self, spendings: Sequence[Spending], lengths: Sequence[tuple[int, int]]) -> None:
+        """Record releases that were granted before, growing where the series grew."""
+        ends = [count for count, _ in lengths[1:]]
+        for (done, _), end, length in zip(lengths, ends, (n for _, n in lengths[1:]), strict=False):
+            self.record(*spendings[done:end])
+            self.extend(length)
+        self.record(*spendings[lengths[-1][0] :])
+
+
+def as_spending(release: Released | Spending) -> Spending:
+    """Read a release or a spending as a spending.
+
+    Raises:
+        InvalidInputError: if it is neither.
+    """
+    return release if isinstance(release, Spending) else Spending.from_release(release)

@@ -1,0 +1,82 @@
+"""A plan as text: a table by kind of release, and a verdict in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quiltwork.budget.accounting.planning import PlannedRelease, ReleasePlan
+
+HEADER = (
+    "kind",
+    "releases",
+    "points",
+    "noise",
+    "error",
+    "range",
+    "verdict",
+    "cost alone",
+    "split: noise",
+    "split: error",
+)
+
+
+def plan_rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
+    """One row per kind and length of window; where items of a row differ, the worst is shown."""
+    groups: dict[tuple[str, int], list[PlannedRelease]] = {}
+    for item in plan.items:
+        points = item.spending.stop - item.spending.start + 1
+        groups.setdefault((item.kind, points), []).append(item)
+    return [_row(kind, points, items) for (kind, points), items in groups.items()]
+
+
+def _row(kind: str, points: int, items: list[PlannedRelease]) -> tuple[str, ...]:
+    worst = max(items, key=lambda item: item.expected_error)
+    numbers = (
+        worst.scale,
+        worst.expected_error,
+        worst.signal_range,
+        max(item.cost_alone for item in items),
+        max(item.naive_scale for item in items),
+        max(item.naive_error for item in items),
+    )
+    noise, error, signal, alone, naive_noise, naive_error = (f"{n:.4g}" for n in numbers)
+    judged = (noise, error, signal, worst.verdict)
+    return (kind, str(len(items)), str(points), *judged, alone, naive_noise, naive_error)
+
+
+def plan_table(plan: ReleasePlan) -> str:
+    """Lay the rows out in columns."""
+    rows = [HEADER, *plan_rows(plan)]
+    widths = [max(len(row[j]) for row in rows) for j in range(len(HEADER))]
+    left = (0, 6)
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if j in left else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def plan_words(plan: ReleasePlan) -> str:
+    """Sum the plan up in a few sentences."""
+    count = len(plan.items)
+    gain = max(item.naive_scale / item.scale for item in plan.items)
+    lines = [
+        f"{count} releases cost {plan.total:.6g} together, for every time point; the budget is "
+        f"{float(plan.budget):.6g}.",
+        f"Splitting the budget evenly would need up to {gain:.3g} times as much noise.",
+    ]
+    useless = Counter(item.kind for item in plan.useless)
+    for kind, number in useless.items():
+        every = sum(item.kind == kind for item in plan.items)
+        which = "All" if number == every else f"{number} of"
+        lines.append(
+            f"{which} {every} {kind} releases would be useless: their noise is larger than "
+            "anything the answer could be. Leave them out, or ask about longer windows."
+        )
+    if not useless:
+        lines.append("No release is useless.")
+    return "\n".join(lines)

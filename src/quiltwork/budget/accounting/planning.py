@@ -1,0 +1,232 @@
+"""Planning: the noise with which a list of queries spends exactly the budget.
+
+All queries get noise of one common scale, or in given proportions. The joint cost rises as the
+scale falls, and the plan takes the scale at which it meets the budget. Splitting the budget
+evenly, each release calibrated on its own, is shown beside it.
+
+Theorem: docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from quiltwork.arguments import listed
+from quiltwork.beliefs import Belief
+from quiltwork.budget.accounting.accountant import Accountant
+from quiltwork.budget.accounting.errors import expected_error, signal_range
+from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
+from quiltwork.budget.accounting.rules import nothing_left
+from quiltwork.budget.accounting.schedule import Planned, as_planned
+from quiltwork.budget.accounting.spending import Released, Spending
+from quiltwork.budget.accounting.theorems import singles
+from quiltwork.budget.accounting.total import quilts_only
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, float_up
+from quiltwork.influence.question import Question
+from quiltwork.queries import Query
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ROUGH = 0.1
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """One release of a plan: its noise, what it costs and how far off it will be.
+
+    Attributes:
+        planned: the query with its kind, label and weight.
+        scale: of the noise to add to the query's integers (per range hi − lo for sums and means).
+        spending: the record with which it is accounted for.
+        cost_alone: what it would cost if it were the only release.
+        expected_error: of one cell, in units of the answer.
+        signal_range: how much one cell can vary at all.
+        naive_scale: the noise if the budget were split evenly.
+        naive_error: the expected error then.
+    """
+
+    planned: Planned
+    scale: float
+    spending: Spending
+    cost_alone: float
+    expected_error: float
+    signal_range: float
+    naive_scale: float
+    naive_error: float
+
+    @property
+    def kind(self) -> str:
+        """What it is one of."""
+        return self.planned.kind
+
+    @property
+    def verdict(self) -> str:
+        """ "useless" if the error exceeds the range of the signal, "rough" above a tenth of it."""
+        return verdict(self.expected_error, self.signal_range)
+
+
+def verdict(error: float, signal: float) -> str:
+    """Judge an expected error by the range of the signal."""
+    if error >= signal:
+        return "useless"
+    return "rough" if error >= _ROUGH * signal else "useful"
+
+
+@dataclass(frozen=True)
+class ReleasePlan:
+    """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
+
+    items: tuple[PlannedRelease, ...]
+    budget: Fraction
+    total: float
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """The records of all releases, in order."""
+        return tuple(item.spending for item in self.items)
+
+    @property
+    def useless(self) -> tuple[PlannedRelease, ...]:
+        """The releases whose error exceeds the range of their signal."""
+        return tuple(item for item in self.items if item.verdict == "useless")
+
+    def table(self) -> str:
+        """Return a table with one line per kind of release and length of window, as text."""
+        from quiltwork.budget.accounting.plan_table import plan_table
+
+        return plan_table(self)
+
+    def explain(self) -> str:
+        """Say what the plan costs, which releases are of no use, and what splitting would do."""
+        from quiltwork.budget.accounting.plan_table import plan_words
+
+        return plan_words(self)
+
+    def plot(self) -> Figure:
+        """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
+        from quiltwork.budget.accounting.plots import plan_figure
+
+        return plan_figure(self)
+
+
+def plan(
+    beliefs: Belief | Sequence[Belief],
+    *,
+    length: int | None = None,
+    budget: Number,
+    queries: Iterable[Query | Planned],
+    spent: Iterable[Released | Spending] = (),
+    episode: int = 1,
+) -> ReleasePlan:
+    """Find the noise with which all queries together cost exactly the budget.
+
+    Args:
+        beliefs: one belief or a list.
+        length: the number of time points; None for beliefs about fixed rows.
+        budget: what everything may cost together.
+        queries: from `qw.queries` on their windows, or `Planned` ones from `repeated` and
+            `calendar`, with weights.
+        spent: releases made before, which count too.
+        episode: how many time points in a row are one secret.
+
+    Raises:
+        BudgetExceeded: if what was spent before leaves nothing.
+        InvalidInputError: for queries or windows that make no sense.
+
+    >>> from quiltwork import queries
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+    >>> ten = plan(chain, length=100, budget=1, queries=[queries.count(1)] * 10)
+    >>> round(ten.items[0].scale, 1), round(ten.items[0].naive_scale, 1), round(ten.total, 9)
+    (33.4, 210.5, 1.0)
+    """
+    account = Accountant(beliefs, length, budget, episode)
+    account.record(*listed(spent, "spent"))
+    planned = as_planned(queries)
+    factor = account.largest_factor(
+        [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
+    )
+    _check(factor, account)
+    scales = [scale_for(factor, one.weight) for one in planned]
+    if max(scales) > LARGEST_SCALE:
+        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
+    spendings = [
+        Spending.of_query(one.query, scale, account.length, label=one.label)
+        for one, scale in zip(planned, scales, strict=True)
+    ]
+    alone = singles(spendings, account.secrets)
+    naive = _naive_scales(account, planned)
+    columns = zip(planned, scales, spendings, alone, naive, strict=True)
+    items = tuple(_item(account, *column) for column in columns)
+    return ReleasePlan(items, account.budget or Fraction(0), account.cost_after(*spendings))
+
+
+def _check(factor: float, account: Accountant) -> None:
+    if factor == 0:
+        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
+    if math.isinf(factor):
+        raise UnsupportedError(
+            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
+            "there is nothing to plan."
+        )
+
+
+def _item(
+    account: Accountant,
+    planned: Planned,
+    scale: float,
+    spending: Spending,
+    alone: Fraction,
+    naive: float,
+) -> PlannedRelease:
+    query, states = planned.query, account.states
+    return PlannedRelease(
+        planned=planned,
+        scale=scale,
+        spending=spending,
+        cost_alone=float_up(alone),
+        expected_error=expected_error(query, scale, account.length, states),
+        signal_range=signal_range(query, account.length),
+        naive_scale=naive,
+        naive_error=expected_error(query, naive, account.length, states),
+    )
+
+
+def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float]:
+    """Each release calibrated alone, to an equal share of what is left.
+
+    By quilts, since only their levels add up (Theorem 3.7). Of equal queries on windows of equal
+    length, the one closest to the middle decides for all.
+    """
+    share = (account.exact_remaining or Fraction(0)) / len(planned)
+    outlooks = quilts_only(account.outlooks)
+    central: dict[Query, Query] = {}
+    for one in planned:
+        shape = _shape(one.query, account.length)
+        central[shape] = min(
+            central.get(shape, one.query), one.query, key=lambda q: _off_centre(q, account.length)
+        )
+    scales = {
+        shape: float_up(max(one.scale(_question(account, query), share).scale for one in outlooks))
+        for shape, query in central.items()
+    }
+    return [scales[_shape(one.query, account.length)] for one in planned]
+
+
+def _question(account: Accountant, query: Query) -> Question:
+    return Question(query, account.length, range(1, account.length + 1))
+
+
+def _shape(query: Query, length: int) -> Query:
+    start, stop = query.window(length)
+    return query.on(1, stop - start + 1)
+
+
+def _off_centre(query: Query, length: int) -> int:
+    return abs(sum(query.window(length)) - length)

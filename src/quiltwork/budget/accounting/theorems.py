@@ -1,0 +1,248 @@
+"""The bounds that may apply to an account, one function per theorem.
+
+Each returns a `Bound`: its value where the theorem applies, else the reason why it does not.
+
+Theorem: docs/theory/composition.md, docs/theory/sweep.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from quiltwork import queries
+from quiltwork.budget import compose
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.spending import Spending
+from quiltwork.budget.accounting.total import Secrets, quilts_only
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import float_up
+from quiltwork.influence.adaptive import Outlook
+from quiltwork.influence.prices import LeakAt
+from quiltwork.influence.sweep import Charge
+from quiltwork.influence.swept import SweptOutlook
+
+_MOST_UNITS = 1 << 60
+
+EVERYWHERE = "every time point"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one theorem says about an account.
+
+    `epsilon` is None where the theorem does not apply; `note` then says why, and otherwise how the
+    number came about. `won` marks the bound that is the account's total.
+    """
+
+    theorem: str
+    epsilon: float | None
+    scope: str
+    note: str
+    won: bool = False
+
+
+def mark(bound: Bound, won: bool) -> Bound:
+    """Return the bound with its mark."""
+    return replace(bound, won=won)
+
+
+def swept(account: Account) -> Bound:
+    """The sweep over all releases; for rows in no order, their nearby sets."""
+    name = "Sweep" if _all_swept(account) else "Nearby rows"
+    if account.by_theorem_3_6:
+        return Bound(name, None, EVERYWHERE, "some releases compose by other theorems only")
+    worst = account.worst
+    if worst.node is None or worst.exact == 0:
+        return Bound(name, float_up(worst.exact), EVERYWHERE, "nothing can leak")
+    if worst.quilt or not _all_swept(account):
+        note = f"row {worst.node}, its nearby rows {worst.own:.4g}, influence {worst.after:.4g}"
+    else:
+        parts = f"its neighbours add {worst.after:.4g}"
+        if worst.before:
+            parts = f"earlier ones add {worst.before:.4g}, later ones {worst.after:.4g}"
+        note = f"time point {worst.node}: {worst.own:.4g} spent there, {parts}"
+    return Bound(name, float_up(worst.exact), EVERYWHERE, note)
+
+
+def _all_swept(account: Account) -> bool:
+    return all(isinstance(one, SweptOutlook) for one in account.secrets.outlooks)
+
+
+def sequential(account: Account) -> Bound:
+    """Theorem 3.7: the sum of what each release costs alone, by quilts: swept costs do not add."""
+    name = "Theorem 3.7 (sum)"
+    if account.by_theorem_3_6:
+        return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
+    if account.secrets.episode > 1:
+        return Bound(name, None, EVERYWHERE, "it is about single time points")
+    alone = quilt_singles(account)
+    note = f"the sum of what each of the {len(alone)} releases costs alone, by quilts"
+    return Bound(name, float_up(sum(alone, Fraction(0))), EVERYWHERE, note)
+
+
+def same_quilts(account: Account) -> Bound:
+    """Theorem 2.6: K times the largest, if all releases have the same quilts."""
+    name = "Theorem 2.6 (K·max)"
+    spendings = account.spendings
+    if account.by_theorem_3_6 or not spendings:
+        return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
+    if len({quilt_sets(spending) for spending in spendings}) > 1:
+        return Bound(name, None, EVERYWHERE, "the releases have different quilt sets")
+    if account.secrets.episode > 1:
+        return Bound(name, None, EVERYWHERE, "it is about single time points")
+    most = max(quilt_singles(account))
+    note = f"{len(spendings)} releases with the same quilts"
+    return Bound(name, float_up(len(spendings) * most), EVERYWHERE, note)
+
+
+def quilt_sets(spending: Spending) -> tuple[object, ...]:
+    """What the active quilts of a release depend on: its record, or its window and charges."""
+    charges = spending.per_point, spending.per_pair, spending.once
+    return (spending.start, spending.stop, spending.quilts or charges)
+
+
+def group(account: Account) -> Bound:
+    """Group privacy: everything is nearby."""
+    name = "Group privacy"
+    if account.by_theorem_3_6:
+        return Bound(name, None, EVERYWHERE, "some releases have no DP level")
+    note = "all time points may change together; holds under any belief"
+    return Bound(name, float_up(account.usage.total), EVERYWHERE, note)
+
+
+def general(account: Account) -> Bound:
+    """Theorem 3.6: releases with a bound on their divergence, or a release that is alone."""
+    alone = account.spendings and account.spendings[-1].composes_by == "nothing"
+    name = "A single release" if alone else "Theorem 3.6 (general)"
+    if not alone and not any(s.composes_by == "general" for s in account.spendings):
+        return Bound(name, None, EVERYWHERE, "no release came with a bound on its divergence")
+    note = "its own level; nothing may follow" if alone else "the sweep, then ε + 2E of each"
+    return Bound(name, float_up(account.total), EVERYWHERE, note)
+
+
+def parallel(account: Account) -> Bound:
+    """Theorem 3.1: two stretches apart, for secrets inside them."""
+    name, nowhere = "Theorem 3.1 (parallel)", "secrets inside two windows"
+    stretches, outlooks = apart(account.spendings), account.secrets.outlooks
+    if any(one.belief.length is not None for one in outlooks):
+        return Bound(name, None, nowhere, "it is about chains")
+    if account.by_theorem_3_6 or len(stretches) != 2:
+        count = len(stretches)
+        return Bound(name, None, nowhere, f"it is about two stretches apart; here are {count}")
+    beliefs, length = [one.belief for one in outlooks], outlooks[0].length
+    window_a, window_b = (covered(part) for part in stretches)
+    ab, ba = compose.influence_between(beliefs, window_a, window_b, length)
+    a, b = (level_inside(part, account) for part in stretches)
+    if not (a and b):
+        return Bound(name, None, nowhere, "one of the two stretches leaks nothing")
+    scope = f"{window_a[0]}..{window_a[1]} and {window_b[0]}..{window_b[1]} only"
+    note = f"levels {a:.4g} and {b:.4g}, influences {ab:.4g} and {ba:.4g}"
+    return Bound(name, compose.parallel(a, b, ab, ba), scope, note)
+
+
+def far_apart(account: Account) -> Bound:
+    """Theorem 3.3: two MQMApprox releases far apart, for secrets inside their windows."""
+    name, nowhere = "Theorem 3.3 (parallel)", "secrets inside two windows"
+    spendings = sorted(account.spendings, key=lambda spending: spending.start)
+    if len(spendings) != 2 or not all(by_mqm_approx(spending) for spending in spendings):
+        return Bound(name, None, nowhere, "it is about two MQMApprox releases (method='spectral')")
+    first, second = spendings
+    if first.stop >= second.start:
+        return Bound(name, None, nowhere, "the two windows are not apart")
+    if first.once or second.once:
+        return Bound(name, None, nowhere, "it is not checked for answers that pay for rounding")
+    windows = covered([first]), covered([second])
+    levels = first.epsilon or Fraction(0), second.epsilon or Fraction(0)
+    try:
+        checked = compose.far_parallel(
+            [one.belief for one in account.secrets.outlooks],
+            windows[0],
+            levels[0],
+            windows[1],
+            levels[1],
+            query_a=queries.transitions() if first.per_pair else None,
+            query_b=queries.transitions() if second.per_pair else None,
+        )
+    except UnsupportedError as error:
+        return Bound(name, None, nowhere, str(error))
+    scope = f"{first.start}..{first.stop} and {second.start}..{second.stop} only"
+    return Bound(name, checked.epsilon, scope, checked.reason)
+
+
+def by_mqm_approx(spending: Spending) -> bool:
+    """Whether a release was calibrated by Lemma 2.3."""
+    return spending.epsilon is not None and (spending.quilts or "").startswith("spectral ")
+
+
+ALL = (swept, general, sequential, same_quilts, group, parallel, far_apart)
+
+
+def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
+    """What each release costs alone; windows of one length cost what a central one costs."""
+    return _each(spendings, secrets, lambda one: Account(secrets).plus([one]).total)
+
+
+def quilt_singles(account: Account) -> list[Fraction]:
+    """What each release costs alone by quilts."""
+    secrets = account.secrets
+    outlooks = quilts_only(secrets.outlooks)
+    nodes = range(secrets.first, secrets.last + 1)
+
+    def cost(spending: Spending) -> Fraction:
+        return max(_by_quilts(outlook, spending, nodes) for outlook in outlooks)
+
+    return _each(account.spendings, secrets, cost)
+
+
+def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
+    charges = spending.per_point, spending.per_pair, spending.once
+    unit = math.lcm(*(charge.denominator for charge in charges))
+    size = spending.stop - spending.start + 1
+    if not any(charges):
+        return Fraction(0)
+    unit = min(unit, max(1, int(_MOST_UNITS / (max(charges) * 2 * size))))
+    charge = Charge(spending.start, spending.stop, *(math.ceil(unit * one) for one in charges))
+    price = LeakAt(Fraction(1, unit))
+    return Fraction(price.rounded_up(outlook.worst(charge.changes, price, nodes)[0]))
+
+
+def _each(
+    spendings: Sequence[Spending], secrets: Secrets, cost: Callable[[Spending], Fraction]
+) -> list[Fraction]:
+    central: dict[tuple[object, ...], Spending] = {}
+    for one in spendings:
+        known = central.setdefault(_shape(one), one)
+        central[_shape(one)] = min(known, one, key=lambda s: abs(s.start + s.stop - secrets.length))
+    costs = {shape: cost(one) for shape, one in central.items()}
+    return [costs[_shape(one)] for one in spendings]
+
+
+def _shape(spending: Spending) -> tuple[object, ...]:
+    charges = spending.per_point, spending.per_pair, spending.once
+    return spending.stop - spending.start, charges
+
+
+def apart(spendings: Iterable[Spending]) -> list[list[Spending]]:
+    """Group releases whose windows meet, in order of time."""
+    groups: list[list[Spending]] = []
+    end = 0
+    for spending in sorted(spendings, key=lambda one: one.start):
+        if spending.start > end:
+            groups.append([])
+        groups[-1].append(spending)
+        end = max(end, spending.stop)
+    return groups
+
+
+def level_inside(spendings: Sequence[Spending], account: Account) -> float:
+    """The level of some releases for secrets inside the stretch they cover."""
+    first, last = covered(spendings)
+    return float_up(Account(replace(account.secrets, first=first, last=last)).plus(spendings).total)
+
+
+def covered(spendings: Sequence[Spending]) -> tuple[int, int]:
+    """The first and the last time point of the windows of some releases."""
+    return min(one.start for one in spendings), max(one.stop for one in spendings)

@@ -1,0 +1,1 @@
+"""The budget ledger: durable debits before every release, in SQLite or PostgreSQL."""

@@ -1,0 +1,263 @@
+"""Backups: the whole log as lines of JSON, the same for every database.
+
+The first line names the ledger, then comes one line per entry, and the last is a checkpoint, so a
+backup that was cut is recognised.
+
+A backup tells nothing about debits that followed it, and spending after it was restored would spend
+those twice. So what is restored comes back retired, but for datasets of which the owner says what
+was lost. A ledger that is still there is moved instead: it is closed first, and so nothing follows.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from quiltwork import files
+from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
+from quiltwork.budget.ledger.datasets import Dataset, replayed
+from quiltwork.budget.ledger.debits import debited
+from quiltwork.budget.ledger.entries import Draft, Entry, Head, canonical, follow, origin
+from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.records import read_history
+from quiltwork.budget.ledger.tables import Tables, now
+from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.ledger.verification import check_states
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
+
+SCHEMA, VERSION = "ledger-backup", 1
+
+_DOUBT = "restored from a backup that may lack debits"
+_MOVED = "moved to "
+_MOVING = "moving to "
+
+
+@dataclass(frozen=True)
+class Backup:
+    """The entries of a ledger up to some moment, checked."""
+
+    ledger_id: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the datasets, in order."""
+        return tuple(entry.dataset for entry in self.entries if entry.kind == "create")
+
+    def check_empty(self, tables: Tables) -> None:
+        """Refuse to write over a ledger.
+
+        Raises:
+            InvalidInputError: if there is one with entries, or of another identity.
+        """
+        if tables.head.count or tables.ledger_id != self.ledger_id:
+            raise InvalidInputError(
+                "There is a ledger at that URL already; name a new file or database, so that "
+                "nothing is lost."
+            )
+
+    def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
+        """Write the entries into an empty ledger of the same identity.
+
+        What is `lost` of a dataset is debited; datasets of which nobody says so are retired.
+
+        Raises:
+            BudgetExceeded: if what was lost does not fit.
+            InvalidInputError: if the ledger is not empty.
+        """
+        self.check_empty(tables)
+        for entry in self.entries:
+            body = entry.content
+            draft = Draft(entry.id, entry.dataset, entry.kind, entry.body)
+            tables.append(draft, key=body.get("key"), debit=body.get("debit"))
+        for name in self.datasets:
+            state = totals.begun(tables, name)
+            closed = state.retired is not None and not state.retired.startswith(_MOVING)
+            if not closed and name not in lost:
+                retire(tables, totals, state, _DOUBT)
+            for spending in lost.get(name, ()) if state.retired is None else ():
+                now_found = totals.find(tables, name) or state
+                identity = secrets.token_hex(16)
+                debited(tables, totals, now_found, identity, spending, None, None)
+
+
+def retire(tables: Tables, totals: Totals, state: Dataset, reason: str) -> None:
+    """Close a dataset, or say anew why it is closed."""
+    body = canonical({"reason": reason, "at": now()})
+    entry = tables.append(Draft(secrets.token_hex(16), state.name, "retire", body))
+    totals.changed(tables, state, entry, retired=reason)
+
+
+def refuse_moved(retired: str | None) -> None:
+    """Refuse to move a ledger twice; `retired` is why one of its datasets is closed.
+
+    Raises:
+        InvalidInputError: if it goes on elsewhere.
+    """
+    if retired is not None and retired.startswith(_MOVED):
+        raise InvalidInputError(
+            f"The ledger was {retired}; go on there. A second copy would be a second budget."
+        )
+
+
+def own_reason(reason: Any) -> str:
+    """Read why a user retires a dataset; not for what a move says.
+
+    Raises:
+        InvalidInputError: if it is no text, or says that.
+    """
+    text = identifier(reason, "reason")
+    if text.startswith((_MOVED, _MOVING)):
+        raise InvalidInputError(
+            f"A reason that begins with {text.split(' to ')[0]!r} is kept for `move`; move the "
+            "ledger, or give another reason."
+        )
+    return text
+
+
+def refuse_moving(tables: Tables) -> None:
+    """Refuse a new dataset where a move has begun: it would be left behind.
+
+    Raises:
+        InvalidInputError: if the ledger is moving, or has moved.
+    """
+    latest = {entry.dataset: str(entry.content["reason"]) for entry in tables.retirements()}
+    for reason in latest.values():
+        if reason.startswith((_MOVED, _MOVING)):
+            raise InvalidInputError(
+                f"The ledger is {reason}; finish that with `move`, and begin the dataset there."
+            )
+
+
+def before_move(tables: Tables, moving: str) -> Backup:
+    """Read the log as it was before its datasets were retired for this reason.
+
+    Raises:
+        InvalidInputError: if anything but answers was written since: it would be left behind.
+    """
+    entries = list(follow(Head(0, origin(tables.ledger_id)), tables.all_entries()))
+
+    def closes(entry: Entry) -> bool:
+        return entry.kind == "retire" and entry.content.get("reason") == moving
+
+    kept = tuple(takewhile(lambda entry: not closes(entry), entries))
+    for entry in entries[len(kept) :]:
+        if entry.kind != "answer" and not closes(entry):
+            raise InvalidInputError(
+                f"Entry {entry.seq} was written after the ledger began {moving}, and would be left "
+                "behind. Take a backup of it and restore that, saying what may be lost."
+            )
+    return Backup(tables.ledger_id, kept)
+
+
+def read_lost(given: Any) -> dict[str, tuple[Any, ...]]:
+    """Read what somebody says was lost: by dataset, a list of spendings or releases.
+
+    Raises:
+        InvalidInputError: if it is something else.
+    """
+    found = {} if given is None else given
+    if isinstance(found, Mapping) and all(
+        isinstance(one, Iterable) and not isinstance(one, str | bytes | Mapping)
+        for one in found.values()
+    ):
+        return {identifier(name, "dataset"): tuple(one) for name, one in found.items()}
+    raise InvalidInputError(
+        "lost names datasets, each with a list of what may have been released after the backup; "
+        "write lost={'meters': [Spending.dp(0.1, 1, 1440)]}, or an empty list for nothing."
+    )
+
+
+def write_backup(tables: Tables, path: Path) -> Checkpoint:
+    """Write all entries to `path`, for its owner only; it appears complete or not at all."""
+    checkpoint = Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+    with files.replacing(path, files.OWNER_ONLY) as file:
+        file.write((files.dump(SCHEMA, VERSION, {"ledger": tables.ledger_id}) + "\n").encode())
+        for entry in tables.all_entries():
+            file.write((json.dumps(asdict(entry), sort_keys=True) + "\n").encode())
+        file.write((checkpoint.to_json() + "\n").encode())
+    return checkpoint
+
+
+def read_backup(
+    path: Path, checkpoint: Checkpoint | None, lost: Mapping[str, Sequence[Any]]
+) -> Backup:
+    """Read a backup and check its chain, its end, and what is said to be lost.
+
+    Raises:
+        InvalidInputError: if it is no backup, or lacks a dataset of which something was lost.
+        StorageError: if it is cut or changed, not of the checkpoint's ledger, or lacks entries
+            while nothing is said to be lost.
+    """
+    lines = files.text_of(path).splitlines()
+    first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
+    try:
+        ledger_id = _text(first["ledger"])
+        end = Checkpoint.from_json(lines[-1])
+        start = Head(0, origin(ledger_id))
+        entries = tuple(entry for entry, _ in check_states(follow(start, _entries(lines[1:-1]))))
+        _check_bodies(entries)
+    except (ValueError, TypeError, KeyError) as error:  # InvalidInputError is one
+        raise StorageError(
+            f"The backup {str(path)!r} is damaged: it was cut or edited ({_reason(error)}). Take "
+            "another one."
+        ) from None
+    hashes = [start.hash, *(entry.hash for entry in entries)]
+    check_against(end, ledger_id, len(entries), hashes[-1] if len(hashes) > end.count else None)
+    backup = Backup(ledger_id, entries)
+    unknown = [name for name in lost if name not in backup.datasets]
+    if unknown:
+        raise InvalidInputError(
+            f"Something of dataset {unknown[0]!r} is said to be lost, but the backup has no such "
+            "dataset."
+        )
+    if checkpoint is not None:
+        lacking = checkpoint.count - len(entries)
+        known = checkpoint.hash if lacking > 0 else hashes[checkpoint.count]
+        check_against(checkpoint, ledger_id, checkpoint.count, known)
+        if lacking > 0 and lost and not any(lost.values()):
+            raise StorageError(
+                f"The backup lacks the last {lacking} entries that the checkpoint saw, and nothing "
+                "is said to be lost. Say what they may have spent, or leave lost out: then all "
+                "datasets come back retired."
+            )
+    return backup
+
+
+def _entries(lines: list[str]) -> Iterator[Entry]:
+    for line in lines:
+        entry = Entry(**files.parse(line))
+        for field in (entry.id, entry.dataset, entry.kind, entry.body, entry.hash):
+            _text(field)
+        yield entry
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{shortened(value)} stands in the place of text")
+    return value
+
+
+def _reason(error: Exception) -> str:
+    lacking = isinstance(error, KeyError)
+    return f"it lacks {error}" if lacking else shortened(str(error)).strip("'\"")
+
+
+def _check_bodies(entries: tuple[Entry, ...]) -> None:
+    """Read every entry as the ledger will, before anything is written.
+
+    Raises:
+        StorageError: if a body lacks something, or holds what is never written.
+    """
+    by_dataset: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_dataset.setdefault(entry.dataset, []).append(entry)
+    for name, own in by_dataset.items():
+        replayed(name, (entry for entry in own if entry.kind != "answer"))
+        read_history(own, set())

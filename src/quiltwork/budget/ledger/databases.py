@@ -1,0 +1,129 @@
+"""Where a ledger may live: what its URL says, and what the two kinds of database have in common.
+
+A `Database` knows how to connect, how a transaction begins, how its tables are made and how its
+errors read as sentences. Everything else about a ledger is the same on both (`tables.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import shortened
+
+LOCK_SECONDS = 60
+"""How long a request waits for the others before it gives up."""
+
+LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
+
+
+class Connection(Protocol):
+    """What sqlite3, apsw and psycopg connections share."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any:
+        """Run one statement."""
+
+    def close(self) -> None:
+        """Let go of the database."""
+
+
+class Database(Protocol):
+    """One kind of database."""
+
+    errors: tuple[type[BaseException], ...]
+    url: str
+    locked_row: str
+    """`LEDGER_ROW`, waiting for every other writer to finish."""
+
+    def exists(self) -> bool:
+        """Whether there is anything to connect to; False only where connecting would create it."""
+
+    def connect(self) -> Connection:
+        """Open a connection that commits only when told to."""
+
+    def has_ledger(self, connection: Connection) -> bool:
+        """Whether the tables are there, of any version."""
+
+    def begin(self, connection: Connection, *, write: bool) -> None:
+        """Begin a transaction."""
+
+    def check_in_place(self) -> None:
+        """Check that what is connected to is still what the URL names.
+
+        Raises:
+            StorageError: if it was moved, replaced or removed.
+        """
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Let one process at a time create or change tables."""
+
+    def sql(self, statement: str) -> str:
+        """Write a statement with `?` parameters in this dialect."""
+
+    def migrations(self) -> tuple[tuple[str, ...], ...]:
+        """Statements from nothing to version 1, from 1 to 2, and so on."""
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether the connection is gone, so that the outcome of a commit is unknown."""
+
+    def sentence(self, error: BaseException) -> StorageError:
+        """Say what happened and what to do."""
+
+    def check_pages(self, connection: Connection) -> None:
+        """Let the database check its own pages, where it can."""
+
+
+def database_at(url: str) -> Database:
+    """Read a ledger's URL; nothing is opened or created yet.
+
+    Raises:
+        InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`.
+    """
+    if not isinstance(url, str):
+        raise InvalidInputError(
+            f"A ledger's URL must be text, not {type(url).__name__}; write 'sqlite:///budget.db' "
+            "or 'postgresql://…'."
+        )
+    if url.startswith("sqlite:///"):
+        from quiltwork.budget.ledger.sqlite import SqliteDatabase
+
+        return SqliteDatabase(_sqlite_path(url))
+    if url.startswith(("postgresql://", "postgres://")):
+        from quiltwork.budget.ledger.postgres import PostgresDatabase
+
+        return PostgresDatabase(url)
+    raise InvalidInputError(  # which may hold a password, somewhere
+        "This is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
+        "path) or 'postgresql://user@host/database'."
+    )
+
+
+def _sqlite_path(url: str) -> Path:
+    name = url.removeprefix("sqlite:///")
+    if not name or name == ":memory:":
+        raise InvalidInputError(
+            f"{url!r} names no file, and a ledger must outlive its process; write "
+            "'sqlite:///budget.db'."
+        )
+    if "?" in name or "\0" in name:
+        raise InvalidInputError(
+            "A ledger's path may not have the characters '?' and NUL; options after '?' are not "
+            "taken."
+        )
+    path = Path(name).absolute()
+    problem = _problem(path)
+    if problem is not None:
+        raise InvalidInputError(f"The ledger's file {shortened(str(path))} {problem}; name a file.")
+    return path
+
+
+def _problem(path: Path) -> str | None:
+    """Say why no ledger can be there."""
+    try:
+        if path.is_dir():
+            return "is a folder"
+        return None if path.parent.is_dir() else "is in a folder that does not exist"
+    except (OSError, ValueError) as error:  # a folder that may not be searched, a name too long
+        return f"cannot be looked at ({getattr(error, 'strerror', None) or error})"

@@ -1,0 +1,295 @@
+"""One dataset as a value: what its entries amount to, and what it grants.
+
+A state is never changed. A request computes the next one, which is written in the transaction of
+its entry (`totals.py`), so that a refused or failed request leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from quiltwork.beliefs import Belief
+from quiltwork.budget import Accountant, Spending
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.rules import check_growth
+from quiltwork.budget.accounting.total import read_account
+from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
+from quiltwork.budget.ledger.kept import NOTHING_KEPT, Kept
+from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
+from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
+from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
+from quiltwork.exact import float_down, float_up, integer, written_fraction
+
+_ROUNDING = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True)
+class Analyst:
+    """One analyst of a dataset: her share, what she was charged, and her own releases alone."""
+
+    share: Share | None = None
+    charged: Fraction = Fraction(0)
+    kept: Kept = NOTHING_KEPT
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
+
+    `charge` is by how much it raises the total; None where nobody asked, because finding out takes
+    longer than finding out that it fits.
+    """
+
+    spending: Spending
+    account: Account
+    analyst: str | None
+    alone: Account | None
+    charge: Fraction | None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A dataset with everything up to its entry `last`.
+
+    `created` is the number of its first entry; `account` has all releases, `kept` binds the rows
+    of that account, and `digest` those of the analysts.
+    """
+
+    name: str
+    created: int
+    last: Head
+    budget: Fraction
+    episode: int
+    account: Account
+    kept: Kept = NOTHING_KEPT
+    analysts: Mapping[str, Analyst] = field(default_factory=dict)
+    digest: int = 0
+    retired: str | None = None
+
+    @property
+    def accountant(self) -> Accountant:
+        """An accountant of all releases, with the dataset's beliefs, length and budget."""
+        return Accountant.of(self.account, self.budget, self.episode)
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """What an adversary may believe."""
+        return tuple(outlook.belief for outlook in self.account.secrets.outlooks)
+
+    @property
+    def length(self) -> int:
+        """The number of time points."""
+        return self.account.secrets.length
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """Caps and reserved shares of those who were given any."""
+        found = ((name, analyst.share) for name, analyst in self.analysts.items())
+        return {name: share for name, share in found if share is not None}
+
+    @property
+    def charged(self) -> dict[str, Fraction]:
+        """By how much the debits of each analyst raised the total."""
+        return {name: one.charged for name, one in self.analysts.items() if one.kept.count}
+
+    @property
+    def status(self) -> Status:
+        """The dataset at a glance."""
+        return Status(
+            dataset=self.name,
+            beliefs=self.beliefs,
+            length=self.length,
+            exact_budget=self.budget,
+            exact_total=self.account.total,
+            debits=self.account.count,
+            shares=self.shares,
+            charged=self.charged,
+            retired=self.retired,
+            episode=self.episode,
+        )
+
+    def longer(self, length: int) -> Account:
+        """The account in a series of another length."""
+        return self.account.seen_by(read_account(self.beliefs, length, self.episode))
+
+    def check(self, spendings: Iterable[Spending]) -> Account:
+        """Price debits together and check that they fit the budget; return the account with them.
+
+        Raises:
+            BudgetExceeded: if they do not, or the dataset is retired.
+            InvalidInputError: for a window outside the series.
+            UnsupportedError: if no theorem combines them with what was released before.
+        """
+        if self.retired is not None:
+            raise BudgetExceeded(
+                f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
+                "from it."
+            )
+        account = self.account.plus(spendings)
+        if not account.fits(self.budget):
+            raise self._exceeded(account)
+        return account
+
+    def grant(
+        self,
+        spending: Spending,
+        analyst: str | None,
+        alone: Account | None,
+        *,
+        checked: bool = False,
+    ) -> Grant:
+        """Price a debit and check that it fits; `alone` is the account of its analyst.
+
+        It fits the budget if it was `checked` together with others: fewer releases tell no more.
+
+        Raises:
+            BudgetExceeded: if it exceeds the budget, a cap or what is reserved, or the dataset is
+                retired.
+            InvalidInputError: for a window outside the series.
+            UnsupportedError: if no theorem combines it with what was released before.
+        """
+        account = self.account.plus([spending]) if checked else self.check([spending])
+        kept = unused_by_others(self.shares, self.charged, analyst)
+        charge = None
+        if kept or analyst is not None:
+            total = min(account.total, self.budget)
+            charge = max(Fraction(0), total - self.account.total)
+            refuse_reserved(self.name, kept, total, self.budget)
+        if analyst is None or alone is None or charge is None:
+            return Grant(spending, account, None, None, charge)
+        own = alone.plus([spending])
+        known = self.analysts.get(analyst, Analyst())
+        if known.share is not None and known.share.cap is not None:
+            cap, charged = known.share.cap, known.charged + charge
+            # her answers are among all, and tell no more than these
+            if charged > cap or not (account.total <= cap or own.fits(cap)):
+                refuse_above_cap(analyst, cap, charged, own.total)
+        return Grant(spending, account, analyst, own, charge)
+
+    def price(self, spending: Spending) -> Fraction | None:
+        """Return the total with a debit, whether it fits or not; None if no theorem says."""
+        try:
+            return self.account.plus([spending]).total
+        except QuiltworkError:
+            return None
+
+    def check_budget(self) -> None:
+        """Check that what was granted fits the budget.
+
+        Raises:
+            StorageError: if it does not, by more than rounding can explain.
+        """
+        total = self.account.total
+        if total > self.budget * (1 + _ROUNDING) and not self.account.fits(self.budget):
+            raise StorageError(
+                f"The debits of {self.name!r} cost {float_up(total):.9g} together, above the "
+                f"budget of {float_down(self.budget):.9g}: entries were put in or their beliefs "
+                "were changed. Retire the dataset."
+            )
+
+    def _exceeded(self, account: Account) -> BudgetExceeded:
+        before = self.account.total
+        return BudgetExceeded(
+            f"This would raise the total of {self.name!r} from {float_up(before):.9g} to "
+            f"{float_up(account.total):.9g}, above the budget of {float_down(self.budget):.9g}; "
+            f"{max(0.0, float_down(self.budget - before)):.9g} is left. Nothing was recorded. Ask "
+            "for more noise or a shorter window."
+        )
+
+
+def replayed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+    """Add up a dataset's entries, in order; never refuses what was granted.
+
+    Returns its state and the account of each analyst's releases alone. Cost: all entries.
+
+    Raises:
+        StorageError: if an entry is damaged.
+    """
+    found: _Replay | None = None
+    for entry in entries:
+        if entry.kind == "create" and found is None:
+            with reading(entry):
+                found = _Replay(entry, entry.content)
+        elif found is None:
+            raise damaged(entry, "it is from before its dataset was created")
+        else:
+            with reading(entry):
+                found.take_in(entry, entry.content)
+    if found is None:
+        raise StorageError(f"The ledger has no entries of dataset {name!r}.")
+    return found.dataset(name)
+
+
+class _Replay:
+    """What has been read of a dataset's entries."""
+
+    def __init__(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        self.created = self.last = self.sized = entry
+        self.budget = written_fraction(body["budget"], "budget")
+        self.episode = body.get("episode", 1)
+        self.secrets = read_account(read_beliefs(body), body["length"], self.episode)
+        self.length = self.secrets.length
+        self.retired: str | None = None
+        self.analysts: dict[str, Analyst] = {}
+        self.spendings: dict[str | None, list[Spending]] = {None: []}
+
+    def take_in(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        self.last = entry
+        match entry.kind:
+            case "extend":
+                check_growth(self.beliefs, self.length, integer(body["length"], "length", 1))
+                self.length, self.sized = body["length"], entry
+            case "allot":
+                name = _analyst(body["analyst"])
+                known = self.analysts.get(name, Analyst())
+                self.analysts[name] = replace(known, share=read_share(body))
+            case "debit":
+                self._debit(Spending.from_body(body["spending"]), body)
+            case "retire":
+                self.retired = str(body["reason"])
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return tuple(outlook.belief for outlook in self.secrets.outlooks)
+
+    def _debit(self, spending: Spending, body: Mapping[str, Any]) -> None:
+        self.spendings[None].append(spending)
+        if body["analyst"] is not None:
+            name = _analyst(body["analyst"])
+            known = self.analysts.get(name, Analyst())
+            charged = known.charged + written_fraction(body["charge"], "charge")
+            self.analysts[name] = replace(known, charged=charged)
+            self.spendings.setdefault(name, []).append(spending)
+
+    def dataset(self, name: str) -> tuple[Dataset, dict[str, Account]]:
+        with reading(self.sized):
+            secrets = read_account(self.beliefs, self.length, self.episode)
+        with reading(self.last):
+            accounts = {who: Account(secrets).plus(own) for who, own in self.spendings.items()}
+        alone = {who: account for who, account in accounts.items() if who is not None}
+        kept = {who: Kept.of(account)[0] for who, account in accounts.items()}
+        analysts = {
+            who: replace(one, kept=kept.get(who, NOTHING_KEPT))
+            for who, one in self.analysts.items()
+        }
+        found = Dataset(
+            name=name,
+            created=self.created.seq,
+            last=Head(self.last.seq, self.last.hash),
+            budget=self.budget,
+            episode=self.episode,
+            account=accounts[None],
+            kept=kept[None],
+            analysts=analysts,
+            retired=self.retired,
+        )
+        return found, alone
+
+
+def _analyst(name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError("an analyst without a name")
+    return name

@@ -1,0 +1,141 @@
+"""A debit and its answer, within a transaction: the two states of a release.
+
+    nothing → debited → released
+
+A debit is appended before the data are used, an answer after it was drawn and before it is shown;
+neither is ever taken back. A key that was debited but has no answer stays so: its answer may have
+been drawn and lost, and a crash that depends on the answer would turn drawing again into choosing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quiltwork.budget import Spending
+from quiltwork.budget.ledger.datasets import Dataset
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
+from quiltwork.budget.ledger.receipts import Preview, Receipt
+from quiltwork.budget.ledger.requests import Request, read_request
+from quiltwork.budget.ledger.tables import Tables, now
+from quiltwork.budget.ledger.totals import Totals
+from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
+from quiltwork.exact import float_down, float_up
+
+
+def debited(
+    tables: Tables,
+    totals: Totals,
+    state: Dataset,
+    identity: str,
+    asked: Any,
+    key: str | None,
+    analyst: str | None,
+    *,
+    checked: bool = False,
+) -> Receipt:
+    """Append a debit, or find the one this request has made already.
+
+    What was `checked` to fit together with others is not priced again.
+    """
+    mine = tables.with_id(identity)
+    if mine is not None:
+        return _receipt(mine)
+    request = read_request(asked, state.name, state.beliefs, state.length)
+    earlier = None if key is None else tables.with_key(state.name, key)
+    if earlier is not None:
+        return _repeated(tables, earlier, request, analyst)
+    alone = None if analyst is None else totals.alone(tables, state, analyst)
+    grant = state.grant(request.spending, analyst, alone, checked=checked)
+    body = {
+        **request.body,
+        "at": now(),
+        "key": key,
+        "analyst": analyst,
+        "charge": None if grant.charge is None else str(grant.charge),
+    }
+    entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=key)
+    totals.debited(tables, state, entry, grant)
+    return _receipt(entry)
+
+
+def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
+    """Refuse debits, each with its identity, that do not fit together; they may have been made."""
+    if asked and tables.with_id(asked[0][0]) is None:
+        requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
+        state.check(request.spending for request in requests)
+
+
+def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+    body = earlier.content
+    same = {name: body.get(name) for name in (*request.body, "analyst")}
+    if canonical(same) != canonical({**request.body, "analyst": analyst}):
+        raise InvalidInputError(
+            f"The key {body['key']!r} was used for another request at {body['at']} (entry "
+            f"{earlier.seq}); a key stands for one request for ever. Use a new key."
+        )
+    answer = tables.answer_to(earlier.seq)
+    if answer is None:
+        raise NotPrivateError(
+            f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
+            "another process is still at it, or one died before it had stored the answer. What "
+            "was spent stays spent, and drawing noise again would be a second release. Ask again "
+            "in a moment; if this stays so, use a new key, which is debited anew."
+        )
+    return _receipt(earlier, answer.content["answer"])
+
+
+def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
+    with reading(entry):
+        spending = Spending.from_body(entry.content["spending"])
+    return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash)
+
+
+def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) -> None:
+    """Append the answer to a debit, once.
+
+    Raises:
+        InvalidInputError: if there is one already.
+        StorageError: if the debit is not in the ledger.
+    """
+    if tables.with_id(identity) is not None:
+        return
+    if tables.answer_to(receipt.number) is not None:
+        raise InvalidInputError(
+            f"Debit {receipt.number} has its answer already, and a debit pays for one answer only."
+        )
+    paid = tables.at(receipt.number)
+    if paid is None or (paid.dataset, paid.kind) != (receipt.dataset, "debit"):
+        raise StorageError(f"Debit {receipt.number} of {receipt.dataset!r} is not in the ledger.")
+    body = {"debit": receipt.number, "answer": answer, "at": now()}
+    draft = Draft(identity, receipt.dataset, "answer", canonical(body))
+    tables.append(draft, debit=receipt.number)
+
+
+def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
+    """Return the answer stored under a key."""
+    debit = tables.with_key(dataset, key)
+    answer = None if debit is None else tables.answer_to(debit.seq)
+    return None if answer is None else str(answer.content["answer"])
+
+
+def previewed(
+    tables: Tables, totals: Totals, state: Dataset, spending: Any, analyst: str | None
+) -> Preview:
+    """Say what a debit would do."""
+    asked = read_request(spending, state.name, state.beliefs, state.length).spending
+    alone = None if analyst is None else totals.alone(tables, state, analyst)
+    refusal = None
+    try:
+        state.grant(asked, analyst, alone)
+    except QuiltworkError as error:
+        refusal = str(error)
+    after = state.price(asked)
+    return Preview(
+        dataset=state.name,
+        before=float_up(state.account.total),
+        after=None if after is None else float_up(after),
+        budget=float_down(state.budget),
+        refusal=refusal,
+        composes_by=asked.composes_by,
+    )

@@ -1,0 +1,449 @@
+"""`Ledger`: the truth about many datasets' budgets, across processes, machines and crashes.
+
+Every request is one transaction: look at what has been committed, price, refuse or append, commit
+to the disk. A release is debited before its data are used and shown only after its answer is
+stored, so what was released is always among what was debited. Cost of a debit: one durable commit
+(about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
+process neither.
+
+Theorem: ledger
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quiltwork import files
+from quiltwork.arguments import instance, listed
+from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.budget import Accountant
+from quiltwork.budget.accounting.rules import check_growth
+from quiltwork.budget.ledger import backups, records
+from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
+from quiltwork.budget.ledger.databases import database_at
+from quiltwork.budget.ledger.datasets import Analyst, Dataset
+from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
+from quiltwork.budget.ledger.durable import LedgerAccountant
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical
+from quiltwork.budget.ledger.moving import Place, begin_from, move
+from quiltwork.budget.ledger.numbers import amount, identifier, points
+from quiltwork.budget.ledger.receipts import Preview, Receipt
+from quiltwork.budget.ledger.records import Debit, Share, Status
+from quiltwork.budget.ledger.rehearsals import Rehearsal, rehearsal
+from quiltwork.budget.ledger.requests import read_request
+from quiltwork.budget.ledger.shares import check_share
+from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.tables import Tables, now
+from quiltwork.budget.ledger.totals import Totals, unknown
+from quiltwork.budget.ledger.verification import verified
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, shortened
+from quiltwork.queries import Query
+
+Result = TypeVar("Result")
+
+
+class Ledger:
+    """Budgets of datasets in one database; open it with `Ledger.open(url)`.
+
+    Safe to share between threads, and to use on both sides of a fork.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from quiltwork.beliefs import MarkovChain
+    >>> folder = TemporaryDirectory()
+    >>> ledger = Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> status = ledger.create("coins", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, budget=1.0)
+    >>> spending = ledger.accountant("coins").spend(dp_epsilon=0.1, start=1, stop=10)
+    >>> ledger.status("coins").total, len(ledger.history("coins"))
+    (0.1, 1)
+    >>> ledger.close()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Use a store; `Ledger.open` makes one from a URL."""
+        self._store = store
+        self._totals = Totals(store)
+
+    @classmethod
+    def open(cls, url: str) -> Ledger:
+        """Name the database: `sqlite:///budget.db`, or `postgresql://user@host/database`.
+
+        Nothing is created or connected to before it is needed; the first `create` makes the file
+        or the tables.
+
+        Raises:
+            InvalidInputError: for any other URL.
+            UnsupportedError: for PostgreSQL without psycopg.
+        """
+        return cls(Store(database_at(url)))
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without a password; a file by its whole path."""
+        return self._store.database.url
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the URL without its password, so that another process opens the same ledger.
+
+        A password must reach that process as PostgreSQL's own programs get it: PGPASSWORD, .pgpass.
+        """
+        return Ledger.open, (self.url,)
+
+    def close(self) -> None:
+        """Let go of the database; using the ledger again opens it again."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        """Use the ledger in a `with` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def create(
+        self,
+        dataset: str,
+        beliefs: Belief | Sequence[Belief],
+        length: int | None,
+        budget: Number,
+        episode: int = 1,
+    ) -> Status:
+        """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
+
+        Its budget is fixed for ever and its name is never used again. With an `episode` the total
+        bounds what is told about any so many time points in a row.
+
+        Raises:
+            InvalidInputError: for bad arguments, or if the dataset exists.
+        """
+        name, limit = identifier(dataset, "dataset"), amount(budget, "budget")
+        members = as_beliefs(beliefs)
+        size = None if length is None else points(length)
+        account = Accountant(members, size, limit, episode)
+        body = records.create_body(members, account.length, limit, account.episode)
+
+        draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
+
+        def work(tables: Tables) -> None:
+            if tables.with_id(draft.id) is not None:
+                return
+            backups.refuse_moving(tables)
+            if tables.last_step(name) is not None:
+                raise InvalidInputError(
+                    f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
+                    "choose another name for other data."
+                )
+            tables.append(draft)
+            self._totals.begun(tables, name)
+
+        self._totals.begin(work)
+        return self.status(name)
+
+    def extend(self, dataset: str, length: int) -> Status:
+        """Let a dataset grow to `length` time points; what was spent never costs more by that.
+
+        Raises:
+            InvalidInputError: if it would shrink.
+            UnsupportedError: for beliefs about fixed rows.
+        """
+        named, size = identifier(dataset, "dataset"), points(length)
+
+        def grown(state: Dataset) -> dict[str, Any]:
+            check_growth(state.beliefs, state.length, size)
+            return {"account": state.longer(size)}
+
+        self._append(named, "extend", {"length": size}, grown)
+        return self.status(named)
+
+    def allot(
+        self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
+    ) -> Status:
+        """Give an analyst a cap, a reserved share, or both; the last word counts.
+
+        Args:
+            dataset: whose budget.
+            analyst: a name.
+            cap: the most that may be debited for this analyst; None for no limit of her own.
+            reserved: what others must leave for this analyst; None for nothing.
+
+        Raises:
+            BudgetExceeded: if so much is no longer free; then nothing was changed.
+
+        Theorem: ledger
+        """
+        named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
+        share = Share(
+            None if cap is None else amount(cap, "cap"),
+            *(() if reserved is None else (amount(reserved, "reserved"),)),
+        )
+
+        def allotted(state: Dataset) -> dict[str, Any]:
+            total = state.account.total
+            check_share(name, share, state.shares, state.charged, state.budget, total)
+            known = state.analysts.get(name, Analyst())
+            return {"analysts": {**state.analysts, name: replace(known, share=share)}}
+
+        self._append(named, "allot", records.share_body(name, share), allotted)
+        return self.status(named)
+
+    def retire(self, dataset: str, reason: str = "no longer used") -> Status:
+        """Close a dataset for good: nothing more is granted; history and answers stay."""
+        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
+        self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
+        return self.status(named)
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse what is not about the dataset, as `debit` would; it prices nothing.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, data of another length, and
+                bad arguments.
+            UnsupportedError: for a release without noise.
+        """
+
+        def question(state: Dataset) -> None:
+            read_request(spending, dataset, state.beliefs, state.length)
+
+        self._ask(dataset, question)
+
+    def debit(
+        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+    ) -> Receipt:
+        """Debit a release before it is made, durably; the receipt takes its answer afterwards.
+
+        Args:
+            dataset: whose budget.
+            spending: a `Spending`, a release, or a release's description of itself.
+            key: repeating a request under the same key costs nothing and returns the stored
+                answer, for as long as the ledger lives.
+            analyst: for whom.
+
+        Raises:
+            BudgetExceeded: if it does not fit; then nothing was recorded.
+            NotPrivateError: if the key was debited but its answer never stored: it may have been
+                seen, and drawing noise again would be a second release.
+            InvalidInputError: for bad arguments, and for a key of another request.
+            UnsupportedError: if no theorem combines it with what was released before.
+            StorageError: if it could not be stored.
+
+        Theorem: ledger
+        """
+        name = identifier(dataset, "dataset")
+        used_key = None if key is None else identifier(key, "key")
+        who = None if analyst is None else identifier(analyst, "analyst")
+        identity = secrets.token_hex(16)
+
+        def work(tables: Tables) -> Receipt:
+            state = self._totals.found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, used_key, who)
+
+        return replace(self._totals.write(work), _answers=self)
+
+    def debit_all(
+        self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
+    ) -> tuple[Receipt, ...]:
+        """Debit several releases together, or none of them; as `debit`, without keys.
+
+        Cost: one pricing for all, and one more each where analysts have shares.
+        """
+        name = identifier(dataset, "dataset")
+        who = None if analyst is None else identifier(analyst, "analyst")
+        asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
+
+        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
+            state = self._totals.found(tables, name)
+            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
+
+        def work(tables: Tables) -> list[Receipt]:
+            check_all(tables, self._totals.found(tables, name), asked)
+            return [one(tables, *request) for request in asked]
+
+        granted = self._totals.write(work)
+        return tuple(replace(receipt, _answers=self) for receipt in granted)
+
+    def complete(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
+
+        Raises:
+            InvalidInputError: for what is no receipt or no text, and if there is an answer already.
+            StorageError: if the debit is not in the ledger, or the answer could not be stored.
+        """
+        instance(receipt, Receipt, "receipt")
+        instance(answer, str, "answer")
+        identity = secrets.token_hex(16)
+        self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
+
+    def answer(self, dataset: str, key: str) -> str | None:
+        """Return the answer stored under a key, byte for byte; None if there is none."""
+        name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
+        return self._store.read(lambda tables: find_answer(tables, name, used_key))
+
+    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
+        """Say what a debit would cost and whether it would be granted, without making it."""
+        who = None if analyst is None else identifier(analyst, "analyst")
+        name = identifier(dataset, "dataset")
+
+        def work(tables: Tables) -> Preview:
+            state = self._totals.found(tables, name)
+            return previewed(tables, self._totals, state, spending, who)
+
+        return self._store.read(work)
+
+    def rehearse(
+        self,
+        dataset: str,
+        query: Query,
+        epsilon: Number = 1.0,
+        method: str | None = None,
+        seed: int = 0,
+    ) -> Rehearsal:
+        """Make a release from data simulated from the dataset's beliefs, and price the real one.
+
+        Shows cost, expected error and a made-up answer; nothing is spent and no data are used.
+
+        Raises:
+            UnsupportedError: if no belief says how the values are distributed.
+        """
+        return rehearsal(self, dataset, query, epsilon, method, seed)
+
+    def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
+        """Return an accountant whose every `spend` and `add` is a durable debit here."""
+        who = None if analyst is None else identifier(analyst, "analyst")
+        self._ask(dataset, lambda state: None)
+        return LedgerAccountant(self, dataset, who)
+
+    def status(self, dataset: str) -> Status:
+        """Return budget, total, shares and state of a dataset."""
+        return self._ask(dataset, lambda state: state.status)
+
+    def datasets(self) -> tuple[Status, ...]:
+        """Return the status of every dataset, in the order of their creation."""
+        return self._store.read(
+            lambda tables: tuple(
+                self._totals.found(tables, name).status for name in tables.datasets()
+            )
+        )
+
+    def history(self, dataset: str) -> tuple[Debit, ...]:
+        """Return the granted debits of a dataset, oldest first."""
+
+        name = identifier(dataset, "dataset")
+
+        def work(tables: Tables) -> tuple[Debit, ...]:
+            if tables.last_step(name) is None:
+                raise unknown(name, tables.datasets())
+            return records.read_history(tables.steps(name), tables.answered(name))
+
+        return self._store.read(work)
+
+    def log(self) -> tuple[Entry, ...]:
+        """Return every entry, as it is stored."""
+        return self._store.read(lambda tables: tuple(tables.all_entries()))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
+        return self._store.read(
+            lambda tables: Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+        )
+
+    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
+        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
+
+        With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
+        a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again.
+
+        Raises:
+            StorageError: at the first thing that is not as it was written. Totals that are wrong
+                are set right before.
+
+        Theorem: ledger
+        """
+        return verified(self._store, self._totals, read_checkpoint(checkpoint))
+
+    def backup(self, path: str | Path) -> Checkpoint:
+        """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
+        target = files.named(path)
+        return self._store.read(lambda tables: backups.write_backup(tables, target))
+
+    @classmethod
+    def restore(
+        cls,
+        path: str | Path,
+        url: str,
+        checkpoint: Checkpoint | None = None,
+        lost: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Ledger:
+        """Begin a ledger from a backup, after the ledger itself was lost.
+
+        Debits that followed the backup are not in it, and nothing in it tells whether there were
+        any. So every dataset comes back retired: its history and stored answers can be read, but
+        nothing more is granted. Only its owner can say what is lost. To take a ledger elsewhere
+        while it is still there use `move`, which loses nothing.
+
+        Args:
+            path: of the backup.
+            url: where there is no ledger yet.
+            checkpoint: the newest one known, which tells whether the backup lacks entries.
+            lost: by dataset, the spendings or releases that may have followed the backup; they
+                are debited, and the dataset stays open. An empty list says that there were none.
+
+        Raises:
+            BudgetExceeded: if what was lost does not fit; then nothing was restored.
+            InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
+                dataset that is named in `lost` is not in the backup.
+            StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
+                entries while nothing is said to be lost.
+        """
+        found = backups.read_lost(lost)
+        backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
+        ledger = cls.open(url)
+        begin_from(ledger._place, backup, found)
+        return ledger
+
+    def move(self, url: str) -> Ledger:
+        """Take the ledger to another database: all goes on there, and nothing more here.
+
+        Every dataset is retired here before anything is written there, so there is one budget at
+        any moment. If it fails in between, move to the same URL again. For errors see `moving`.
+        """
+        target = Ledger.open(url)
+        move(self._place, target._place)
+        return target
+
+    @property
+    def _place(self) -> Place:
+        return Place(self._store, self._totals, self.url)
+
+    def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
+        """Ask the accountant of a dataset something about all that was committed by now."""
+        if not callable(question):
+            raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
+        return self._ask(dataset, lambda state: question(state.accountant))
+
+    def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
+        name = identifier(dataset, "dataset")
+        return self._store.read(lambda tables: question(self._totals.found(tables, name)))
+
+    def _append(
+        self,
+        dataset: str,
+        kind: str,
+        body: dict[str, Any],
+        changes: Callable[[Dataset], dict[str, Any]],
+    ) -> None:
+        """Append an entry and what it changes, if that is not refused; once, though tried often."""
+        draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
+
+        def work(tables: Tables) -> None:
+            if tables.with_id(draft.id) is None:
+                state = self._totals.found(tables, dataset)
+                changed = changes(state)
+                self._totals.changed(tables, state, tables.append(draft), **changed)
+
+        self._totals.write(work)

@@ -1,0 +1,173 @@
+"""What the entries of a ledger say, as frozen records and as the JSON of their bodies.
+
+Exact numbers are text such as "1/10". The schema is described in `docs/reference/ledger.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
+from quiltwork.budget import Spending
+from quiltwork.budget.ledger.entries import Entry, reading
+from quiltwork.exact import float_down, float_up, written_fraction
+
+State: TypeAlias = Literal["debited", "released"]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one analyst may use of a dataset's budget.
+
+    Attributes:
+        cap: the most that may be debited for this analyst; None for no limit but the budget.
+        reserved: what others must leave for this analyst.
+    """
+
+    cap: Fraction | None = None
+    reserved: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Debit:
+    """One granted debit.
+
+    Attributes:
+        number: of the entry in the log.
+        dataset: whose budget was debited.
+        at: when, in UTC.
+        spending: what was debited; `composes_by` names the theorem that combines it with others.
+        state: "debited", or "released" once its answer is stored.
+        mechanism: how the answer is made.
+        analyst: for whom; None if nobody was named.
+        charge: by how much it raised the total, exactly; known where analysts have shares.
+        key: the request's idempotency key, if any.
+        request: what was asked, as the release described it.
+        hash: of the entry, which covers all before it.
+    """
+
+    number: int
+    dataset: str
+    at: str
+    spending: Spending
+    state: State
+    mechanism: str
+    analyst: str | None = None
+    charge: Fraction | None = None
+    key: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+    hash: str = ""
+
+    @property
+    def composes_by(self) -> str:
+        """The theorem that combines it with other releases."""
+        return self.spending.composes_by
+
+
+@dataclass(frozen=True)
+class Status:
+    """A dataset at a glance.
+
+    Attributes:
+        dataset: its name.
+        beliefs: what an adversary may believe about it.
+        length: its number of time points; None where the belief fixes it.
+        exact_budget: the most that all releases together may cost.
+        exact_total: what they cost so far.
+        debits: how many were granted.
+        shares: caps and reserved shares by analyst.
+        charged: by how much each named analyst raised the total.
+        retired: why no more is granted; None while it is open.
+        episode: how many time points in a row are one secret.
+    """
+
+    dataset: str
+    beliefs: tuple[Belief, ...]
+    length: int | None
+    exact_budget: Fraction
+    exact_total: Fraction
+    debits: int
+    shares: Mapping[str, Share]
+    charged: Mapping[str, Fraction]
+    retired: str | None
+    episode: int = 1
+
+    @property
+    def budget(self) -> float:
+        """The budget, rounded down."""
+        return float_down(self.exact_budget)
+
+    @property
+    def total(self) -> float:
+        """The total, rounded up."""
+        return float_up(self.exact_total)
+
+    @property
+    def remaining(self) -> float:
+        """What is left of the budget, rounded down; 0 once retired."""
+        if self.retired is not None:
+            return 0.0
+        return max(0.0, float_down(self.exact_budget - self.exact_total))
+
+
+def create_body(
+    beliefs: Belief | Sequence[Belief], length: int | None, budget: Fraction, episode: int = 1
+) -> dict[str, Any]:
+    """Write what a dataset begins with."""
+    document = json.loads(beliefs_to_json(as_beliefs(beliefs)))
+    body = {"beliefs": document, "length": length, "budget": str(budget)}
+    return body if episode == 1 else {**body, "episode": episode}
+
+
+def read_beliefs(body: Mapping[str, Any]) -> tuple[Belief, ...]:
+    """Read the beliefs of a `create` body."""
+    return beliefs_from_json(json.dumps(body["beliefs"]))
+
+
+def share_body(analyst: str, share: Share) -> dict[str, Any]:
+    """Write an analyst's share."""
+    cap = None if share.cap is None else str(share.cap)
+    return {"analyst": analyst, "cap": cap, "reserved": str(share.reserved)}
+
+
+def read_share(body: Mapping[str, Any]) -> Share:
+    """Read what `share_body` wrote."""
+    cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
+    return Share(cap, written_fraction(body["reserved"], "reserved"))
+
+
+def read_debit(entry: Entry, *, released: bool) -> Debit:
+    """Read a granted debit from its entry.
+
+    Raises:
+        StorageError: if the entry is damaged.
+    """
+    body = entry.content
+    with reading(entry):
+        charge = body["charge"]
+        return Debit(
+            number=entry.seq,
+            dataset=entry.dataset,
+            at=body["at"],
+            spending=Spending.from_body(body["spending"]),
+            state="released" if released else "debited",
+            mechanism=body["mechanism"],
+            analyst=body["analyst"],
+            charge=None if charge is None else written_fraction(charge, "charge"),
+            key=body["key"],
+            request=body["request"],
+            hash=entry.hash,
+        )
+
+
+def read_history(entries: Iterable[Entry], answered: set[int]) -> tuple[Debit, ...]:
+    """Read the granted debits among a dataset's entries; those `answered` were released."""
+    return tuple(
+        read_debit(entry, released=entry.seq in answered)
+        for entry in entries
+        if entry.kind == "debit"
+    )

@@ -1,0 +1,96 @@
+"""Several analysts on one budget: caps and reserved shares.
+
+The budget bounds what all analysts learn together, so it holds for their collusion. Shares divide
+it. What an analyst is *charged* is by how much her debits raised the joint total when they were
+granted, so that the charges of all add up to the total. A reserved share is what others must leave:
+a debit for X is granted only if
+
+    total after it + Σ_{A ≠ X} max(0, reserved_A − charged_A) ≤ budget,
+
+and then A can always be charged up to her reserved share. A cap bounds both what an analyst is
+charged and what her own answers, without those of the others, can tell.
+
+Theorem: ledger
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from quiltwork.budget.ledger.records import Share
+from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.exact import float_down, float_up
+
+
+def unused_by_others(
+    shares: Mapping[str, Share], charged: Mapping[str, Fraction], analyst: str | None
+) -> Fraction:
+    """Return what is reserved for analysts other than this one and not yet used by them.
+
+    >>> unused_by_others({"ana": Share(reserved=Fraction(1, 2))}, {"ana": Fraction(1, 8)}, "ben")
+    Fraction(3, 8)
+    """
+    return sum(
+        (
+            max(Fraction(0), share.reserved - charged.get(name, Fraction(0)))
+            for name, share in shares.items()
+            if name != analyst
+        ),
+        Fraction(0),
+    )
+
+
+def check_share(
+    analyst: str,
+    share: Share,
+    shares: Mapping[str, Share],
+    charged: Mapping[str, Fraction],
+    budget: Fraction,
+    total: Fraction,
+) -> None:
+    """Refuse a share that could not be kept.
+
+    Raises:
+        InvalidInputError: if it reserves more than its own cap.
+        BudgetExceeded: if it reserves more than is left beside what is spent and reserved.
+    """
+    if share.cap is not None and share.reserved > share.cap:
+        raise InvalidInputError(
+            f"{float_up(share.reserved):.9g} would be reserved for {analyst!r}, who may use at "
+            f"most {float_down(share.cap):.9g}; reserve less or raise the cap."
+        )
+    own = max(Fraction(0), share.reserved - charged.get(analyst, Fraction(0)))
+    free = budget - total - unused_by_others(shares, charged, analyst)
+    if own > free:
+        raise BudgetExceeded(
+            f"{float_up(own):.9g} more would be reserved for {analyst!r}, but only "
+            f"{max(0.0, float_down(free)):.9g} is neither spent nor reserved. Nothing was changed."
+        )
+
+
+def refuse_reserved(dataset: str, kept: Fraction, after: Fraction, budget: Fraction) -> None:
+    """Refuse a debit that would use what is reserved for others.
+
+    Raises:
+        BudgetExceeded: if it does.
+    """
+    if after + kept > budget:
+        raise BudgetExceeded(
+            f"This would raise the total of {dataset!r} to {float_up(after):.9g}, and "
+            f"{float_up(kept):.9g} of the budget of {float_down(budget):.9g} is reserved for other "
+            "analysts. Nothing was recorded. Ask for more noise."
+        )
+
+
+def refuse_above_cap(analyst: str, cap: Fraction, charged: Fraction, own: Fraction) -> None:
+    """Refuse a debit that takes an analyst above the cap, by charge or by what she learns alone.
+
+    Raises:
+        BudgetExceeded: if it does.
+    """
+    if max(charged, own) > cap:
+        raise BudgetExceeded(
+            f"This would take {analyst!r} to {float_up(max(charged, own)):.9g}, above the cap of "
+            f"{float_down(cap):.9g} for this analyst. Nothing was recorded. Ask for more noise."
+        )

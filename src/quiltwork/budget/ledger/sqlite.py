@@ -1,0 +1,215 @@
+"""A ledger in one SQLite file: write-ahead log, full sync, one writer at a time.
+
+`synchronous=FULL` makes a commit wait until the log is on the disk, so a granted debit survives a
+power loss; `BEGIN IMMEDIATE` takes the write lock before anything is read, so that what is decided
+rests on the last committed state.
+
+An open file stays what it was when its name is given to another one. Then two processes would
+debit two files under one name, so every transaction compares the name's file, and those of the
+write-ahead log and its index, with the ones that were opened.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
+from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
+from quiltwork.errors import StorageError
+from quiltwork.files import OWNER_ONLY
+
+_SENTENCES = {
+    "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
+    "SQLITE_READONLY": "cannot be written. Check the permissions of the file and its folder",
+    "SQLITE_CANTOPEN": "cannot be opened. Check the permissions of the file and its folder",
+    "SQLITE_BUSY": f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was "
+    "granted; ask again",
+    "SQLITE_NOTADB": "is not a ledger, or is damaged beyond reading. Check the path, or restore "
+    "a backup",
+    "SQLITE_IOERR": "could not be read or written (disk I/O error). Nothing was released; a debit "
+    "that its history shows stays spent. Check the disk",
+    "SQLITE_CORRUPT": "is damaged. Restore a backup and retire the datasets it may have lost "
+    "debits of",
+}
+
+
+class SqliteDatabase:
+    """The file at `path`, which is created by the first write."""
+
+    errors: tuple[type[BaseException], ...] = (sqlite3.Error, UnicodeDecodeError)
+    """The second is what a damaged name of a table, which SQLite quotes, makes of its message."""
+    locked_row = LEDGER_ROW
+
+    def __init__(self, path: Path) -> None:
+        """Remember the path; nothing is opened."""
+        self.path = path
+        try:
+            place = os.path.realpath(path)  # SQLite keeps the log beside the file itself
+        except (OSError, ValueError):  # no such place; whoever opens it says why
+            place = str(path)
+        self._names = [f"{place}{suffix}" for suffix in ("", "-wal", "-shm")]
+        self._opened: list[tuple[int, int] | None] | None = None
+        self.url = f"sqlite:///{path}"
+
+    def exists(self) -> bool:
+        """Whether the file is there and not empty."""
+        try:
+            return self.path.stat().st_size > 0
+        except FileNotFoundError:
+            return False
+        except (OSError, ValueError) as error:  # no right to search a folder, links in a circle
+            raise self._unreachable(error) from None
+
+    def connect(self) -> Connection:
+        """Open the file, creating it if need be, with the write-ahead log and full sync.
+
+        A new file is for its owner only; the log and the index beside it get the file's mode.
+        """
+        is_new = not self.exists()
+        if is_new:
+            self._create()
+        self._opened, before = None, _identity(self._names[0])
+        connection = self.open()
+        try:
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+            connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
+            self._opened = self._identities()
+            if self._opened[0] != before:
+                raise self._replaced()
+            if os.stat(self._names[0]).st_nlink > 1:
+                raise StorageError(
+                    f"The ledger {str(self.path)!r} has several names (hard links), and SQLite "
+                    "keeps a log for each: two budgets. Keep one name, and copy with a backup."
+                )
+        except BaseException:
+            connection.close()
+            raise
+        if is_new:
+            try:
+                _sync_folder(self.path.parent)
+            except OSError as error:
+                connection.close()
+                raise self._unreachable(error) from None
+        return connection
+
+    def check_in_place(self) -> None:
+        """Compare file, log and index with those that were opened. Cost: looking at three names.
+
+        Raises:
+            StorageError: if one of them was moved, replaced or removed.
+        """
+        if self._opened is not None and self._identities() != self._opened:
+            raise self._replaced()
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        return [_identity(name) for name in self._names]
+
+    def _replaced(self) -> StorageError:
+        return StorageError(
+            f"The ledger {str(self.path)!r}, or the -wal or -shm file beside it, was moved, "
+            "replaced or deleted while it was in use, so that others may debit another file. "
+            "Nothing is released; a debit just made may be in the file that was moved. Put that "
+            "file back, or restore a backup with the newest checkpoint, and start again."
+        )
+
+    def _create(self) -> None:
+        try:
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
+        except OSError:
+            return  # SQLite, which is asked next, says why
+
+    def _unreachable(self, error: Exception) -> StorageError:
+        reason = getattr(error, "strerror", None) or error
+        return StorageError(
+            f"The ledger {str(self.path)!r} cannot be reached: {reason}. Check the path and the "
+            "permissions of its folders."
+        )
+
+    def open(self) -> Connection:
+        """Open the file with the standard library's SQLite."""
+        return sqlite3.connect(
+            f"file:{quote(os.fsencode(self.path))}?mode=rwc",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=LOCK_SECONDS,
+        )
+
+    def has_ledger(self, connection: Connection) -> bool:
+        """Whether the tables are there.
+
+        Raises:
+            StorageError: if the file holds another program's tables.
+        """
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        names = {name for (name,) in rows}
+        if names and "quiltwork_ledger" not in names:
+            raise StorageError(
+                f"{str(self.path)!r} is a database of another program (it has a table "
+                f"{min(names)!r}); name a new file for the ledger."
+            )
+        return bool(names)
+
+    def begin(self, connection: Connection, *, write: bool) -> None:
+        """Take the write lock at once, or only read."""
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def lock_schema(self, connection: Connection) -> None:
+        """Nothing to do: the write lock covers the tables too."""
+
+    def sql(self, statement: str) -> str:
+        """Return the statement, which is written for SQLite."""
+        return statement
+
+    def migrations(self) -> tuple[tuple[str, ...], ...]:
+        """Return the statements in SQLite's dialect."""
+        return SQLITE_MIGRATIONS
+
+    def is_lost(self, error: BaseException) -> bool:
+        """A file cannot hang up."""
+        return False
+
+    def sentence(self, error: BaseException) -> StorageError:
+        """Say what SQLite reports."""
+        damaged = isinstance(error, UnicodeDecodeError)
+        code = "SQLITE_CORRUPT" if damaged else str(getattr(error, "sqlite_errorname", ""))
+        known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
+        if known is None:
+            known = f"failed ({error}). Nothing was released; a debit in its history stays spent"
+        return StorageError(f"The ledger {str(self.path)!r} {known}.")
+
+    def check_pages(self, connection: Connection) -> None:
+        """Run SQLite's own integrity check.
+
+        Raises:
+            StorageError: if it finds anything.
+        """
+        found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check").fetchall()]
+        if found != ["ok"]:
+            raise StorageError(
+                f"The ledger {str(self.path)!r} {_SENTENCES['SQLITE_CORRUPT']}: {found[0]}."
+            )
+
+
+def _identity(name: str) -> tuple[int, int] | None:
+    """Return which file a name stands for; None for no file."""
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name durable, where folders can be synced."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,264 @@
+"""The log as tables: reading and appending entries, the same statements for both databases."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
+from quiltwork.budget.ledger.entries import Draft, Entry, Head, appended, follow, origin
+from quiltwork.budget.ledger.schema import VERSION
+from quiltwork.errors import StorageError
+
+_ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
+_LINKED = (
+    "SELECT e.seq, e.id, e.dataset, e.kind, e.body, e.hash, p.hash FROM quiltwork_entries e "
+    "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
+)
+_PAGE = 1000
+
+
+class Tables:
+    """The log within one transaction."""
+
+    def __init__(self, database: Database, connection: Connection, *, write: bool) -> None:
+        """Use an open transaction of `connection`; to write, wait until it is the only one."""
+        self._database = database
+        self._connection = connection
+        self.writes = write
+        self.ledger_id = self._read_ledger_id(database.locked_row if write else LEDGER_ROW)
+        rows = self._rows("SELECT seq, hash FROM quiltwork_entries ORDER BY seq DESC LIMIT 1")
+        self.head = Head(*rows[0]) if rows else Head(0, origin(self.ledger_id))
+
+    def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:
+        """Add an entry after the last one."""
+        entry = appended(self.head, draft)
+        self._rows(
+            "INSERT INTO quiltwork_entries (seq, id, dataset, kind, key, debit, body, hash) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            *(entry.seq, entry.id, entry.dataset, entry.kind, key, debit, entry.body, entry.hash),
+        )
+        self.head = Head(entry.seq, entry.hash)
+        return entry
+
+    def at(self, seq: int) -> Entry | None:
+        """Return entry number `seq`."""
+        return self._one(f"{_LINKED} WHERE e.seq = ?", seq)
+
+    def hash_at(self, seq: int) -> str | None:
+        """Return the hash of entry number `seq`, None if there is none."""
+        if seq == 0:
+            return origin(self.ledger_id)
+        if seq > self.head.count:
+            return None
+        rows = self._rows("SELECT hash FROM quiltwork_entries WHERE seq = ?", seq)
+        return str(rows[0][0]) if rows else None
+
+    def with_id(self, identity: str) -> Entry | None:
+        """Return the entry with this identity."""
+        return self._one(f"{_LINKED} WHERE e.id = ?", identity)
+
+    def with_key(self, dataset: str, key: str) -> Entry | None:
+        """Return the debit made under this key."""
+        return self._one(f"{_LINKED} WHERE e.dataset = ? AND e.key = ?", dataset, key)
+
+    def answer_to(self, debit: int) -> Entry | None:
+        """Return the answer stored for a debit."""
+        return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
+
+    def steps(self, dataset: str) -> Iterator[Entry]:
+        """Yield a dataset's entries without answers, oldest first, a page at a time."""
+        last = 0
+        while page := self._entries(
+            f"{_LINKED} WHERE e.dataset = ? AND e.kind <> 'answer' AND e.seq > ? "
+            f"ORDER BY e.seq LIMIT {_PAGE}",
+            dataset,
+            last,
+        ):
+            yield from page
+            last = page[-1].seq
+
+    def retirements(self) -> list[Entry]:
+        """Return the entries that retire datasets, oldest first."""
+        return list(self._entries(f"{_LINKED} WHERE e.kind = 'retire' ORDER BY e.seq"))
+
+    def last_step(self, dataset: str) -> Head | None:
+        """Return number and hash of a dataset's last entry without answers; None without any."""
+        rows = self._rows(
+            "SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND kind <> 'answer' "
+            "ORDER BY seq DESC LIMIT 1",
+            dataset,
+        )
+        return Head(*rows[0]) if rows else None
+
+    def answered(self, dataset: str) -> set[int]:
+        """Return the numbers of a dataset's debits that have their answer."""
+        rows = self._rows(
+            "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "
+            "WHERE e.dataset = ? AND e.kind <> 'answer'",
+            dataset,
+        )
+        return {int(number) for (number,) in rows}
+
+    def total(self, dataset: str) -> tuple[str, str] | None:
+        """Return body and hash of a dataset's own row of totals."""
+        rows = self._rows(
+            "SELECT body, hash FROM quiltwork_totals WHERE dataset = ? AND analyst = ''", dataset
+        )
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
+
+    def totals_of_analysts(self, dataset: str) -> dict[str, str]:
+        """Return the bodies of the totals of a dataset's analysts."""
+        rows = self._rows(
+            "SELECT analyst, body FROM quiltwork_totals WHERE dataset = ? AND analyst <> ''",
+            dataset,
+        )
+        return {str(analyst): str(body) for analyst, body in rows}
+
+    def levels(self, dataset: str, analyst: str) -> dict[int, str]:
+        """Return the rows of levels of an account, by time; all analysts together are ''."""
+        rows = self._rows(
+            "SELECT time, change FROM quiltwork_levels WHERE dataset = ? AND analyst = ?",
+            dataset,
+            analyst,
+        )
+        return {int(time): str(change) for time, change in rows}
+
+    def put_total(self, dataset: str, analyst: str, body: str, digest: str) -> None:
+        """Write a row of totals in the place of the one before."""
+        self._rows(
+            "INSERT INTO quiltwork_totals (dataset, analyst, body, hash) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (dataset, analyst) DO UPDATE SET body = excluded.body, "
+            "hash = excluded.hash",
+            *(dataset, analyst, body, digest),
+        )
+
+    def put_levels(self, dataset: str, analyst: str, rows: Mapping[int, str]) -> None:
+        """Write rows of levels in the place of those before; no text, no row."""
+        for time, change in rows.items():
+            if change:
+                self._rows(
+                    "INSERT INTO quiltwork_levels (dataset, analyst, time, change) "
+                    "VALUES (?, ?, ?, ?) ON CONFLICT (dataset, analyst, time) "
+                    "DO UPDATE SET change = excluded.change",
+                    *(dataset, analyst, time, change),
+                )
+            else:
+                self._rows(
+                    "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
+                    *(dataset, analyst, time),
+                )
+
+    def drop_totals(self, dataset: str) -> None:
+        """Remove all totals and levels of a dataset, to write them anew."""
+        self._rows("DELETE FROM quiltwork_totals WHERE dataset = ?", dataset)
+        self._rows("DELETE FROM quiltwork_levels WHERE dataset = ?", dataset)
+
+    def datasets(self) -> list[str]:
+        """Return the names of all datasets, in the order of their creation."""
+        rows = self._rows(
+            "SELECT dataset FROM quiltwork_entries WHERE kind = 'create' ORDER BY seq"
+        )
+        return [str(name) for (name,) in rows]
+
+    def all_entries(self) -> Iterator[Entry]:
+        """Yield the whole log in order, a page at a time, unchecked."""
+        last = 0
+        while page := self._rows(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT {_PAGE}", last):
+            yield from (Entry(*row) for row in page)
+            last = page[-1][0]
+
+    def marks(self) -> Iterator[tuple[int, str | None, int | None]]:
+        """Yield (number, key column, debit column) of every entry that has one."""
+        rows = self._rows(
+            "SELECT seq, key, debit FROM quiltwork_entries "
+            "WHERE key IS NOT NULL OR debit IS NOT NULL"
+        )
+        yield from (tuple(row) for row in rows)
+
+    def check_pages(self) -> None:
+        """Let the database check itself."""
+        self._database.check_pages(self._connection)
+
+    def _read_ledger_id(self, statement: str) -> str:
+        rows = self._rows(statement)
+        check_version(rows[0][0] if rows else None)
+        return str(rows[0][1])
+
+    def _one(self, statement: str, *parameters: object) -> Entry | None:
+        return next(iter(self._entries(statement, *parameters)), None)
+
+    def _entries(self, statement: str, *parameters: object) -> list[Entry]:
+        """Return entries, each checked against its hash and the one before it."""
+        rows = self._rows(statement, *parameters)
+        return [self._checked(Entry(*fields), previous) for *fields, previous in rows]
+
+    def _checked(self, entry: Entry, previous: str | None) -> Entry:
+        before = origin(self.ledger_id) if entry.seq == 1 else previous
+        return next(follow(Head(entry.seq - 1, before or ""), [entry]))
+
+    def _rows(self, statement: str, *parameters: object) -> list[Any]:
+        cursor = self._connection.execute(self._database.sql(statement), parameters)
+        has_rows = statement.startswith("SELECT")
+        return list(cursor.fetchall()) if has_rows else []
+
+
+def check_version(found: int | None) -> None:
+    """Refuse tables that this release cannot write.
+
+    Raises:
+        StorageError: if there are none, or they are of another version.
+    """
+    if found is None:
+        raise StorageError("The ledger has lost the row that identifies it. Restore a backup.")
+    if found > VERSION:
+        raise StorageError(
+            f"The ledger has schema version {found}, written by a newer quiltwork; this release "
+            f"knows {VERSION}. Upgrade quiltwork."
+        )
+    if found < VERSION:
+        raise StorageError(f"The ledger has schema version {found}, and was not migrated.")
+
+
+def prepare(database: Database, connection: Connection, ledger_id: str | None = None) -> None:
+    """Create the tables or bring them to the present version, in the open transaction."""
+    database.lock_schema(connection)
+    version = schema_version(database, connection)
+    if version == VERSION:
+        return
+    if version:
+        connection.execute(database.locked_row).fetchall()
+    for statements in database.migrations()[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    if version:
+        connection.execute(database.sql("UPDATE quiltwork_ledger SET version = ?"), (VERSION,))
+        return
+    connection.execute(
+        database.sql(
+            "INSERT INTO quiltwork_ledger (one, version, id, created) VALUES (1, ?, ?, ?)"
+        ),
+        (VERSION, ledger_id or secrets.token_hex(16), now()),
+    )
+
+
+def schema_version(database: Database, connection: Connection) -> int:
+    """Return the version of the tables; 0 if there are none.
+
+    Raises:
+        StorageError: if it is from the future.
+    """
+    if not database.has_ledger(connection):
+        return 0
+    rows = connection.execute("SELECT version FROM quiltwork_ledger").fetchall()
+    found = int(rows[0][0]) if rows else None
+    if found is None or found > VERSION:
+        check_version(found)
+    return found or 0
+
+
+def now() -> str:
+    """Return the time for an entry, in UTC to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,382 @@
+"""The totals of every dataset, kept as rows beside the log, so that nobody reads it twice.
+
+Each dataset has a row that names the last entry it includes, by number and hash, and binds
+everything else by digests: a row per analyst, and per account the times at which its levels change
+(`kept.py`). They are written in the transaction of the entry. Rows that are missing, damaged, or
+not those of the dataset's last entry grant nothing: the entries are added up again, outside the
+write lock, and the rows are written anew. `verify` adds them up in any case.
+
+Theorem: ledger
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from quiltwork.budget import Spending
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
+from quiltwork.budget.ledger.entries import Entry, Head, canonical
+from quiltwork.budget.ledger.kept import DIGESTS, Kept, digest
+from quiltwork.budget.ledger.records import Share
+from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import written_fraction
+
+Result = TypeVar("Result")
+
+_ATTEMPTS = 3
+EVERYBODY = ""
+"""In the place of an analyst: the account of all releases."""
+
+
+class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
+    """The rows of the dataset `name` cannot be added to before they are set right."""
+
+    def __init__(self, name: str) -> None:
+        """Say which dataset."""
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A state, the row it was found beside, and whether its rows may be added to."""
+
+    stored: tuple[str, str] | None
+    state: Dataset
+    usable: bool = True
+
+
+class Totals:
+    """The totals in a store; what was read last is remembered for as long as the rows say so."""
+
+    def __init__(self, store: Store) -> None:
+        """Know nothing yet."""
+        self._store = store
+        self._known: dict[str, _Known] = {}
+        self._alone: dict[tuple[str, str], tuple[Kept, Account]] = {}
+
+    def found(self, tables: Tables, name: str) -> Dataset:
+        """Return a dataset's state with everything that has been committed.
+
+        Raises:
+            InvalidInputError: if there is no such dataset; it lists those there are.
+        """
+        state = self.find(tables, name)
+        if state is None:
+            raise unknown(name, tables.datasets())
+        return state
+
+    def find(self, tables: Tables, name: str) -> Dataset | None:
+        """Return a dataset's state; None if there is no such dataset. Cost: its rows, once.
+
+        Raises:
+            Unusable: if the rows have to be set right before anything is written.
+            StorageError: if they have to be, and an entry is damaged.
+        """
+        last = tables.last_step(name)
+        if last is None:
+            return None
+        stored = tables.total(name)
+        known = self._known.get(name)
+        if known is None or known.stored != stored or known.state.last != last:
+            state = self._loaded(tables, name, last, stored)
+            if state is not None:
+                known = _Known(stored, state)
+            elif tables.writes:
+                raise Unusable(name)
+            else:
+                known = _Known(stored, self._added_up(tables, name), usable=False)
+            self._known[name] = known
+        if tables.writes and not known.usable:
+            raise Unusable(name)
+        return known.state
+
+    def alone(self, tables: Tables, state: Dataset, analyst: str) -> Account:
+        """Return the account of one analyst's releases alone.
+
+        Raises:
+            Unusable: if its rows have to be set right before anything is written.
+        """
+        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.account.secrets
+        known = self._alone.get((state.name, analyst))
+        if known is None or known[0] != kept:
+            try:
+                known = kept, kept.account(tables.levels(state.name, analyst), secrets)
+            except (ArithmeticError, ValueError):
+                if tables.writes:
+                    raise Unusable(state.name) from None
+                self._added_up(tables, state.name)
+                known = self._alone[state.name, analyst]
+            self._alone[state.name, analyst] = known
+        account = known[1]
+        return account if account.secrets is secrets else account.seen_by(secrets)
+
+    def begun(self, tables: Tables, name: str) -> Dataset:
+        """Add up the entries of a dataset that has no totals yet, and keep them."""
+        state, alone = _summed(name, tables.steps(name))
+        self._write_all(tables, state, alone)
+        return self._known[name].state
+
+    def changed(self, tables: Tables, state: Dataset, entry: Entry, **changes: Any) -> None:
+        """Keep what an entry changes beside the releases."""
+        self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
+
+    def debited(self, tables: Tables, state: Dataset, entry: Entry, grant: Grant) -> None:
+        """Keep the totals with a debit that was granted. Cost: a few rows."""
+        kept, rows = state.kept.plus(state.account, grant.account, grant.spending)
+        tables.put_levels(state.name, EVERYBODY, rows)
+        analysts = state.analysts
+        if grant.analyst is not None and grant.alone is not None:
+            known = analysts.get(grant.analyst, Analyst())
+            before = self.alone(tables, state, grant.analyst)
+            own, rows = known.kept.plus(before, grant.alone, grant.spending)
+            tables.put_levels(state.name, grant.analyst, rows)
+            self._alone[state.name, grant.analyst] = (own, grant.alone)
+            charged = known.charged + (grant.charge or Fraction(0))
+            analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
+        account = grant.account.kept(self._earlier(state.name, entry.seq))
+        self.changed(tables, state, entry, account=account, kept=kept, analysts=analysts)
+
+    def set_right(self, name: str) -> None:
+        """Add up a dataset's entries and write its rows anew; reading holds nobody up.
+
+        If others have written in between they have set the rows right themselves.
+        """
+
+        def add_up(tables: Tables) -> tuple[Dataset, dict[str, Account]]:
+            return _summed(name, tables.steps(name))
+
+        state, alone = self._store.read(add_up)
+
+        def write(tables: Tables) -> None:
+            if tables.last_step(name) == state.last:
+                tables.drop_totals(name)
+                self._write_all(tables, state, alone)
+
+        self._kept(lambda: self._store.write(write))
+
+    def write(self, work: Callable[[Tables], Result]) -> Result:
+        """Do `work` as the store does, after setting rows right if need be."""
+        tried: Counter[str] = Counter()
+        while True:
+            try:
+                return self._kept(lambda: self._store.write(work))
+            except Unusable as unusable:
+                name = unusable.name
+            tried[name] += 1
+            if tried[name] > _ATTEMPTS:
+                break
+            self.set_right(name)
+        raise StorageError(
+            f"The totals of {name!r} are changed by somebody as fast as they are set right. "
+            "Nothing was granted; find out who writes to the ledger's tables."
+        )
+
+    def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
+        """Do `work` as the store does, in a new ledger if there is none."""
+        return self._kept(lambda: self._store.begin(work, ledger_id))
+
+    def _kept(self, attempt: Callable[[], Result]) -> Result:
+        """Do something, and forget all that was looked at if it was not committed."""
+        try:
+            return attempt()
+        except BaseException:
+            self._known.clear()
+            self._alone.clear()
+            raise
+
+    def check(self, tables: Tables, name: str) -> bool:
+        """Add up a dataset's entries, check its budget, and say whether its rows are right.
+
+        Totals that were never written, or not since an older version, are not wrong.
+
+        Raises:
+            StorageError: if an entry is damaged, or the debits exceed the budget.
+        """
+        expected, _ = _summed(name, tables.steps(name))
+        expected.check_budget()
+        stored = tables.total(name)
+        if stored is None:
+            return True
+        if stored[1] == _seal(name, stored[0]):
+            _check_log_reaches(tables, name, stored[0])
+        kept = {EVERYBODY: expected.kept, **{n: a.kept for n, a in expected.analysts.items()}}
+        return (
+            stored == sealed(expected)
+            and tables.totals_of_analysts(name) == _texts(expected.analysts)
+            and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
+        )
+
+    def _added_up(self, tables: Tables, name: str) -> Dataset:
+        state, alone = _summed(name, tables.steps(name))
+        for analyst, account in alone.items():
+            self._alone[name, analyst] = (state.analysts[analyst].kept, account)
+        account = state.account.kept(self._earlier(name, state.last.count))
+        return replace(state, account=account)
+
+    def _earlier(self, name: str, last: int) -> Callable[[], tuple[Spending, ...]]:
+        def read(tables: Tables) -> tuple[Spending, ...]:
+            return tuple(
+                Spending.from_body(entry.content["spending"])
+                for entry in tables.steps(name)
+                if entry.kind == "debit" and entry.seq <= last
+            )
+
+        return lambda: self._store.read(read)
+
+    def _loaded(
+        self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None
+    ) -> Dataset | None:
+        """Read a dataset's state from its rows; None if they are not what was written."""
+        if stored is None or stored[1] != _seal(name, stored[0]):
+            return None
+        _check_log_reaches(tables, name, stored[0])
+        others = tables.totals_of_analysts(name)
+        try:
+            body = json.loads(stored[0])
+            if (body["seq"], body["hash"]) != (last.count, last.hash):
+                return None
+            if int(body["analysts"], 16) != digest(others):
+                return None
+            return self._read(tables, name, last, body, others)
+        except (ArithmeticError, KeyError, TypeError, ValueError):
+            return None
+
+    def _read(
+        self,
+        tables: Tables,
+        name: str,
+        last: Head,
+        body: Mapping[str, Any],
+        others: Mapping[str, str],
+    ) -> Dataset | None:
+        known = self._known.get(name)
+        if known is not None and known.state.created == body["created"]:
+            begun = known.state
+        else:
+            created = tables.at(body["created"])
+            if created is None or (created.dataset, created.kind) != (name, "create"):
+                return None
+            begun, _ = replayed(name, [created])
+        if begun.length != body["length"]:
+            begun = replace(begun, account=begun.longer(body["length"]))
+        kept = Kept.from_body(body)
+        account = kept.account(tables.levels(name, EVERYBODY), begun.account.secrets)
+        return replace(
+            begun,
+            last=last,
+            account=account.kept(self._earlier(name, last.count)),
+            kept=kept,
+            analysts={who: _read_analyst(json.loads(text)) for who, text in others.items()},
+            digest=int(body["analysts"], 16),
+            retired=body["retired"],
+        )
+
+    def _write_all(self, tables: Tables, state: Dataset, alone: Mapping[str, Account]) -> None:
+        for analyst, account in {EVERYBODY: state.account, **alone}.items():
+            tables.put_levels(state.name, analyst, Kept.of(account)[1])
+        self._write(tables, replace(state, analysts={}, digest=0), state)
+
+    def _write(self, tables: Tables, before: Dataset, after: Dataset) -> None:
+        bound = before.digest
+        for name, analyst in after.analysts.items():
+            known = before.analysts.get(name)
+            if analyst is not known:
+                text = _analyst_text(analyst)
+                tables.put_total(after.name, name, text, "")
+                bound += digest({name: text})
+                bound -= 0 if known is None else digest({name: _analyst_text(known)})
+        state = replace(after, digest=bound % DIGESTS)
+        row = sealed(state)
+        tables.put_total(state.name, EVERYBODY, *row)
+        self._known[state.name] = _Known(row, state)
+
+
+def _summed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
+    state, alone = replayed(name, entries)
+    return replace(state, digest=digest(_texts(state.analysts))), alone
+
+
+def _check_log_reaches(tables: Tables, name: str, text: str) -> None:
+    """Refuse a log that lacks an entry which the totals include: debits were taken out of it.
+
+    Raises:
+        StorageError: if it does.
+    """
+    try:
+        body = json.loads(text)
+        number, found = int(body["seq"]), tables.hash_at(int(body["seq"]))
+    except (KeyError, TypeError, ValueError):
+        return  # no row of ours, though sealed like one
+    if found == body["hash"]:
+        entry = tables.at(number)  # whose hash is checked
+        if entry is None or entry.dataset != name or entry.kind == "answer":
+            found = None
+    if found != body["hash"]:
+        raise StorageError(
+            f"The totals of {name!r} include entry {number}, and the log has none, or another: "
+            "entries were cut off or rewritten. Nothing was granted. Restore a backup, and give it "
+            "the newest checkpoint."
+        )
+
+
+def sealed(state: Dataset) -> tuple[str, str]:
+    """Return body and hash of a dataset's own row."""
+    body = {
+        **state.kept.body(),
+        "created": state.created,
+        "seq": state.last.count,
+        "hash": state.last.hash,
+        "length": state.length,
+        "retired": state.retired,
+        "analysts": f"{state.digest:064x}",
+    }
+    text = canonical(body)
+    return text, _seal(state.name, text)
+
+
+def _seal(name: str, text: str) -> str:
+    return hashlib.sha256(canonical({name: text}).encode()).hexdigest()
+
+
+def _texts(analysts: Mapping[str, Analyst]) -> dict[str, str]:
+    return {name: _analyst_text(analyst) for name, analyst in analysts.items()}
+
+
+def _analyst_text(analyst: Analyst) -> str:
+    share = analyst.share or Share()
+    return canonical(
+        {
+            **analyst.kept.body(),
+            "charged": str(analyst.charged),
+            "cap": None if share.cap is None else str(share.cap),
+            "reserved": None if analyst.share is None else str(share.reserved),
+        }
+    )
+
+
+def _read_analyst(body: Mapping[str, Any]) -> Analyst:
+    share = None
+    if body["reserved"] is not None:
+        cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
+        share = Share(cap, written_fraction(body["reserved"], "reserved"))
+    return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
+
+
+def unknown(dataset: str, known: list[str]) -> InvalidInputError:
+    """The error for a dataset that a ledger does not have."""
+    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
+    there = f"there are {shown}" if known else "there are none yet"
+    return InvalidInputError(
+        f"The ledger has no dataset {dataset!r}; {there}. Begin one with create(dataset, beliefs, "
+        "length, budget)."
+    )

@@ -1,0 +1,116 @@
+"""Is the log what was written, and does it make sense? One pass over all entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
+from quiltwork.budget.ledger.entries import Entry, Head, damaged, follow, origin, reading
+from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.totals import Totals
+from quiltwork.errors import StorageError
+
+
+def check_log(tables: Tables, checkpoint: Checkpoint | None) -> Checkpoint:
+    """Check pages, chain, columns, states and the checkpoint; return where the log ends.
+
+    Raises:
+        StorageError: at the first thing that is wrong.
+    """
+    tables.check_pages()
+    if checkpoint is not None:
+        found = tables.hash_at(checkpoint.count)
+        check_against(checkpoint, tables.ledger_id, tables.head.count, found)
+    entries = follow(Head(0, origin(tables.ledger_id)), tables.all_entries())
+    marks = {seq: (key, debit) for seq, key, debit in tables.marks()}
+    head = Head(0, origin(tables.ledger_id))
+    for entry, body in check_states(entries):
+        expected = (body.get("key"), body.get("debit"))
+        if marks.pop(entry.seq, (None, None)) != expected:
+            raise damaged(entry, "its key or its debit is not what it was")
+        head = Head(entry.seq, entry.hash)
+    if marks:
+        raise StorageError("The ledger is damaged: there are keys of entries that do not exist.")
+    return Checkpoint(tables.ledger_id, head.count, head.hash)
+
+
+@dataclass
+class _Progress:
+    """How far a dataset has come."""
+
+    retired: bool = False
+    debits: set[int] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+    answered: set[int] = field(default_factory=set)
+
+
+def check_states(entries: Iterable[Entry]) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    """Yield entries with their bodies while each is a step forward.
+
+    A dataset is created once and before all else, a debit uses a key once, an answer belongs to a
+    debit that has none, and nothing is granted after retirement.
+    """
+    datasets: dict[str, _Progress] = {}
+    for entry in entries:
+        body = entry.content
+        known = datasets.get(entry.dataset)
+        if entry.kind == "create":
+            if known is not None:
+                raise damaged(entry, "it creates a dataset a second time")
+            datasets[entry.dataset] = _Progress()
+        elif known is None:
+            raise damaged(entry, "its dataset was never created")
+        else:
+            with reading(entry):
+                _step(known, entry, body)
+        yield entry, body
+
+
+def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
+    match entry.kind:
+        case "debit":
+            if known.retired:
+                raise damaged(entry, "it debits a retired dataset")
+            if not isinstance(body["key"], str | None):
+                raise damaged(entry, "its key is no text")
+            if body["key"] in known.keys:
+                raise damaged(entry, "its key was used before")
+            known.debits.add(entry.seq)
+            known.keys.update([body["key"]] if body["key"] is not None else [])
+        case "answer":
+            if body["debit"] not in known.debits or body["debit"] in known.answered:
+                raise damaged(entry, "it answers no debit, or one that was answered before")
+            known.answered.add(body["debit"])
+        case "retire":
+            known.retired = True
+        case "extend" | "allot":
+            pass
+        case _:
+            raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")
+
+
+def verified(store: Store, totals: Totals, against: Checkpoint | None) -> Checkpoint:
+    """Check the log and all totals; return where the log ends.
+
+    Raises:
+        StorageError: at the first thing that is not as it was written. Totals that are wrong are
+            set right before.
+    """
+
+    def work(tables: Tables) -> tuple[Checkpoint, list[str]]:
+        found = check_log(tables, against)
+        return found, [name for name in tables.datasets() if not totals.check(tables, name)]
+
+    found, wrong = store.read(work)
+    for name in wrong:
+        totals.set_right(name)
+    if wrong:
+        raise StorageError(
+            f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add up "
+            "to: somebody changed them. The entries are intact, no budget is exceeded, and the "
+            "totals have been set right; find out who writes to the ledger's tables."
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Counts of a chain: the optimal mechanism, its floor, and what every route to one costs."""

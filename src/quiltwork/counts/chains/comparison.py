@@ -1,0 +1,186 @@
+"""The frontier: every route to a private count side by side, at equal proven epsilon.
+
+Each row says what its error is, what it really leaks, what slightly wrong beliefs would leak, what
+a ledger charges for it, and for whom its promise holds. Entry DP is shown as what it is: not
+private on dependent data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.audit import leakage
+from quiltwork.audit.leakage import single_chains
+from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.counts.chains.mechanism import LARGEST, optimal_for_chain
+from quiltwork.counts.chains.nearby import shifted_chains
+from quiltwork.counts.chains.routes import geometric_route
+from quiltwork.counts.chains.tables import statistic_of
+from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.consumers.priors import ChainCounts
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, positive_fraction
+from quiltwork.queries import Count
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METHODS = {
+    "entry": ("entry DP", "nobody: it ignores what other time points betray"),
+    "group": ("group DP", "any dependence at all"),
+    "spectral": ("quilts, spectral bound", "every start of these chains"),
+    "approx": ("quilts, best bound", "every start of these chains"),
+    "exact": ("quilts, exact influence", "these chains; composes by joint quilts"),
+    "sweep": ("sweep", "these chains; composes by the sweep"),
+    "optimal-scale": ("exact calibration", "these chains only"),
+}
+
+
+@dataclass(frozen=True)
+class FrontierRow:
+    """One route.
+
+    Attributes:
+        route: its name.
+        error: the expected error: of the noise itself, or the consumer's loss after its remap.
+        private: whether its level is proven to be at most epsilon under the beliefs.
+        level: what it really leaks under the beliefs.
+        nearby: the largest level found at chains within the distance of the beliefs.
+        dp_epsilon: its level for replacing one time point; infinite if it has none.
+        scope: for whom the promise holds.
+    """
+
+    route: str
+    error: float
+    private: bool
+    level: float
+    nearby: float
+    dp_epsilon: float
+    scope: str
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """All routes at one epsilon, the largest error first."""
+
+    epsilon: float
+    length: int
+    distance: float
+    rows: tuple[FrontierRow, ...] = field(repr=False)
+
+    def __getitem__(self, route: str) -> FrontierRow:
+        """Return a row by the name of its route."""
+        return next(row for row in self.rows if row.route == route)
+
+    def table(self) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+        """Return the header and the rows, for tables and files."""
+        header = ("route", "error", "private", "level", "nearby", "dp_epsilon", "scope")
+        return header, tuple(tuple(getattr(row, name) for name in header) for row in self.rows)
+
+    def plot(self) -> Figure:
+        """Draw the errors as bars, routes that are not private here hatched."""
+        from quiltwork.counts.chains.plots import frontier_figure
+
+        return frontier_figure(self)
+
+
+def frontier(
+    beliefs: Belief | Sequence[Belief],
+    length: int,
+    epsilon: Number,
+    query: Count,
+    user: Consumer | None = None,
+    caps: Sequence[Number] = (2, 1),
+    distance: float = 0.02,
+) -> Frontier:
+    """Compare all routes to a private count at equal proven epsilon.
+
+    Args:
+        beliefs: one chain or several with known starts.
+        length: the number of time points.
+        epsilon: what an answer may tell about any time point.
+        query: `queries.count(state)`.
+        user: whose loss is minimised by remaps and programs; by default absolute error under the
+            first belief's own distribution of counts.
+        caps: plain levels to which the optimal mechanism is capped, besides no cap.
+        distance: how far from the beliefs to look for chains that leak more.
+
+    Cost: one audit per route and nearby chain, and one program per cap (n ≤ 120).
+
+    >>> from quiltwork import queries
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+    >>> found = frontier(chain, 8, 1, queries.count(1), caps=[2])
+    >>> found["entry DP"].private, found["optimal mechanism"].error == found.rows[-1].error
+    (False, True)
+    """
+    chains = single_chains(beliefs)
+    level = positive_fraction(epsilon, "epsilon")
+    statistic = statistic_of(query, chains[0], length)
+    n = statistic.cells - 1
+    consumer = user or Consumer(_own_counts(chains[0], length, query, n))
+    around = [other for chain in chains for other in shifted_chains(chain, distance)]
+    rows = []
+    for method in METHODS:
+        rows += _noise_rows(chains, around, length, level, query, consumer, method)
+    if n <= LARGEST:
+        for cap in (*caps, None):
+            rows.append(_program_row(chains, around, length, level, query, consumer, cap))
+    ordered = sorted(rows, key=lambda row: -row.error)
+    return Frontier(float(level), length, distance, tuple(ordered))
+
+
+def _own_counts(chain: MarkovChain, length: int, query: Count, n: int) -> Any:
+    if n == length:
+        return ChainCounts(chain, query.state)
+    from quiltwork.audit.levels import Laws
+
+    laws = Laws(chain, length, statistic_of(query, chain, length), range(1, length + 1))
+    for block in laws.blocks(logs=False):
+        node = int(block.nodes[0])
+        return block.weights[:, 0] @ chain.marginal(node)
+    return "uniform"
+
+
+def _noise_rows(
+    chains: Sequence[MarkovChain],
+    around: Sequence[MarkovChain],
+    length: int,
+    level: Fraction,
+    query: Count,
+    user: Consumer,
+    method: str,
+) -> list[FrontierRow]:
+    try:
+        route = geometric_route(chains, length, level, user, query, method)
+    except UnsupportedError:
+        return []
+    name, scope = METHODS[method]
+    release = [(query, route.scale)]
+    true = leakage(chains, length, release)
+    near = max([true, *(leakage(chain, length, release) for chain in around)])
+    private, plain = method != "entry", 1 / route.scale if route.scale else float("inf")
+    return [
+        FrontierRow(name, route.face_loss, private, true, near, plain, scope),
+        FrontierRow(f"{name}, remapped", route.loss, private, true, near, plain, scope),
+    ]
+
+
+def _program_row(
+    chains: Sequence[MarkovChain],
+    around: Sequence[MarkovChain],
+    length: int,
+    level: Fraction,
+    query: Count,
+    user: Consumer,
+    cap: Number | None,
+) -> FrontierRow:
+    found = optimal_for_chain(chains, length, level, user, query, cap)
+    true = found.leakage()
+    near = max([true, *(found.leakage(chain) for chain in around)])
+    name = "optimal mechanism" if cap is None else f"optimal mechanism, cap {float(cap):g}"
+    scope = "these chains only" + ("; nothing may follow" if cap is None else "")
+    plain = float("inf") if cap is None else float(cap)
+    return FrontierRow(name, found.expected_loss, True, true, near, plain, scope)

@@ -1,0 +1,247 @@
+"""`optimal_for_chain`: the best mechanism for one count, one consumer and given chains.
+
+It is the floor among mechanisms that see only the count and answer in 0..n. It trusts its beliefs
+completely, so it comes with a cap on its plain level by which ledgers price it; without a cap
+nothing may follow it on the same series.
+
+Theorem: optimal-mechanism
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from quiltwork import files
+from quiltwork.arguments import instance
+from quiltwork.audit.leakage import single_chains
+from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.budget import Spending
+from quiltwork.counts.chains.certificate import (
+    ChainCertificate,
+    number_of_inequalities,
+    outward_laws,
+    repaired,
+)
+from quiltwork.counts.chains.program import solve
+from quiltwork.counts.chains.tables import count_laws, table_leakage
+from quiltwork.counts.choice import draw_index
+from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.debit import draw_paid, read_count
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
+from quiltwork.queries import Query
+
+LARGEST = 120
+
+
+@dataclass(frozen=True, eq=False)
+class ChainMechanism:
+    """The best private mechanism for one count under given chains.
+
+    Attributes:
+        matrix: P(answer | count) as floats; answers are drawn from `exact`.
+        exact: the same in fractions whose rows add up to 1.
+        expected_loss: the consumer's expected loss.
+        certificate: what was verified in integers.
+        beliefs: the chains it is private under, and no others.
+        length: the number of time points.
+        query: the count.
+    """
+
+    matrix: FloatArray
+    exact: FractionMatrix = field(repr=False)
+    expected_loss: float
+    certificate: ChainCertificate
+    beliefs: tuple[MarkovChain, ...]
+    length: int
+    query: Query
+    consumer: Consumer = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """The largest count."""
+        return len(self.exact) - 1
+
+    def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
+        """Return what one answer leaks, in floats, under these beliefs or its own.
+
+        A chain that differs a little may leak more than epsilon: `nearby` shows how much.
+        """
+        return table_leakage(beliefs or self.beliefs, self.length, self.query, self.matrix)
+
+    def nearby(self, distance: float) -> float:
+        """Return the largest leakage at chains whose entries differ by `distance` at most.
+
+        Looks at the corners of that box around every belief, mass moved between two entries of a
+        row: what is found is a fact about those chains, not a bound on all of them.
+        """
+        from quiltwork.counts.chains.nearby import shifted_chains
+
+        found = [self.leakage()]
+        for chain in self.beliefs:
+            found += [self.leakage(other) for other in shifted_chains(chain, distance)]
+        return max(found)
+
+    @cached_property
+    def geometric_loss(self) -> float:
+        """The consumer's loss with exactly calibrated geometric noise and its optimal remap.
+
+        The distance from `expected_loss` is what the simple route costs.
+        """
+        from quiltwork.counts.chains.routes import geometric_route
+
+        return geometric_route(
+            self.beliefs, self.length, self.certificate.epsilon, self.consumer, self.query
+        ).loss
+
+    def release(
+        self,
+        count: int,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+        analyst: str | None = None,
+    ) -> int:
+        """Draw one answer in 0..n; debited first where there is a ledger.
+
+        With a cap the ledger prices the answer by it. Without one it is debited as a release that
+        composes with nothing: on a series with other releases it is refused, and nothing may
+        follow it.
+        """
+        value = read_count(count, self.n, ledger)
+        draw = partial(draw_index, self.exact[value])
+        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
+
+    def _debit(self) -> Any:
+        start, stop = self.query.window(self.length)
+        if self.certificate.dp_epsilon is None:
+            return Spending(
+                start,
+                stop,
+                composes_by="nothing",
+                epsilon=self.certificate.epsilon,
+                label="optimal mechanism without a cap",
+            )
+        return {
+            "mechanism": "optimal for a chain",
+            "dp_epsilon": self.certificate.dp_epsilon,
+            "start": start,
+            "stop": stop,
+        }
+
+    def explain(self) -> str:
+        """Say what it promises, what it costs and what it trusts."""
+        cap = self.certificate.dp_epsilon
+        priced = (
+            "It has no plain level: nothing may be released from the same series before or after."
+            if cap is None
+            else f"Replacing one time point moves an answer by at most e^{float(cap):g}, which is "
+            "what a ledger charges."
+        )
+        beliefs = len(self.beliefs)
+        return "\n".join(
+            [
+                f"Expected loss {self.expected_loss:.6g}; no mechanism with the same constraints "
+                f"is below {self.certificate.lower_bound:.6g}.",
+                f"Leaks at most {float(self.certificate.epsilon):g} about any time point under "
+                f"the {beliefs} belief{'s' * (beliefs > 1)} given, verified in integers "
+                f"({self.certificate.checked:,} inequalities).",
+                priced,
+                "It trusts those beliefs completely; see nearby(0.02) for slightly wrong ones.",
+            ]
+        )
+
+    def to_json(self) -> str:
+        """Write the mechanism as a document of schema `quiltwork/chain-mechanism`."""
+        certificate = self.certificate
+        return files.dump(
+            "chain-mechanism",
+            1,
+            {
+                "length": self.length,
+                "epsilon": str(certificate.epsilon),
+                "dp_epsilon": None
+                if certificate.dp_epsilon is None
+                else str(certificate.dp_epsilon),
+                "expected_loss": self.expected_loss,
+                "lower_bound": certificate.lower_bound,
+                "mixed": certificate.mixed,
+                "checked": certificate.checked,
+                "matrix": self.matrix.tolist(),
+            },
+        )
+
+
+def optimal_for_chain(
+    beliefs: Belief | Sequence[Belief],
+    length: int,
+    epsilon: Number,
+    user: Consumer,
+    query: Query,
+    dp_epsilon: Number | None = None,
+) -> ChainMechanism:
+    """Return the private mechanism for a count with the least expected loss.
+
+    Args:
+        beliefs: one chain or several with known starts; it is private under each of them.
+        length: the number of time points.
+        epsilon: what an answer may tell about any time point.
+        user: the consumer whose expected loss is minimised, with a prior over 0..n.
+        query: `queries.count(state)`, perhaps on a window of n time points.
+        dp_epsilon: a cap on the level for replacing one time point. None for no cap: then the
+            mechanism composes with nothing.
+
+    Raises:
+        UnsupportedError: for other beliefs or queries, and above n = 120.
+
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+    >>> from quiltwork import queries
+    >>> best = optimal_for_chain(chain, 6, 1, Consumer(), queries.count(1), dp_epsilon=2)
+    >>> best.leakage() <= 1, best.expected_loss < best.geometric_loss
+    (True, True)
+
+    Theorem: optimal-mechanism
+    """
+    level = privacy_level(epsilon, "epsilon")
+    cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")
+    instance(user, Consumer, "user")
+    chains = single_chains(beliefs)
+    points = integer(length, "length", 1)
+    laws = count_laws(chains, points, query)
+    if laws.n > LARGEST:
+        raise UnsupportedError(
+            f"The program for n = {laws.n} has {(laws.n + 1) ** 2:,} variables; it is solved up to "
+            f"n = {LARGEST}. Use calibrate(…, method='optimal-scale') and a remap instead."
+        )
+    answers = np.arange(laws.n + 1)
+    costs = user.probabilities(laws.n)[:, None] * user.loss.table(answers[:, None], answers[None])
+    solved = solve(laws, costs, float(level), None if cap is None else float(cap))
+    exactly = outward_laws(chains, points, query)
+    table, total, share = repaired(solved.table, exactly, level, cap)
+    exact = [[Fraction(int(x), total) for x in row] for row in table]
+    matrix = np.array([[float(x) for x in row] for row in exact])
+    loss = float((matrix * costs).sum())
+    return ChainMechanism(
+        matrix=matrix,
+        exact=exact,
+        expected_loss=loss,
+        certificate=ChainCertificate(
+            epsilon=level,
+            dp_epsilon=cap,
+            mixed=float_up(share),
+            lower_bound=min(solved.bound, loss),
+            checked=number_of_inequalities(exactly, laws.n + 1, cap),
+        ),
+        beliefs=chains,
+        length=points,
+        query=query,
+        consumer=user,
+    )

@@ -1,0 +1,224 @@
+"""From the level of a DP mechanism to its Bayesian level and back.
+
+A mechanism that is x-DP for substituting one row is ε-Bayesian DP for
+ε = max_i min_Q [(|N_Q|+1)·x + h_Q], N_Q the nearby nodes without i: the same search as for the
+influence curve, at influences that hold whatever the adversary knows. Along chains the sweep by
+contraction holds against all of them too, and is mostly sharper.
+
+Theorem: docs/theory/bayesian-dp.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, cast, get_args
+
+from quiltwork.arguments import choice
+from quiltwork.beliefs import Belief, ChainBox, MarkovChain, as_beliefs
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    integer,
+    privacy_level,
+    to_fraction,
+)
+from quiltwork.influence.arguments import default_quilts, read_length
+from quiltwork.influence.bayesian import (
+    networks as networks,  # a network answers adversary_families too
+)
+from quiltwork.influence.bayesian.families import AdversaryOutlook, Bound
+from quiltwork.influence.bayesian.reversible import reversible_level
+from quiltwork.influence.intervals import Found
+from quiltwork.influence.prices import LeakAt, ScaleFor
+from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
+
+_SLACK = Fraction(1, 2**39)
+_BISECTIONS = 60
+
+
+def bayesian_dp(
+    beliefs: Belief | Sequence[Belief] | None,
+    dp_epsilon: Number,
+    *,
+    length: int | None = None,
+    bound: Bound = "tight",
+) -> float:
+    """Return the Bayesian level of a mechanism that is `dp_epsilon`-DP, rounded up.
+
+    Whatever rows an adversary knows, the answer changes their odds between two values of any
+    other row by at most this factor (as a logarithm). Independent rows give `dp_epsilon` itself,
+    `Clusters` the largest cluster times it. Cost: as `calibrate`.
+
+    Theorem: docs/theory/bayesian-dp.md
+
+    Args:
+        beliefs: one belief, a list (the worst decides), or None for independent rows.
+        dp_epsilon: the level for *substituting* one row, > 0; for several releases, the sum.
+        length: the number of rows; None for beliefs about fixed rows.
+        bound: "tight", or "paper" for Lemmas 2–4 as they are printed.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+
+    >>> from quiltwork.beliefs import Clusters
+    >>> bayesian_dp(None, 0.3), bayesian_dp(Clusters(["a", "a", "b"]), 0.3)
+    (0.3, 0.6)
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    >>> round(bayesian_dp(chain, 0.05, length=1000), 4)
+    0.1837
+    >>> round(bayesian_dp(chain, 0.05, length=1000, bound="paper"), 4)
+    0.9053
+    """
+    level = privacy_level(dp_epsilon, "dp_epsilon")
+    chosen = read_bound(bound)
+    if beliefs is None:
+        _check_rows(length)
+        return reads_up(level)
+    seen = adversary_outlooks(beliefs, length, chosen)
+    return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
+
+
+def dp_for_bayesian_dp(
+    beliefs: Belief | Sequence[Belief] | None,
+    epsilon: Number,
+    *,
+    length: int | None = None,
+    bound: Bound = "tight",
+) -> float:
+    """Return a DP level that makes every mechanism `epsilon`-Bayesian DP, rounded down.
+
+    The largest one that the bound allows; infinite where no row has two possible values.
+
+    Theorem: docs/theory/bayesian-dp.md
+
+    Args:
+        beliefs: as in `bayesian_dp`.
+        epsilon: what any adversary may learn about a row, > 0.
+        length: as in `bayesian_dp`.
+        bound: as in `bayesian_dp`.
+
+    Raises:
+        InvalidInputError: for arguments that make no sense, with the offending value.
+
+    >>> from quiltwork.beliefs import Clusters
+    >>> dp_for_bayesian_dp(None, 0.3), dp_for_bayesian_dp(Clusters(["a", "a", "b"]), 0.3)
+    (0.3, 0.15)
+    """
+    target = privacy_level(epsilon, "epsilon")
+    chosen = read_bound(bound)
+    if beliefs is None:
+        _check_rows(length)
+        return reads_down(target)
+    seen = adversary_outlooks(beliefs, length, chosen)
+    return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
+
+
+def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
+    """The sweep against adversaries who know rows; the paper's bound does without."""
+    if outlook.bound == "paper" or not isinstance(outlook.belief, MarkovChain | ChainBox):
+        return None
+    return sweep_against_known_rows(outlook.belief, outlook.length)
+
+
+def _swept_leak(outlook: AdversaryOutlook, level: Fraction) -> float:
+    sweep = _swept(outlook)
+    if sweep is None:
+        return math.inf
+    levels = Levels.constant(float_up(level), outlook.length)
+    return sweep.worst(levels, range(1, outlook.length + 1)).leak
+
+
+def _swept_level(outlook: AdversaryOutlook, target: Fraction) -> float:
+    sweep = _swept(outlook)
+    if sweep is None:
+        return 0.0
+    unit, nodes = Levels.constant(1.0, outlook.length), range(1, outlook.length + 1)
+    return largest_factor(sweep, unit, nodes, float_down(target))[0]
+
+
+def _check_rows(length: Any) -> None:
+    """Refuse what is no number of rows, even where it does not matter."""
+    if length is not None:
+        integer(length, "length", 1)
+
+
+def adversary_outlooks(beliefs: Any, length: Any, bound: Bound) -> tuple[AdversaryOutlook, ...]:
+    """Return one outlook per belief, all for the same number of rows."""
+    members = as_beliefs(beliefs)
+    rows = read_length(members, length)
+    return tuple(AdversaryOutlook(one, rows, default_quilts(one), bound) for one in members)
+
+
+def read_bound(bound: Any) -> Bound:
+    """Return a known bound."""
+    return cast("Bound", choice(bound, get_args(Bound), "bound"))
+
+
+def _leak(outlook: AdversaryOutlook, level: Fraction) -> float:
+    price = LeakAt(level)
+    found = _worst(outlook, price)
+    if found.influence == 0:
+        return reads_up(found.cost * level)
+    return min(price.rounded_up(found), _lemma_4_leak(outlook, level, price.rounded_up(found)))
+
+
+def _allowed(outlook: AdversaryOutlook, target: Fraction) -> float:
+    price = ScaleFor(target)
+    found = _worst(outlook, price)
+    if found.cost == 0:
+        return math.inf
+    if found.influence == 0:
+        return reads_down(target / found.cost)
+    scale = price.rounded_up(found)
+    scale *= 1 + _SLACK * target / (target - Fraction(found.influence))
+    level, step = float_down(1 / scale), 2.0**-52
+    while LeakAt(_read(level)).rounded_up(_worst(outlook, LeakAt(_read(level)))) > target:
+        level, step = level * (1 - step), step * 2**6
+    return max(level, _lemma_4(outlook, target))
+
+
+def _worst(outlook: AdversaryOutlook, price: LeakAt | ScaleFor) -> Found:
+    rows = range(1, outlook.length + 1)
+    return outlook.worst(number_of_nodes, price, rows)[0]
+
+
+def _read(level: float) -> Fraction:
+    return max(Fraction(level), Fraction(str(level)))
+
+
+def _lemma_4(outlook: AdversaryOutlook, target: Fraction) -> float:
+    """What Lemma 4 allows; the tight search contains it, Lemma 2 with 4b does not."""
+    chain = outlook.belief
+    if outlook.bound == "tight" or not isinstance(chain, MarkovChain):
+        return 0.0
+    if not (chain.is_reversible and chain.is_aperiodic):
+        return 0.0
+    return reversible_level(chain, target, outlook.length, "paper").level
+
+
+def _lemma_4_leak(outlook: AdversaryOutlook, level: Fraction, known: float) -> float:
+    """The least ε below `known` for which Lemma 4 allows the level, or `known`."""
+    high = Fraction(known)
+    if _lemma_4(outlook, high) < level:
+        return known
+    low = Fraction(0)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _lemma_4(outlook, middle) >= level else (middle, high)
+    return float_up(high)
+
+
+def reads_up(value: Fraction) -> float:
+    """Return the nearest float, or the next one if it reads as less than `value`."""
+    nearest = float(value)
+    return nearest if to_fraction(nearest, "epsilon") >= value else float_up(value)
+
+
+def reads_down(value: Fraction) -> float:
+    """Return the nearest float, or the one before if it reads as more than `value`."""
+    nearest = float(value)
+    return nearest if to_fraction(nearest, "epsilon") <= value else float_down(value)

@@ -1,0 +1,1 @@
+"""Runnable examples of what does not compose: `python -m quiltwork.reproduce.examples.NAME`."""

@@ -1,0 +1,225 @@
+"""`release`: one private answer, debited before the data are used."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
+from quiltwork.exact import Number, positive_fraction
+from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
+from quiltwork.queries.custom import Custom
+from quiltwork.series.releases.data import (
+    Encoded,
+    Source,
+    asked_of,
+    assumed_step,
+    encode_cells,
+    public_states,
+    read_source,
+    states_are_all,
+)
+from quiltwork.series.releases.document import digest
+from quiltwork.series.releases.draw import draw_answer
+from quiltwork.series.releases.ledgers import BudgetLedger, check_ledger
+from quiltwork.series.releases.plan import Plan, make_plan
+from quiltwork.series.releases.record import Release
+
+Evaluate = Callable[[IntArray, States], Integers]
+
+
+def release(
+    data: Any,
+    query: Query,
+    beliefs: Belief | Sequence[Belief],
+    epsilon: Number = 1.0,
+    method: str | None = None,
+    ledger: BudgetLedger | None = None,
+    dataset: str | None = None,
+    key: str | None = None,
+    analyst: str | None = None,
+    secrets: tuple[int, int] | None = None,
+    episode: int = 1,
+) -> Release:
+    """Answer a query so that no protected time point is betrayed by more than epsilon.
+
+    Args:
+        data: a sequence of states (list, array, pandas or Polars series, path), or a list or dict
+            of them: independent subjects, whose answers are pooled. A list of tuples is one
+            sequence, since tuples are states.
+        query: from `qw.queries`.
+        beliefs: what an adversary may believe; one belief or a list.
+        epsilon: the guarantee.
+        method: how to calibrate; None takes the sweep for chains and trees, else quilts. With
+            "entry" on data that depend on each other the guarantee is weaker than asked for: the
+            release's `epsilon` is then what it really keeps, and a warning says so.
+        ledger: debited before the data are used; needs `dataset`.
+        dataset: the ledger's name for the data.
+        key: repeating a request under the same key costs nothing and returns the stored answer.
+            It names the request: of a custom query, its function with what the function uses of
+            its own module; `quiltwork.queries.identity` says what cannot be noticed.
+        analyst: for whom, where the ledger keeps shares.
+        secrets: (start, stop) restricts what is protected; by default every time point.
+        episode: how many time points in a row are one secret, whatever they are.
+
+    Cost: reading the data, plus calibration, which does not grow with their length.
+
+    Raises:
+        InvalidInputError: for empty data, missing values, states the belief does not know, data
+            that were read on another grid than the belief's, data that no belief allows where no
+            noise is needed, and bad arguments; always before anything is spent. With a ledger,
+            rows of beliefs without states are never refused: those without a value count as the
+            lower bound of a sum and are in no cell.
+        UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
+        BudgetExceeded: if the ledger refuses; nothing was recorded.
+
+    Theorem: query-sensitivity
+
+    >>> import quiltwork as qw
+    >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> answer = release(["rest", "walk"] * 50, qw.queries.histogram(), chain, epsilon=1.0)
+    >>> answer.cells, answer.value.shape
+    (('rest', 'walk'), (2,))
+    """
+    members = as_beliefs(beliefs)
+    exact_epsilon = positive_fraction(epsilon, "epsilon")
+    read_query(query)
+    if any(part is not None for part in (ledger, dataset, key, analyst)):
+        ledger, dataset = check_ledger(ledger, dataset, key, analyst)
+    query, states = asked_of(query, members), public_states(members, query)
+    source = read_source(data, members, states)
+    plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
+    if isinstance(query, Custom) and states:
+        query.rehearse(plan.length, states)
+    unanswered = replace(
+        _record(plan, members, states or (), exact_epsilon, secrets, dataset),
+        assumed_step=assumed_step(source, members),
+    )
+    if ledger is None or dataset is None:
+        series = encode_cells(source, members, query)
+        _check_without_noise(plan, members, series)
+        _warn_if_fitted(members, source)
+        return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
+    request = _request(unanswered, key)
+    ledger.check(dataset, request)  # before any cell is looked at
+    series = encode_cells(source, members, query, quietly=True)
+    _warn_if_fitted(members, source)
+    receipt = ledger.debit(dataset, request, key, analyst)
+    if receipt.stored is not None:
+        return Release.from_json(receipt.stored)
+    answer = _answered(unanswered, plan, series, states or (), plan.query.evaluate_quietly)
+    receipt.complete(answer.to_json())
+    return answer
+
+
+def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encoded) -> None:
+    """Refuse exact answers about data that contradict every belief.
+
+    Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
+    exact answer. For the same adversary this refusal has probability 0, so it tells nothing that
+    the guarantee speaks about; it names no value and no position.
+
+    Theorem: query-sensitivity
+    """
+    if plan.noise_scale or any(
+        all(belief.allows(codes) for codes in series.codes) for belief in members
+    ):
+        return
+    raise InvalidInputError(
+        "The beliefs leave nothing to protect here, so the exact answer would be published without "
+        "noise; but the data contradict every belief given, so nothing would protect them. Use "
+        "beliefs under which such data can occur."
+    )
+
+
+def _warn_if_fitted(members: tuple[Belief, ...], source: Source) -> None:
+    if any(belief.sources.include(sequence) for belief in members for sequence in source.given):
+        warnings.warn(
+            "The belief was fitted on the data being released or on the file they come from, so "
+            "the noise scale itself depends on them and the guarantee does not hold. Fit on public "
+            "data or on other subjects, or use a wide ChainBox.",
+            QuiltworkWarning,
+            stacklevel=3,
+        )
+
+
+def _record(
+    plan: Plan,
+    members: tuple[Belief, ...],
+    states: States,
+    epsilon: Fraction,
+    secrets: tuple[int, int] | None,
+    dataset: str | None,
+) -> Release:
+    """Return everything about the release but its answer."""
+    query, calibration = plan.query, plan.calibration
+    offset, unit = query.grid(plan.points)
+    return Release(
+        value=None,
+        cells=query.cells(states),
+        query=query,
+        exact_epsilon=max(epsilon, calibration.guarantee),
+        noise_scale=plan.noise_scale,
+        noisy=(),
+        offset=offset,
+        unit=unit,
+        rounding=query.rounding(states, plan.points, plan.subjects),
+        total=query.total(plan.points, plan.subjects) if states_are_all(members) else None,
+        points=plan.points,
+        length=plan.length,
+        subjects=plan.subjects,
+        method=calibration.method,
+        node=calibration.node,
+        quilt=calibration.quilt,
+        influence=calibration.influence,
+        before=calibration.before,
+        secrets=None if secrets is None else (secrets[0], secrets[1]),
+        episode=calibration.question.episode,
+        beliefs=tuple(repr(belief) for belief in members),
+        belief_digest=digest(members),
+        dataset=dataset,
+    )
+
+
+def _request(unanswered: Release, key: str | None) -> dict[str, Any]:
+    """What a ledger is asked for.
+
+    Raises:
+        UnsupportedError: without noise, which no ledger can price, and for a key of a custom query
+            whose function cannot be told from others.
+    """
+    if unanswered.noise_scale == 0:
+        raise UnsupportedError(
+            "This release adds no noise, since its beliefs leave nothing to protect; it has no "
+            "level that a ledger could account for. Release it with beliefs that do."
+        )
+    if key is not None and isinstance(unanswered.query, Custom) and not unanswered.query.digest:
+        raise UnsupportedError(
+            f"The function of the custom query {unanswered.query.name!r} cannot be told from "
+            "others of its name, so a repeated key might return another one's answer; write it as "
+            "a plain function with numbers, text or arrays, or leave key out."
+        )
+    document = json.loads(unanswered.to_json())
+    level = unanswered.exact_dp_epsilon
+    return {
+        **{name: part for name, part in document.items() if name not in ("value", "noisy")},
+        "dp_epsilon": None if level is None else str(level),
+    }
+
+
+def _answered(
+    unanswered: Release, plan: Plan, series: Encoded, states: States, evaluate: Evaluate
+) -> Release:
+    answers = (evaluate(codes, series.alphabet) for codes in series.codes)
+    truth: Integers = reduce(np.add, answers)
+    noisy = draw_answer(plan.query, truth, plan.law)
+    value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
+    return replace(unanswered, value=value, noisy=noisy)

@@ -1,0 +1,128 @@
+"""The release's JSON: schema `quiltwork/release`, version 1.
+
+Exact numbers are strings ("1/10"), labels carry their types as in beliefs, and nothing in the
+document depends on the data but through the noisy answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from quiltwork import files
+from quiltwork.beliefs import Belief, beliefs_to_json
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer, written_fraction
+from quiltwork.queries.document import from_document, to_document
+from quiltwork.series.releases.record import Release
+
+SCHEMA, VERSION = "release", 1
+
+_EXACT = ("exact_epsilon", "noise_scale", "offset", "unit", "rounding")
+_PLAIN = ("points", "length", "subjects", "method", "node", "influence", "belief_digest", "dataset")
+_SINCE_SWEPT = {"episode": 1, "before": 0.0}
+"""What releases from before the sweep did not mention."""
+_WHERE_ASSUMED = "assumed_step"
+"""Only where there is something to mention, so that older requests stay the same."""
+_LISTS = ("quilt", "secrets", "beliefs", "processing")
+
+
+def release_to_json(release: Release) -> str:
+    """Write a release."""
+    body: dict[str, Any] = {name: getattr(release, name) for name in (*_PLAIN, *_SINCE_SWEPT)}
+    body |= {name: str(getattr(release, name)) for name in _EXACT}
+    for name in _LISTS:
+        parts = getattr(release, name)
+        body[name] = None if parts is None else list(parts)
+    body |= {
+        "query": to_document(release.query),
+        "mechanism": release.mechanism,
+        "cells": labels_to_json(release.cells),
+        "noisy": [str(m) for m in release.noisy],
+        "total": None if release.total is None else str(release.total),
+        "value": _value_to_json(release),
+    }
+    if release.assumed_step is not None:
+        body[_WHERE_ASSUMED] = release.assumed_step
+    return files.dump(SCHEMA, VERSION, body)
+
+
+def release_from_json(text: str | bytes) -> Release:
+    """Read a release back.
+
+    Raises:
+        InvalidInputError: if the text is another document, or a field is missing or wrong.
+    """
+    document = files.load(text, SCHEMA, (VERSION,))
+    try:
+        return _read(document)
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError) as error:
+        raise InvalidInputError(
+            f"The release document is damaged: {error}; it may have been cut or edited."
+        ) from None
+
+
+def _read(document: dict[str, Any]) -> Release:
+    body: dict[str, Any] = {name: field(document, name) for name in _PLAIN}
+    body |= {name: document.get(name, usual) for name, usual in _SINCE_SWEPT.items()}
+    body |= {name: _fraction(field(document, name)) for name in _EXACT}
+    for name in _LISTS:
+        parts = field(document, name)
+        body[name] = None if parts is None else tuple(parts)
+    step = document.get(_WHERE_ASSUMED)
+    body[_WHERE_ASSUMED] = None if step is None else integer(step, _WHERE_ASSUMED, 1)
+    total = field(document, "total")
+    query = from_document(field(document, "query"))
+    value = field(document, "value")
+    return Release(
+        query=query,
+        cells=labels_from_json(field(document, "cells")),
+        noisy=tuple(int(m) for m in field(document, "noisy")),
+        total=None if total is None else _fraction(total),
+        value=labels_from_json([value])[0] if query.mechanism == "exponential" else _number(value),
+        **body,
+    )
+
+
+def _value_to_json(release: Release) -> Any:
+    if isinstance(release.value, np.ndarray):
+        return release.value.tolist()
+    if release.mechanism == "exponential":
+        return labels_to_json([release.value])[0]
+    return release.value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, list):
+        array = np.array(value)
+        if array.dtype.kind not in "if":
+            raise InvalidInputError(f"The released value must be numbers, not {value!r}.")
+        return array
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidInputError(f"The released value must be a number, not {value!r}.")
+    return value
+
+
+def _fraction(text: Any) -> Fraction:
+    return written_fraction(text, "A number of the release")
+
+
+def digest(members: tuple[Belief, ...]) -> str:
+    """Return the SHA-256 of what the beliefs' JSON claims: not where they came from."""
+    content = _claims(json.loads(beliefs_to_json(members)))
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _claims(document: Any) -> Any:
+    """Leave out sources, and grids that are unknown, which older releases did not mention."""
+    if isinstance(document, dict):
+        told = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
+        return {k: _claims(v) for k, v in told.items()}
+    return [_claims(v) for v in document] if isinstance(document, list) else document

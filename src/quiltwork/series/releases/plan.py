@@ -1,0 +1,97 @@
+"""Everything about a release that is decided before the data are used.
+
+Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan
+can be shown to anyone. Subjects are independent, so noise that protects one point of one subject
+protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
+so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
+
+Theorem: query-sensitivity
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from quiltwork.beliefs import Belief
+from quiltwork.errors import InvalidInputError
+from quiltwork.influence import Calibration, calibrate
+from quiltwork.influence.arguments import points_asked
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.queries.base import Query
+from quiltwork.series.releases.grids import on_grid
+
+_LARGEST_FLOAT = Fraction(sys.float_info.max)
+_FAR = 10_000
+"""Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A query on its grid and the integer noise that protects it.
+
+    Attributes:
+        query: with its grid chosen.
+        calibration: how the scale was found.
+        law: the noise of each integer; for the exponential mechanism only its scale counts.
+        points: time points asked about, over all subjects.
+        length: the longest subject.
+        subjects: how many.
+    """
+
+    query: Query
+    calibration: Calibration
+    law: TwoSidedGeometric
+    points: int
+    length: int
+    subjects: int
+
+    @property
+    def noise_scale(self) -> Fraction:
+        """The scale of the integer noise, exactly."""
+        return self.law.scale or Fraction(0)
+
+
+def make_plan(
+    query: Query,
+    members: tuple[Belief, ...],
+    lengths: Iterable[int],
+    epsilon: Fraction,
+    method: str | None = None,
+    secrets: tuple[int, int] | None = None,
+    episode: int = 1,
+) -> Plan:
+    """Calibrate the query for subjects of these lengths and choose its grid.
+
+    Raises:
+        InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
+            may be too large for a float.
+    """
+    counted = Counter(lengths)
+    points = points_asked(query, counted)
+    longest = max(points_asked(query, Counter([n])) for n in counted)
+    subjects = None if all(belief.length is not None for belief in members) else counted
+
+    def calibrated(level: Fraction) -> Calibration:
+        return calibrate(members, subjects, level, method, query, secrets, episode)
+
+    states = members[0].states or ()
+    fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)
+    law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
+    plan = Plan(fine, calibration, law, points, max(counted), counted.total())
+    _refuse_overflow(plan)
+    return plan
+
+
+def _refuse_overflow(plan: Plan) -> None:
+    """Refuse, from public quantities alone, what could not be shown once it is drawn."""
+    offset, unit = plan.query.grid(plan.points)
+    integers = plan.subjects * plan.query.largest + _FAR * plan.noise_scale
+    if abs(offset) + unit * integers > _LARGEST_FLOAT:
+        raise InvalidInputError(
+            f"The answer to this {plan.query.kind} may be too large for a float; give smaller "
+            "bounds, or values in a larger unit."
+        )

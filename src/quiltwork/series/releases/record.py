@@ -1,0 +1,235 @@
+"""`Release`: one private answer with everything needed to read, check and account for it.
+
+A release is a frozen record of public things: the noisy integers, how they read as a value, the
+noise, the calibration. True answers are nowhere in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quiltwork.arguments import flag
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import Number, float_up
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.queries.base import Query
+from quiltwork.series.releases.error_bars import (
+    Interval,
+    ends,
+    expected_shortfall,
+    half_steps,
+    refuse_label_interval,
+    shortfall,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """One private answer.
+
+    Attributes:
+        value: what a person reads: an int (count), a float (mean, sum, custom), a label (most
+            common), or an array with one entry per cell (a square matrix for transitions).
+        cells: the labels of the entries, row by row.
+        query: what was asked, on the grid that was used.
+        exact_epsilon: the guarantee under every belief, exactly; `epsilon` is the same as a float.
+            More than was asked for only with the method "entry".
+        noise_scale: the scale of the noise added to the integers, exactly.
+        noisy: the integers after noise (for the most common state: its index).
+        offset: an integer m reads as offset + unit·m …
+        unit: … so `scale` is noise_scale·unit.
+        rounding: how far the grid may have moved a cell; part of every interval.
+        total: what the true cells add up to, where that is public.
+        points: time points asked about, over all subjects.
+        length: the longest subject.
+        subjects: how many independent subjects were pooled.
+        method: how the noise was calibrated.
+        node: the time point that needs the most noise, of an episode the first; where the method
+            works by quilts, with its active …
+        quilt: … quilt.
+        influence: what all other time points add to what is told about it: by the sweep what the
+            noisy answer tells about them, by quilts the max-influence of the quilt.
+        secrets: the protected time points, or None for all.
+        beliefs: the beliefs, in words.
+        belief_digest: SHA-256 of their JSON without their sources.
+        dataset: the ledger's name for the data, if a ledger was debited.
+        processing: free post-processing steps applied to `value`, in order.
+        episode: how many time points in a row are one secret; 1 protects each on its own.
+        before: of `influence`, what earlier time points add; 0 where the method does not say.
+        assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
+    """
+
+    value: Any
+    cells: tuple[Any, ...]
+    query: Query
+    exact_epsilon: Fraction
+    noise_scale: Fraction
+    noisy: tuple[int, ...]
+    offset: Fraction
+    unit: Fraction
+    rounding: Fraction
+    total: Fraction | None
+    points: int
+    length: int
+    subjects: int
+    method: str
+    node: int | None
+    quilt: tuple[int, ...] | None
+    influence: float
+    secrets: tuple[int, int] | None
+    beliefs: tuple[str, ...]
+    belief_digest: str
+    dataset: str | None = None
+    processing: tuple[str, ...] = ()
+    episode: int = 1
+    before: float = 0.0
+    assumed_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, np.ndarray):
+            frozen = self.value.copy()
+            frozen.flags.writeable = False
+            object.__setattr__(self, "value", frozen)
+
+    @property
+    def epsilon(self) -> float:
+        """The guarantee of this release: what it may tell about any protected secret."""
+        return float(self.exact_epsilon)
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise actually added, in units of the value, rounded up."""
+        return float_up(self.noise_scale * self.unit)
+
+    @property
+    def mechanism(self) -> str:
+        """How noise was added: "two-sided geometric" or "exponential"."""
+        return self.query.mechanism
+
+    @property
+    def law(self) -> TwoSidedGeometric:
+        """The distribution of the noise on each integer."""
+        return TwoSidedGeometric.from_scale(self.noise_scale)
+
+    @property
+    def exact_dp_epsilon(self) -> Fraction | None:
+        """The level for substituting one time point, over all pairs of sequences.
+
+        This is what accountants price. None where no noise was needed, so that there is none.
+        """
+        nodes = np.arange(3) + self.window[0]
+        most = int(self.query.change(nodes, nodes, self.length).max())
+        if most == 0:
+            return Fraction(0)
+        return most / self.noise_scale if self.noise_scale else None
+
+    @property
+    def dp_epsilon(self) -> float:
+        """`exact_dp_epsilon` as a float, rounded up; infinite where no noise was needed."""
+        level = self.exact_dp_epsilon
+        return float("inf") if level is None else float_up(level)
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time points asked about, in the longest subject."""
+        return self.query.window(self.length)
+
+    @property
+    def expected_error(self) -> float:
+        """The expected absolute error of one cell; for a label, a bound on the count it misses."""
+        if self.mechanism == "exponential":
+            return expected_shortfall(self.noise_scale, len(self.cells))
+        return float_up(Fraction(self.law.expected_absolute) * self.unit + self.rounding)
+
+    def interval(self, confidence: Number = 0.95, simultaneous: bool = False) -> Interval:
+        """Return an interval that covers the true answer with at least this probability.
+
+        Per cell, or with `simultaneous` for all cells at once. Exact from the noise's
+        distribution, and the same after post-processing: what is known about the truth comes
+        from the noisy answer.
+
+        Raises:
+            InvalidInputError: if confidence is not strictly between 0 and 1.
+            UnsupportedError: for a label; see `shortfall`.
+
+        Theorem: public-grid-queries
+        """
+        if self.mechanism == "exponential":
+            raise refuse_label_interval()
+        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        steps = half_steps(self.law, confidence, together)
+        low, high = ends(self.noisy, steps, self.offset, self.unit, self.rounding)
+        if isinstance(self.value, np.ndarray):
+            return Interval(low.reshape(self.value.shape), high.reshape(self.value.shape))
+        return Interval(low[0].item(), high[0].item())
+
+    def shortfall(self, confidence: Number = 0.95) -> int:
+        """Return how far the chosen state's count may lie below the largest, with confidence.
+
+        Raises:
+            UnsupportedError: for everything but the most common state; see `interval`.
+        """
+        if self.mechanism != "exponential":
+            raise UnsupportedError("Only the most common state has a shortfall; use interval().")
+        return shortfall(self.noise_scale, len(self.cells), confidence)
+
+    def as_dict(self) -> dict[Any, Any]:
+        """Return the value's entries by cell."""
+        if not isinstance(self.value, np.ndarray):
+            return {self.cells[0]: self.value} if len(self.cells) == 1 else {"value": self.value}
+        return dict(zip(self.cells, self.value.ravel().tolist(), strict=True))
+
+    def processed(self, value: Any, step: str, **changes: Any) -> Release:
+        """Return the same release with another point estimate, marked with the step taken."""
+        return replace(self, value=value, processing=(*self.processing, step), **changes)
+
+    def to_json(self) -> str:
+        """Write the release as a document of schema `quiltwork/release`."""
+        from quiltwork.series.releases.document import release_to_json
+
+        return release_to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Release:
+        """Read what `to_json` wrote; a custom query comes back without its function."""
+        from quiltwork.series.releases.document import release_from_json
+
+        return release_from_json(text)
+
+    def plot(self, confidence: Number = 0.95) -> Figure:
+        """Draw the value with error bars.
+
+        Raises:
+            UnsupportedError: for a label, or without matplotlib.
+        """
+        from quiltwork.series.releases.plots import plot_release
+
+        return plot_release(self, confidence)
+
+    def explain(self) -> str:
+        """Say in plain words what was released, how, and what it protects."""
+        from quiltwork.series.releases.words import explain_release
+
+        return explain_release(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as documents."""
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash((self.noisy, self.noise_scale, self.belief_digest))
+
+    def __repr__(self) -> str:
+        """Show the value, the guarantee and the noise."""
+        return (
+            f"Release({self.query.kind}, value={self.value!r}, epsilon={self.epsilon!r}, "
+            f"scale={self.scale:.6g})"
+        )

@@ -1,0 +1,258 @@
+"""`anonymize`: from the records of many providers to a table that m of them cannot undo.
+
+Every route ends at the same gate: the finished groups are counted again from the original rows and
+verified exactly; a table that is not proven m-private is never returned.
+
+Theorem: anonymization
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+import numpy as np
+
+from quiltwork.arguments import choice, flag
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import shortened, to_fraction
+from quiltwork.tables.asked import check_progress, no_group, read_m, read_table
+from quiltwork.tables.constraints.base import Constraint, as_constraint
+from quiltwork.tables.encoding import Encoded, some_rows
+from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
+from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
+from quiltwork.tables.partitioning.nodes import Counts, starts_of
+from quiltwork.tables.partitioning.provider_aware import parts_freely
+from quiltwork.tables.partitioning.recipe import Method, Recipe, partition
+from quiltwork.tables.partitioning.records import Records, records_of
+from quiltwork.tables.partitioning.separate import UNPUBLISHED
+from quiltwork.tables.publication import Publication
+from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.table import Table
+from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
+
+Backend: TypeAlias = Literal["local", "spark"]
+
+
+def anonymize(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: Method = "provider-aware",
+    backend: Backend = "local",
+    *,
+    split: Split = "range",
+    relaxed: bool = False,
+    quality: bool = False,
+    suppression: Any = 0,
+    progress: Progress | None = None,
+) -> Publication:
+    """Generalize a table until every group withstands every coalition of m providers.
+
+    Args:
+        table: the records of all providers.
+        constraint: for example `KAnonymity(30) & LDiversity(4)`.
+        m: how many providers may collude; 0 protects against outsiders only.
+        method: "provider-aware" (Algorithm 2: groups may also be cut between providers, where that
+            makes boxes smaller), "baseline" (Mondrian) or "separate" (each provider alone).
+        backend: "local", or "spark" for tables larger than one machine.
+        split: "range" cuts the widest quasi-identifier in the middle; "loss" where the two boxes
+            lose least (slower, better); "fitness" is the paper's choice.
+        relaxed: whether records with equal values may go to different groups.
+        quality: spend more time on smaller boxes and groups: split="loss", then exchanges between
+            groups, after which records with equal values may be in different ones.
+        suppression: the share of rows that may be left out, at most; less are where the table does
+            not pass its verification with so many.
+        progress: called with rows done and rows in all.
+
+    Cost: O(rows · quasi-identifiers · log(rows/k)).
+
+    Raises:
+        InvalidInputError: for unknown choices.
+        NotPrivateError: if not even one group of all rows is m-private.
+        UnsupportedError: on Spark without PySpark or Java, or with more values, providers or sets
+            of providers that know one person than its driver takes.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({
+    ...     "hospital": ["A", "B"] * 4, "age": [20, 21, 24, 25, 40, 41, 44, 45],
+    ...     "ill": ["flu", "cold", "cold", "flu"] * 2})
+    >>> table = Table(frame, "hospital", ["age"], "ill")
+    >>> from quiltwork.tables.constraints import KAnonymity
+    >>> anonymize(table, KAnonymity(2), m=1, method="baseline").frame["age"].unique().tolist()
+    ['20..25', '40..45']
+
+    Theorem: anonymization
+    """
+    asked = as_constraint(constraint)
+    coalition = read_m(m)
+    check_progress(progress)
+    choice(method, get_args(Method), "method")
+    choice(backend, get_args(Backend), "backend")
+    choice(split, get_args(Split), "split")
+    flag(relaxed, "relaxed")
+    flag(quality, "quality")
+    share = to_fraction(suppression, "suppression")
+    if not 0 <= share < 1:
+        raise InvalidInputError(
+            f"suppression is the share of rows that may be left out: from 0 to below 1, not "
+            f"{shortened(suppression)}."
+        )
+    if read_table(table).kind == "spark" or backend == "spark":
+        return _on_spark(
+            table,
+            asked,
+            coalition,
+            method,
+            split=split,
+            relaxed=relaxed,
+            quality=quality,
+            suppression=share,
+            progress=progress,
+        )
+    encoded = table.encoded
+    records = records_of(encoded)
+    bound = asked.bind(encoded)
+    most = int(share * encoded.rows)
+    best = "loss" if quality and split == "range" else split
+    rules = Rules(method == "provider-aware", best, relaxed)
+    recipe = Recipe(bound, coalition, method, rules, quality)
+    if method != "separate":
+        _check_whole(encoded, records, bound, coalition)
+
+    def made(recipe: Recipe) -> tuple[Publication, Verdict]:
+        labels = partition(encoded, records, recipe, progress)
+        if method == "separate":
+            _check_lost(encoded, labels, bound, most)
+        elif labels.min() < 0:  # would pass for suppression
+            raise RuntimeError("A row has no group; this is a fault of the partitioning.")
+        # What is left out changes the distribution that t-closeness compares with: less may do.
+        room = most
+        while True:
+            left = _suppressed(encoded, labels, room)
+            publication = assemble(table, left, recipe)
+            verdict = _verdict(publication, asked)
+            if verdict.private or left is labels:
+                return publication, verdict
+            room = publication.suppressed // 2
+
+    publication, verdict = made(recipe)
+    if not verdict.private and rules.provider_splits and not parts_freely(asked):
+        kept = replace(rules, provider_splits=False)
+        publication, verdict = made(replace(recipe, rules=kept))
+    if not verdict.private:
+        raise verdict.withheld
+    return publication
+
+
+def _on_spark(
+    table: Table, asked: Constraint, m: int, method: Method, **choices: Any
+) -> Publication:
+    from quiltwork.tables.spark import anonymize_spark
+
+    found = anonymize_spark(table, asked, m, method, **choices)
+    return cast("Publication", found)  # the same attributes, on Spark frames
+
+
+def _check_whole(encoded: Encoded, records: Records, bound: Constraint, m: int) -> None:
+    """Refuse a table that no generalization makes private."""
+    start, guard = np.zeros(1, dtype=np.int64), guard_for(encoded, bound, m)
+    if not guard.private(records, np.arange(records.count), start)[0]:
+        if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
+            whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
+            group_is_private(whole, bound, m)
+        raise no_group(encoded.rows, m, bound)
+
+
+def _check_lost(encoded: Encoded, labels: Counts, bound: Constraint, most: int) -> None:
+    lost = labels == UNPUBLISHED
+    if lost.sum() > most:
+        who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
+        raise NotPrivateError(
+            f"Provider {who!r} alone cannot fulfil {bound}; together such providers have "
+            f"{int(lost.sum()):,} rows, and {most:,} may be left out. Anonymize together "
+            "(method='provider-aware'), or raise suppression."
+        )
+
+
+def _suppressed(encoded: Encoded, labels: Counts, most: int) -> Counts:
+    """Leave out the widest groups that the budget allows, if they are twice as wide as the mean."""
+    room = most - int((labels == UNPUBLISHED).sum())
+    if room <= 0:
+        return labels
+    published = np.flatnonzero(labels != UNPUBLISHED)
+    order, starts, boxes = _boxes(encoded, labels[published], published)
+    del order
+    width = boxes.widths.sum(axis=1)
+    sizes = np.bincount(labels[published])
+    limit = 2 * float((width * sizes).sum()) / len(published)
+    dropped = np.zeros(len(starts), dtype=bool)
+    for group in np.argsort(-width, kind="stable").tolist():
+        if width[group] <= limit:
+            break
+        if sizes[group] <= room:
+            dropped[group], room = True, room - int(sizes[group])
+    if not dropped.any():
+        return labels
+    return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
+
+
+def _boxes(encoded: Encoded, labels: Counts, rows: Counts) -> tuple[Counts, Counts, Boxes]:
+    order = np.argsort(labels, kind="stable")
+    starts = starts_of(np.bincount(labels))
+    taken = order if len(rows) == encoded.rows else rows[order]
+    return order, starts, boxes_of(encoded.quasi, taken, starts)
+
+
+def assemble(table: Table, labels: Counts, recipe: Recipe) -> Publication:
+    """Box the groups, join those whose texts agree, and number them by content.
+
+    Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
+    """
+    encoded = table.encoded
+    rows = np.flatnonzero(labels >= 0)
+    if not len(rows):
+        raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
+    used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
+    _, _, boxes = _boxes(encoded, labels, rows)
+    # Groups with equal texts are one group to every reader: their boxes are made as one.
+    _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
+    joined = joined.reshape(-1)
+    labels = joined[labels]
+    if used != joined.max() + 1:
+        _, _, boxes = _boxes(encoded, labels, rows)
+    else:
+        boxes = reordered(boxes, np.argsort(joined))
+    return Publication(table, recipe, boxes, labels, rows)
+
+
+def _renumbered(labels: Counts) -> tuple[int, Counts]:
+    """Return how many labels are in use, and all rows' labels with the others left out."""
+    present = np.bincount(labels) > 0
+    if present.all():
+        return len(present), labels
+    return int(present.sum()), (np.cumsum(present) - 1)[labels]
+
+
+def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
+    """Count the published groups again from the original rows and verify them."""
+    whole, boxes = publication.source.encoded, publication.boxes
+    left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole
+    counts = count_groups(left, publication.labels, boxes.count)
+    published, bound = _Published(left, boxes), constraint.bind(left)
+    return verify_counts(published, counts, bound, publication.m)
+
+
+@dataclass(frozen=True, eq=False)
+class _Published:
+    """What a verdict needs to name a published group; the texts of all rows are not made for it."""
+
+    encoded: Encoded
+    boxes: Boxes
+
+    def group_values(self, group: int) -> tuple[str, ...]:
+        """Return the texts of a group."""
+        codes = self.boxes.text_of[group].tolist()
+        return tuple(texts[code] for texts, code in zip(self.boxes.texts, codes, strict=True))

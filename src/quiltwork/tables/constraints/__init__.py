@@ -1,0 +1,25 @@
+"""Privacy constraints on a group of records; one module each, joined by `&`."""
+
+from quiltwork.tables.constraints.base import (
+    Conjunction,
+    Constraint,
+    Custom,
+    as_constraint,
+)
+from quiltwork.tables.constraints.entropy import EntropyLDiversity
+from quiltwork.tables.constraints.k_anonymity import KAnonymity
+from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.t_closeness import TCloseness
+
+__all__ = [
+    "Conjunction",
+    "Constraint",
+    "Custom",
+    "EntropyLDiversity",
+    "KAnonymity",
+    "LDiversity",
+    "RecursiveLDiversity",
+    "TCloseness",
+    "as_constraint",
+]

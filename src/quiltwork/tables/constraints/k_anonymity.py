@@ -1,0 +1,42 @@
+"""k-anonymity: every group holds at least k records (people, if the table names its subjects)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quiltwork.exact import integer
+from quiltwork.tables.constraints.base import MOST, Constraint
+from quiltwork.tables.constraints.histogram import Histogram
+
+
+@dataclass(frozen=True)
+class KAnonymity(Constraint):
+    """At least k records in every group. EG monotonic.
+
+    Raises:
+        InvalidInputError: unless k is an integer ≥ 1.
+
+    >>> KAnonymity(3).holds(Histogram.of([0, 0, 1]))
+    True
+    """
+
+    k: int
+    eg_monotonic: ClassVar[bool] = True
+    generalization_monotonic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Read k."""
+        object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
+
+    def holds(self, left: Histogram) -> bool:
+        """Tell whether there are at least k records."""
+        return left.size >= self.k
+
+    def fitness(self, left: Histogram) -> float:
+        """Return records / k."""
+        return left.size / self.k
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.k}-anonymity"

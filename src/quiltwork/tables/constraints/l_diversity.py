@@ -1,0 +1,42 @@
+"""Distinct l-diversity: every group holds at least l different sensitive values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quiltwork.exact import integer
+from quiltwork.tables.constraints.base import MOST, Constraint
+from quiltwork.tables.constraints.histogram import Histogram
+
+
+@dataclass(frozen=True)
+class LDiversity(Constraint):
+    """At least l distinct sensitive values in every group. EG monotonic.
+
+    Raises:
+        InvalidInputError: unless l is an integer ≥ 1.
+
+    >>> LDiversity(2).holds(Histogram.of([0, 0, 0]))
+    False
+    """
+
+    l: int  # noqa: E741  (the field's own letter)
+    eg_monotonic: ClassVar[bool] = True
+    generalization_monotonic: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Read l."""
+        object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
+
+    def holds(self, left: Histogram) -> bool:
+        """Tell whether there are at least l values."""
+        return left.distinct >= self.l
+
+    def fitness(self, left: Histogram) -> float:
+        """Return distinct values / l."""
+        return left.distinct / self.l
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"distinct {self.l}-diversity"

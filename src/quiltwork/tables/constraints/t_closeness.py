@@ -1,0 +1,128 @@
+"""t-closeness: the sensitive values of every group are distributed nearly as in the whole table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.arguments import choice
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, shortened, to_fraction
+from quiltwork.tables.constraints.base import Constraint, agreeing
+from quiltwork.tables.constraints.histogram import Histogram
+
+if TYPE_CHECKING:
+    from quiltwork.tables.encoding import Encoded
+
+Distance: TypeAlias = Literal["equal", "ordered"]
+
+
+@dataclass(frozen=True)
+class TCloseness(Constraint):
+    """Earth mover's distance to the whole table at most t, computed exactly.
+
+    `distance="equal"`: every two values are equally far apart, so the distance is half the sum of
+    the differences. `distance="ordered"`: the values that occur lie on a line, evenly spaced in
+    their order (numbers, dates, or a declared order). The whole table is the reference, whatever a
+    coalition takes away. Generalization monotonic, not EG monotonic.
+
+    Raises:
+        InvalidInputError: unless 0 ≤ t < 1 and the distance is one of the two.
+    """
+
+    t: Number
+    distance: Distance = "equal"
+    reference: tuple[int, ...] | None = None
+    eg_monotonic: ClassVar[bool] = False
+    generalization_monotonic: ClassVar[bool] = True
+    corners_suffice: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        """Read t and the distance."""
+        if not 0 <= to_fraction(self.t, "t") < 1:
+            raise InvalidInputError(f"t must be at least 0 and below 1, not {shortened(self.t)}.")
+        choice(self.distance, get_args(Distance), "The distance")
+
+    def bind(self, encoded: Encoded) -> TCloseness:
+        """Take the distribution of the whole table as the reference.
+
+        Raises:
+            InvalidInputError: for the ordered distance on values without an order, and for values
+                of which it is not known whether they are one.
+        """
+        if self.distance == "ordered" and encoded.sensitive_kind == "categorical":
+            raise InvalidInputError(
+                "The ordered distance needs sensitive values with an order; declare it with "
+                "Table(…, ordinal={column: values in order}), or take distance='equal'."
+            )
+        if encoded.joined:
+            raise InvalidInputError(
+                "A sensitive value has several spellings, such as 1.5 and 1.50. Should they be "
+                "two values, distributions are further apart than if they are one; spell it in "
+                "one way for t-closeness."
+            )
+        codes = encoded.sensitive.astype(np.int64)
+        if encoded.subject is not None:
+            width = len(encoded.sensitive_values)
+            codes = np.unique(encoded.subject * width + codes) % width
+        counts = np.bincount(codes, minlength=len(encoded.sensitive_values))
+        return replace(self, reference=tuple(counts.tolist()))
+
+    def holds(self, left: Histogram) -> bool:
+        """Tell whether the distance is at most t."""
+        distance = self.emd(left)
+        return distance is not None and distance <= to_fraction(self.t, "t")
+
+    def fitness(self, left: Histogram) -> float:
+        """Return (1 − distance) / (1 − t)."""
+        distance = self.emd(left)
+        if distance is None:
+            return 0.0
+        return agreeing(float((1 - distance) / (1 - to_fraction(self.t, "t"))), self.holds(left))
+
+    def emd(self, left: Histogram) -> Fraction | None:
+        """Return the earth mover's distance to the reference; None if there are no records.
+
+        Raises:
+            InvalidInputError: if the constraint was not bound to a table.
+        """
+        whole = self.whole
+        here = np.zeros(len(whole), dtype=np.int64)
+        here[left.values] = left.counts
+        total = int(here.sum())
+        if total == 0:
+            return None
+        return _distance(here, total, whole, self.distance)
+
+    @property
+    def whole(self) -> NDArray[np.int64]:
+        """How often each value occurs in the whole table.
+
+        Raises:
+            InvalidInputError: if the constraint was not bound to a table.
+        """
+        if self.reference is None:
+            raise InvalidInputError(
+                "t-closeness compares with the whole table; call bind(table.encoded) first."
+            )
+        return np.array(self.reference, dtype=np.int64)
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"{self.t}-closeness" + (" (ordered)" if self.distance == "ordered" else "")
+
+
+def _distance(
+    here: NDArray[np.int64], total: int, whole: NDArray[np.int64], distance: Distance
+) -> Fraction:
+    overall = int(whole.sum())
+    exact = np.int64 if total * overall < 2**60 else object
+    gaps = here.astype(exact) * overall - whole.astype(exact) * total
+    if distance == "equal":
+        return Fraction(int(np.abs(gaps).sum()), 2 * total * overall)
+    moved = sum(map(int, np.abs(np.cumsum(gaps))[:-1]))
+    return Fraction(moved, max(len(here) - 1, 1) * total * overall)

@@ -1,0 +1,439 @@
+"""Columns as integer codes: what every part of this room computes on.
+
+A column becomes the distinct values in their order and one code per row, of the fewest bytes that
+hold them. Cost: one hash table per column, O(rows), plus a sort of the distinct values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.tables.frames import arrow, arrow_column, row_count, written_apart
+from quiltwork.tables.generalization.hierarchies import leaf_text
+from quiltwork.tables.meanings import meaning, number
+from quiltwork.tables.provider_sets import NO_SETS, Sets, who_knows
+
+if TYPE_CHECKING:
+    from quiltwork.tables.generalization.hierarchies import Hierarchy
+
+Scale: TypeAlias = Literal["numeric", "ordinal", "categorical"]
+Missing: TypeAlias = Literal["refuse", "value"]
+Codes: TypeAlias = NDArray[np.signedinteger[Any]]
+_LARGEST = 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column.
+
+    Attributes:
+        name: of the column.
+        kind: "numeric" (values ascend), "ordinal" (declared order, or dates) or "categorical"
+            (sorted, or in the order of the hierarchy's leaves).
+        values: the distinct values in their order; a missing value is None, last. Numbers may be
+            texts, as a file spells them.
+        codes: for each row, the index into `values`.
+        hierarchy: the user's hierarchy, if there is one.
+    """
+
+    name: str
+    kind: Scale
+    values: tuple[Any, ...]
+    codes: Codes
+    hierarchy: Hierarchy | None = None
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The values of a numeric column as floats; a missing one is NaN."""
+        return np.array([np.nan if v is None else float(v) for v in self.values])
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A table as arrays.
+
+    Attributes:
+        quasi: the quasi-identifiers.
+        provider: for each row, the index into `providers`.
+        providers: the labels of the providers, sorted.
+        sensitive: for each row, the index into `sensitive_values`.
+        sensitive_values: values, or tuples of them if there are several sensitive columns; only
+            those that occur.
+        sensitive_kind: what order they have; "categorical" for several columns.
+        subject: for each row, which person it is about; None if every row is its own person.
+        rows: how many there are.
+        joined: whether a sensitive value has several spellings, which count as one.
+    """
+
+    quasi: tuple[Column, ...]
+    provider: Codes
+    providers: tuple[Any, ...]
+    sensitive: Codes
+    sensitive_values: tuple[Any, ...]
+    sensitive_kind: Scale
+    subject: NDArray[np.int64] | None
+    rows: int
+    joined: bool = False
+
+    @cached_property
+    def known_by(self) -> tuple[NDArray[np.int64], Sets]:
+        """For each row, who knows its person; see `circles`. O(rows log rows), once."""
+        provider = self.provider.astype(np.int64)
+        if self.subject is None:
+            return provider, NO_SETS
+        return who_knows(self.subject, provider, len(self.providers))
+
+
+def some_rows(whole: Encoded, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> Encoded:
+    """Return some rows of a table, with what is published of their quasi-identifiers.
+
+    Sensitive values that do not occur among them are forgotten, as a reader does not see them; who
+    knows a person is not.
+    """
+    sensitive, values = whole.sensitive[rows], whole.sensitive_values
+    present = np.bincount(sensitive, minlength=len(values)) > 0
+    if not present.all():
+        sensitive = (np.cumsum(present) - 1).astype(sensitive.dtype)[sensitive]
+        values = tuple(values[code] for code in np.flatnonzero(present).tolist())
+    made = Encoded(
+        quasi=quasi,
+        provider=whole.provider[rows],
+        providers=whole.providers,
+        sensitive=sensitive,
+        sensitive_values=values,
+        sensitive_kind=whole.sensitive_kind,
+        subject=None if whole.subject is None else whole.subject[rows],
+        rows=len(rows),
+    )
+    if whole.subject is not None:
+        who, sets = whole.known_by
+        made.__dict__["known_by"] = who[rows], sets
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class GroupIndex:
+    """The equivalence groups of a table: rows with equal quasi-identifiers.
+
+    Attributes:
+        labels: for each row, its group 0..count−1.
+        first: for each group, its first row. Groups are numbered in the order of these.
+    """
+
+    labels: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """How many groups there are."""
+        return len(self.first)
+
+
+def code_type(values: int) -> np.dtype[np.signedinteger[Any]]:
+    """Return the smallest signed type for codes from −1 (missing) to `values`.
+
+    >>> code_type(15).name, code_type(1000).name
+    ('int8', 'int16')
+    """
+    return np.dtype(np.min_scalar_type(-max(1, values) - 1))
+
+
+def in_row(number: int) -> str:
+    """Say where a cell is, for messages, which never show it.
+
+    >>> in_row(0)
+    ' in row 1'
+    """
+    return f" in row {number + 1}"
+
+
+def encode_column(
+    frame: Any,
+    name: str,
+    missing: Missing = "refuse",
+    order: Sequence[Any] | None = None,
+    hierarchy: Hierarchy | None = None,
+    where: Callable[[int], str] = in_row,
+) -> Column:
+    """Encode one column; `order` declares the order of its values, `where` names a row's place.
+
+    Raises:
+        InvalidInputError: for missing values if they are refused, values outside the declared
+            order, or columns of several types.
+    """
+    values, codes, kind = _distinct(arrow_column(frame, name), name)
+    lost = int((codes < 0).sum())
+    if lost and missing == "refuse":
+        at = int(np.argmax(codes < 0)) + 1
+        raise InvalidInputError(
+            f"Column {name!r} has {missing_values(lost)}, the first in row {at}; drop those rows, "
+            "or let missing be a value of its own with missing='value' (--missing value)."
+        )
+    if hierarchy is not None and order is None:
+        order, kind = hierarchy.leaves, "categorical"
+    elif order is not None:
+        kind = "ordinal"
+    if order is not None:
+        values, codes = _reordered(values, codes, order, name, where)
+    if kind == "ordinal" and _are_numbers(values):
+        kind = "numeric"
+    if lost:
+        codes = np.where(codes < 0, codes.dtype.type(len(values)), codes)
+        values = (*values, None)
+    return Column(name, kind, values, codes, hierarchy)
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    """Tell whether values are written numbers, which then lie where they are and not by rank."""
+    found = [number(value) if isinstance(value, str) else None for value in values]
+    known = [one for one in found if one is not None]
+    return len(known) == len(found) and all(a <= b for a, b in pairwise(known))
+
+
+def by_meaning(column: Column) -> Column:
+    """Join the values that may mean the same: a secret that is spelled in two ways.
+
+    >>> spelled = Column("dose", "categorical", ("0.5", ".50", "1"), np.array([0, 1, 2]))
+    >>> by_meaning(spelled).values, by_meaning(spelled).codes.tolist()
+    (('0.5', '1'), [0, 0, 1])
+    """
+    if not any(isinstance(value, str) for value in column.values):
+        return column
+    meanings = list(map(meaning, column.values))
+    first: dict[Any, int] = {}
+    for code, meant in enumerate(meanings):
+        if meant not in first or column.values[code] is None:
+            first[meant] = code
+    kept = sorted(first.values())
+    rank = {code: place for place, code in enumerate(kept)}
+    recode = np.array([rank[first[meant]] for meant in meanings], dtype=column.codes.dtype)
+    return replace(column, values=tuple(column.values[c] for c in kept), codes=recode[column.codes])
+
+
+def encode_product(columns: Sequence[Column]) -> tuple[Codes, tuple[Any, ...], Scale]:
+    """Encode several columns as one: the combinations that occur (a Cartesian product)."""
+    if len(columns) == 1:
+        return columns[0].codes, columns[0].values, columns[0].kind
+    index = group_rows([column.codes for column in columns], [len(c.values) for c in columns])
+    found = [column.codes[index.first] for column in columns]
+    order = np.lexsort(found[::-1])
+    rank = np.empty(len(order), dtype=code_type(len(order)))
+    rank[order] = np.arange(len(order))
+    parts = [[c.values[code] for code in f[order]] for c, f in zip(columns, found, strict=True)]
+    return rank[index.labels], tuple(zip(*parts, strict=True)), "categorical"
+
+
+def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupIndex:
+    """Group rows by equal codes in every column. O(rows·columns + rows log rows)."""
+    key = np.zeros(len(codes[0]), dtype=np.int64)
+    span = 1
+    for column, size in zip(codes, sizes, strict=True):
+        if span * size >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            span = int(key.max(initial=0)) + 1
+        key = key * size + column
+        span *= size
+    _, first, labels = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return GroupIndex(rank[labels], np.sort(first))
+
+
+def groups_of(encoded: Encoded) -> GroupIndex:
+    """Return the equivalence groups of a table."""
+    codes = [column.codes for column in encoded.quasi]
+    return group_rows(codes, [len(column.values) for column in encoded.quasi])
+
+
+def encode_frame(
+    frame: Any,
+    provider: str | None,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str],
+    subject: str | None,
+    missing: Missing,
+    ordinal: Mapping[str, Sequence[Any]],
+    hierarchies: Mapping[str, Hierarchy],
+) -> Encoded:
+    """Encode a frame; the columns exist and are named once.
+
+    Raises:
+        InvalidInputError: for an empty frame, quasi-identifiers that are infinite, or equal and
+            written apart, records without a provider or subject, and whatever `encode_column`
+            refuses.
+    """
+    rows = row_count(frame)
+    if rows == 0:
+        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
+    quasi = tuple(
+        encode_column(frame, name, missing, ordinal.get(name), hierarchies.get(name))
+        for name in quasi_identifiers
+    )
+    spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in sensitive]
+    secret = list(map(by_meaning, spelled))
+    codes, values, kind = encode_product(secret)
+    for column in quasi:
+        refuse_endless(column)
+        _refuse_written_apart(frame, column)
+    owner = None if provider is None else _named(frame, provider, "provider")
+    person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
+    return Encoded(
+        quasi=quasi,
+        provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,
+        providers=("",) if owner is None else owner.values,
+        sensitive=codes,
+        sensitive_values=values,
+        sensitive_kind=kind,
+        subject=person,
+        rows=rows,
+        joined=sum(len(c.values) for c in secret) < sum(len(c.values) for c in spelled),
+    )
+
+
+def refuse_endless(column: Column, where: Callable[[int], str] = in_row) -> None:
+    """Refuse numbers between which a width is infinite."""
+    if column.kind != "numeric":
+        return
+    far = np.abs(column.numbers) > _LARGEST
+    if far.any():
+        row = int(np.argmax(far[column.codes]))
+        raise InvalidInputError(
+            f"Column {column.name!r} holds a number beyond ±{_LARGEST:g}{where(row)}, and ranges "
+            "up to it have no width. Replace it, or make it missing."
+        )
+
+
+def missing_values(number: int) -> str:
+    """Return a number of missing values in words.
+
+    >>> missing_values(1), missing_values(1200)
+    ('1 missing value', '1,200 missing values')
+    """
+    return f"{number:,} missing value{'' if number == 1 else 's'}"
+
+
+def _named(frame: Any, name: str, role: str) -> Column:
+    """Encode a column that names who a record is of; it must be named."""
+    column = encode_column(frame, name, "value")
+    if column.values[-1] is None:
+        lost = column.codes == len(column.values) - 1
+        raise InvalidInputError(
+            f"Column {name!r} has {missing_values(int(lost.sum()))}, the first in row "
+            f"{int(np.argmax(lost)) + 1}; every record needs a {role}: fill it in, or drop those "
+            "rows."
+        )
+    refuse_respelled(column, role)
+    _refuse_written_apart(frame, column)
+    return column
+
+
+def _refuse_written_apart(frame: Any, column: Column) -> None:
+    """Refuse equal values that are written apart: readers see more groups than are counted."""
+    if all(value is None or isinstance(value, str) for value in column.values):
+        return
+    if (row := written_apart(frame, column.name, column.codes)) is not None:
+        raise InvalidInputError(
+            f"Column {column.name!r} holds equal values that are written apart, as 31 and 31.0 or "
+            f"0.0 and -0.0 are, such as that{in_row(row)}; write each value in one way, or make "
+            "the column text."
+        )
+
+
+def refuse_respelled(column: Column, role: str, where: Callable[[int], str] = in_row) -> None:
+    """Refuse names that may be one: taken as one or as two, a table may look safer than it is."""
+    joined = by_meaning(column)
+    if len(joined.values) == len(column.values):
+        return
+    meant = np.zeros(len(column.values), dtype=np.int64)
+    meant[column.codes] = joined.codes
+    again = np.flatnonzero(np.bincount(meant)[meant] > 1)[-1]
+    raise InvalidInputError(
+        f"Column {column.name!r} may name one {role} in several spellings, such as that"
+        f"{where(int(np.argmax(column.codes == again)))}; spell each name in one way, or number "
+        "them."
+    )
+
+
+def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
+    """Return the sorted distinct values, codes with −1 for missing, and the kind."""
+    pa = arrow()
+    import pyarrow.compute as pc
+
+    order: list[Any] | None = None
+    if pa.types.is_dictionary(array.type):
+        if array.type.ordered:
+            order = array.dictionary.to_pylist()
+        array = array.cast(array.type.value_type)
+    if pa.types.is_null(array.type):
+        return (), np.full(len(array), -1, dtype=np.int8), "categorical"
+    if pa.types.is_floating(array.type):
+        array = pc.add(array.cast(pa.float64()), 0.0)  # −0.0 and 0.0 are one secret
+        array = pc.if_else(pc.is_nan(array), None, array)
+    try:
+        encoded = array.dictionary_encode()
+        found = encoded.dictionary
+        indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        place = _sorting(found, pa)
+    except (pa.ArrowException, TypeError):
+        raise InvalidInputError(
+            f"Column {name!r} holds values of type {array.type}, which have no order here; make "
+            "them numbers or text."
+        ) from None
+    rank = np.empty(len(found) + 1, dtype=code_type(len(found)))
+    rank[place] = np.arange(len(found))
+    rank[-1] = -1
+    values = tuple(found.take(pa.array(place)).to_pylist())
+    codes: Codes = rank[indices]
+    if order is not None:
+        values, codes = _reordered(values, codes, order, name)
+    return values, codes, "ordinal" if order is not None else _kind(array.type, pa)
+
+
+def _sorting(found: Any, pa: Any) -> NDArray[np.int64]:
+    if pa.types.is_integer(found.type) or pa.types.is_floating(found.type):
+        return np.argsort(found.to_numpy(zero_copy_only=False), kind="stable")
+    values = found.to_pylist()
+    return np.array(sorted(range(len(values)), key=values.__getitem__), dtype=np.int64)
+
+
+def _kind(kind: Any, pa: Any) -> Scale:
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "numeric"
+    return "ordinal" if pa.types.is_temporal(kind) else "categorical"
+
+
+def _reordered(
+    values: tuple[Any, ...],
+    codes: Codes,
+    order: Sequence[Any],
+    name: str,
+    where: Callable[[int], str] = in_row,
+) -> tuple[tuple[Any, ...], Codes]:
+    """Put the values that occur in the declared order."""
+    place = {value: i for i, value in enumerate(order)}
+    if len(place) < len(order):
+        raise InvalidInputError(f"The order declared for column {name!r} names a value twice.")
+    # Numbers and dates may be declared as they are written, as hierarchies do.
+    texts = {value: leaf_text(value) for value in values if value not in place}
+    place |= {value: place[text] for value, text in texts.items() if text in place}
+    unknown = [code for code, value in enumerate(values) if value not in place]
+    if unknown:
+        row = int(np.argmax(np.isin(codes, unknown)))
+        raise InvalidInputError(
+            f"Column {name!r} holds a value{where(row)} that its declared order or hierarchy does "
+            "not name; add it there."
+        )
+    ranks = np.array([place[value] for value in values], dtype=np.int64)
+    sorting = np.argsort(ranks, kind="stable")
+    rank = np.empty(len(values) + 1, dtype=code_type(len(values)))
+    rank[sorting] = np.arange(len(values))
+    rank[-1] = -1
+    return tuple(values[i] for i in sorting), rank[codes]

@@ -1,0 +1,334 @@
+"""Frames of any make, and files, as Arrow columns: the one place that knows their kinds.
+
+pandas, Polars and Arrow tables and paths of CSV (also `.gz`) and Parquet files become Arrow
+columns without a copy where the types allow it. Spark frames are recognised, never collected.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import shortened
+from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
+from quiltwork.tables.csv_files import read_texts, typed
+
+Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
+
+
+_PACKED = ("gz", "bz2", "br", "lz4", "zst")
+"""What Arrow unpacks of itself."""
+_NULLABLE = {
+    f"{sign}int{bits}": f"{'U' if sign else ''}Int{bits}"
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
+
+
+def arrow() -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise UnsupportedError(
+            "Tables need pyarrow: install it with pip install 'quiltwork[publish]'."
+        ) from None
+    return pyarrow
+
+
+def frame_kind(frame: object) -> Kind:
+    """Tell what make a frame is.
+
+    Raises:
+        InvalidInputError: if it is none that is known.
+    """
+    module = type(frame).__module__
+    name = type(frame).__name__
+    if module.startswith("pandas") and name == "DataFrame":
+        return "pandas"
+    if module.startswith("polars") and name in ("DataFrame", "LazyFrame"):
+        return "polars"
+    if module.startswith("pyarrow") and name in ("Table", "RecordBatch"):
+        return "arrow"
+    if module.startswith("pyspark") and name == "DataFrame":
+        return "spark"
+    raise InvalidInputError(
+        f"Cannot read a table from a {name}; give a pandas, Polars, Arrow or Spark frame, or the "
+        "path of a CSV or Parquet file."
+    )
+
+
+def opened(source: Any, text: Sequence[str] = ()) -> Any:
+    """Return the frame itself, or what the file at a path holds: a pandas frame.
+
+    Raises:
+        InvalidInputError: if the file cannot be read; see `opened_alike`.
+    """
+    return opened_alike([source], text)[0]
+
+
+def opened_alike(sources: Sequence[Any], text: Sequence[str] = ()) -> list[Any]:
+    """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
+
+    Columns of CSV files have the same types in all of them (see `csv_files`); those named in
+    `text` stay, or become, text.
+
+    Raises:
+        InvalidInputError: if a file is missing or is not what its name says, or `text` names
+            something that is no column of a file.
+    """
+    paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
+    tables = {i: _read(path) for i, path in enumerate(paths) if path is not None}
+    for name in text:
+        if not any(name in table.column_names for table in tables.values()):
+            raise InvalidInputError(
+                f"text names {name!r}, which is no column of a file here; in a frame, make the "
+                "column text yourself."
+            )
+    csv = [i for i in tables if not _is_parquet(paths[i])]
+    tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
+    frames: dict[int, Any] = {i: as_pandas(_as_text(table, text)) for i, table in tables.items()}
+    return [frames[i] if i in frames else _collected(s) for i, s in enumerate(sources)]
+
+
+def _collected(frame: Any) -> Any:
+    """Return a frame; a lazy one is computed."""
+    if frame_kind(frame) == "polars" and hasattr(frame, "collect"):
+        return frame.collect()
+    return frame
+
+
+def _is_parquet(path: Path | None) -> bool:
+    return path is not None and path.suffix in (".parquet", ".pq")
+
+
+def _read(path: Path) -> Any:
+    """Read a file as an Arrow table; of a CSV file, all columns are text yet."""
+    pa = arrow()
+    from pyarrow import parquet
+
+    refuse_device(path)
+    if not os.path.exists(path):  # False also for names that no file can have
+        raise InvalidInputError(f"There is no file {shortened(str(path))}.")
+    try:
+        _refuse_bomb(path)
+        if _is_parquet(path):
+            return parquet.read_table(path)
+    except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
+    return read_texts(path)
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Refuse a file that unpacks to far more than its size, before Arrow holds all of it."""
+    from pyarrow import input_stream, parquet
+
+    if _is_parquet(path):
+        found = parquet.read_metadata(path)
+        check_unpacked(path, parquet_size(found, found.num_columns))
+    elif path.suffix[1:] in _PACKED:
+        with Unpacked(input_stream(path), path) as stream:
+            while stream.read(1 << 20):
+                pass
+
+
+def _as_text(table: Any, names: Sequence[str]) -> Any:
+    """Write the values of some columns as text."""
+    for name in set(names) & set(table.column_names):
+        place = table.column_names.index(name)
+        try:
+            column = table.column(place).cast(arrow().string())
+        except arrow().ArrowException:
+            raise InvalidInputError(
+                f"Column {name!r} holds values of type {table.schema.field(place).type}, which are "
+                "not written as text."
+            ) from None
+        table = table.set_column(place, name, column)
+    return table
+
+
+def column_names(frame: Any) -> list[str]:
+    """Return the columns of a frame, in order."""
+    kind = frame_kind(frame)
+    if kind == "arrow":
+        return list(frame.schema.names)
+    return [str(name) for name in frame.columns]
+
+
+def row_count(frame: Any) -> int:
+    """Return the number of rows of a frame that is in memory."""
+    return frame.num_rows if frame_kind(frame) == "arrow" else len(frame)
+
+
+def arrow_column(frame: Any, name: str) -> Any:
+    """Return one column as one Arrow array.
+
+    Raises:
+        InvalidInputError: if the column holds values of several types, or of more than 64 bits.
+    """
+    pa = arrow()
+    kind = frame_kind(frame)
+    try:
+        if kind == "pandas":
+            column = pa.Array.from_pandas(frame[name])
+        elif kind == "polars":
+            column = frame[name].to_arrow()
+        else:
+            column = frame.column(name)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise InvalidInputError(
+            f"Column {name!r} holds values of several types or of a type without an order; make "
+            "it all numbers or all text."
+        ) from None
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"Column {name!r} holds text that UTF-8 cannot write (lone surrogates); replace it."
+        ) from None
+    except OverflowError:
+        raise InvalidInputError(
+            f"Column {name!r} holds whole numbers of more than 64 bits; make them text, or floats."
+        ) from None
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def written_apart(frame: Any, name: str, codes: NDArray[Any]) -> int | None:
+    """Return a row whose cell is equal to an earlier one, by its code, and written otherwise.
+
+    Such cells are objects of Python in pandas (31 and 31.0, one instant in two zones), and zeros
+    with and without a sign; cells of all other columns are equal only if they are written alike.
+    """
+    if frame_kind(frame) == "pandas":
+        cells = frame[name]
+        if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
+            first: dict[int, str] = {}
+            rows = np.flatnonzero(cells.notna().to_numpy())
+            found = zip(
+                rows.tolist(), codes[rows].tolist(), map(str, cells.iloc[rows]), strict=True
+            )
+            return next((row for row, c, text in found if first.setdefault(c, text) != text), None)
+    column = arrow_column(frame, name)
+    if arrow().types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not arrow().types.is_floating(column.type):
+        return None
+    numbers = column.to_numpy(zero_copy_only=False)
+    zeros = np.flatnonzero(numbers == 0)
+    signs = np.signbit(numbers[zeros])
+    return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
+
+
+def as_arrow(frame: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a frame as an Arrow table."""
+    pa = arrow()
+    return pa.table({name: arrow_column(frame, name) for name in names})
+
+
+def as_pandas(table: Any) -> Any:
+    """Return an Arrow table as a pandas frame.
+
+    Raises:
+        UnsupportedError: without pandas.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise UnsupportedError(
+            "Reading a file as a table needs pandas: install it with pip install "
+            "'quiltwork[publish]', or give a Polars or Arrow frame."
+        ) from None
+    frame = table.to_pandas()
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = _NULLABLE.get(str(field.type))
+        if kind is not None and column.null_count:  # floats would round numbers beyond 2^53
+            dtype = pandas.api.types.pandas_dtype(kind)
+            frame[field.name] = column.to_pandas(types_mapper={field.type: dtype}.get)
+    return frame
+
+
+def like(table: Any, kind: Kind) -> Any:
+    """Return an Arrow table as a frame of the kind asked for."""
+    if kind == "arrow":
+        return table
+    if kind == "polars":
+        import polars
+
+        return polars.from_arrow(table)
+    return as_pandas(table)
+
+
+def stacked(frames: Mapping[str, Any], provider: str) -> Any:
+    """Put the frames of several providers on top of each other, with a column that names them.
+
+    Columns that not all of them have are left out. The result is of the kind of the first frame.
+
+    Raises:
+        InvalidInputError: if a frame has a column of the providers' name, or types do not match.
+        UnsupportedError: for Spark frames.
+    """
+    pa = arrow()
+    kinds = [frame_kind(frame) for frame in frames.values()]
+    if "spark" in kinds:
+        raise UnsupportedError(
+            "Spark frames are not concatenated here: unite them in Spark, with a column that "
+            "names the provider, and give the result to Table."
+        )
+    columns = [column_names(frame) for frame in frames.values()]
+    if any(provider in names for names in columns):
+        raise InvalidInputError(
+            f"A frame has a column {provider!r} already; name the column of providers otherwise, "
+            "with provider='…'."
+        )
+    common = [name for name in columns[0] if all(name in names for names in columns)]
+    parts = _alike([as_arrow(frame, common) for frame in frames.values()])
+    try:
+        stack = pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException:
+        raise InvalidInputError(
+            f"The providers' columns do not have the same types: {_differing(parts, common)}."
+        ) from None
+    labels = pa.array(list(frames), type=pa.string())
+    owner = [i for i, part in enumerate(parts) for _ in range(part.num_rows)]
+    return like(stack.append_column(provider, labels.take(pa.array(owner, pa.int32()))), kinds[0])
+
+
+def _differing(tables: Sequence[Any], names: Sequence[str]) -> str:
+    """Name the columns whose types differ, with these types."""
+    kinds = {n: sorted({str(table.schema.field(n).type) for table in tables}) for n in names}
+    return ", ".join(f"{n!r} is {' and '.join(k)}" for n, k in kinds.items() if len(k) > 1)
+
+
+def _alike(tables: list[Any]) -> list[Any]:
+    """Unpack dictionary columns, unless they have one order, the same for all providers."""
+    kept = [
+        name
+        for name, order in orders_of(tables[0]).items()
+        if all(orders_of(table).get(name) == order for table in tables)
+    ]
+    return [unpacked(table, kept) for table in tables]
+
+
+def unpacked(table: Any, but: Collection[str] = ()) -> Any:
+    """Replace dictionary columns of an Arrow table by what they stand for."""
+    pa = arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and field.name not in but:
+            plain = table.column(place).cast(field.type.value_type)
+            table = table.set_column(place, field.name, plain)
+    return table
+
+
+def orders_of(table: Any) -> dict[str, list[Any]]:
+    """Return the order of each ordered category of an Arrow table, with all its values."""
+    pa = arrow()
+    return {
+        field.name: column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+        for field, column in zip(table.schema, table.columns, strict=True)
+        if pa.types.is_dictionary(field.type) and field.type.ordered and column.num_chunks
+    }

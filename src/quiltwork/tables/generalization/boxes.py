@@ -1,0 +1,211 @@
+"""`Boxes`: what each group says about its quasi-identifiers, as arrays and as texts.
+
+A box is the least one that covers its records: the range of numbers and ordered values, the set of
+categories, the lowest label of a hierarchy above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.encoding import Column
+from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.generalization.labels import MISSING, range_text, set_text, value_text
+from quiltwork.tables.partitioning.nodes import runs, starts_of
+from quiltwork.tables.partitioning.records import is_unordered, places
+
+Counts = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_WORD = 62
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Sets of codes: set i is codes[starts[i]:starts[i+1]], ascending."""
+
+    codes: NDArray[np.int32]
+    starts: Counts
+
+    def of(self, box: int) -> NDArray[np.int32]:
+        """Return the codes of one set."""
+        end = self.starts[box + 1] if box + 1 < len(self.starts) else len(self.codes)
+        return self.codes[self.starts[box] : end]
+
+    @property
+    def sizes(self) -> Counts:
+        """How many codes each set has."""
+        return np.diff(self.starts, append=len(self.codes))
+
+    def take(self, order: Counts) -> Members:
+        """Return some of the sets."""
+        sizes = self.sizes[order]
+        return Members(self.codes[runs(self.starts[order], sizes)], starts_of(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """The boxes of all groups; codes are those of the encoded columns.
+
+    Attributes:
+        lower: box × quasi-identifier, the least code in it (missing values apart).
+        upper: likewise the largest; under a hierarchy, of everything the label covers.
+        missing: whether the box contains the missing value beside others of an ordered column.
+        members: for each quasi-identifier, the sets of categories, or None where boxes are ranges.
+        widths: box × quasi-identifier, the normalized certainty penalty: the share of the column's
+            range, (categories − 1)/(all − 1), or (leaves − 1)/(all leaves − 1).
+        texts: for each quasi-identifier, the distinct published texts.
+        text_of: box × quasi-identifier, the index of its text.
+    """
+
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    missing: NDArray[np.bool_]
+    members: tuple[Members | None, ...]
+    widths: NDArray[np.float64]
+    texts: tuple[tuple[str, ...], ...]
+    text_of: NDArray[np.int32]
+
+    @property
+    def count(self) -> int:
+        """How many boxes there are."""
+        return len(self.lower)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The boxes in one quasi-identifier."""
+
+    lower: Counts
+    upper: Counts
+    missing: Flags
+    members: Members | None
+    widths: NDArray[np.float64]
+    texts: tuple[str, ...]
+    text_of: NDArray[np.int32]
+
+
+def boxes_of(columns: tuple[Column, ...], order: Counts, starts: Counts) -> Boxes:
+    """Return the box of each run of rows order[starts[i]:starts[i+1]]. O(rows · columns)."""
+    sides = [_side(column, column.codes[order], starts) for column in columns]
+    return Boxes(
+        lower=np.stack([side.lower for side in sides], axis=1).astype(np.int32),
+        upper=np.stack([side.upper for side in sides], axis=1).astype(np.int32),
+        missing=np.stack([side.missing for side in sides], axis=1),
+        members=tuple(side.members for side in sides),
+        widths=np.stack([side.widths for side in sides], axis=1),
+        texts=tuple(side.texts for side in sides),
+        text_of=np.stack([side.text_of for side in sides], axis=1),
+    )
+
+
+def _side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
+    if is_unordered(column):
+        return _set_side(column, codes, starts)
+    last = len(column.values) - 1
+    low = np.minimum.reduceat(codes, starts).astype(np.int64)
+    high = np.maximum.reduceat(codes, starts).astype(np.int64)
+    mixed = np.zeros(len(starts), dtype=bool)
+    if column.values[-1] is None:
+        mixed = (high == last) & (low < last)
+        known = np.maximum.reduceat(np.where(codes == last, -1, codes), starts)
+        high = np.where(mixed, known, high)
+    if column.hierarchy is not None:
+        return _hierarchy_side(column, column.hierarchy, low, high, mixed)
+    return _range_side(column, low, high, mixed)
+
+
+def _range_side(column: Column, low: Counts, high: Counts, mixed: Flags) -> _Side:
+    where = places(column)
+    widths = np.where(mixed, where[-1], where[high]) - where[low]
+    values = column.values
+
+    def write(box: int) -> str:
+        return range_text(values[low[box]], values[high[box]], bool(mixed[box]))
+
+    texts = _texts((low * len(values) + high) * 2 + mixed, low, high, write)
+    return _Side(low, high, mixed, None, widths, *texts)
+
+
+def _hierarchy_side(
+    column: Column, tree: Hierarchy, low: Counts, high: Counts, mixed: Flags
+) -> _Side:
+    """Cover leaves by labels. Codes count the leaves that occur, so places are looked up."""
+    known = [value for value in column.values if value is not None]
+    leaf = np.array([tree.leaf(value) for value in known], dtype=np.int64)
+    alone = low >= len(leaf)  # only the missing value
+    some = leaf if len(leaf) else np.zeros(1, dtype=np.int64)
+    leaf_low, leaf_high = (some[np.where(alone, 0, side)] for side in (low, high))
+    level, first, final = tree.cover(leaf_low, leaf_high)
+    lower = np.where(alone, low, np.searchsorted(leaf, first, side="left"))
+    upper = np.where(alone, high, np.searchsorted(leaf, final, side="right") - 1)
+    spans = (final - first) / max(1, len(tree.paths) - 1)
+    widths = np.where(alone, 0.0, np.where(mixed, 1.0, spans))
+
+    def write(box: int) -> str:
+        label = value_text(None if alone[box] else tree.paths[leaf_low[box]][level[box]])
+        return f"{{{label}, {MISSING}}}" if mixed[box] else label
+
+    key = ((first * len(tree.paths) + final) * 2 + mixed) * 2 + alone
+    return _Side(lower, upper, mixed, None, widths, *_texts(key, lower, upper, write))
+
+
+def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side:
+    boxes, size = len(starts), len(column.values)
+    sizes = np.diff(starts, append=len(codes))
+    key = np.repeat(np.arange(boxes, dtype=np.int64) * size, sizes) + codes
+    if boxes * size <= 4 * len(codes) + 1024:
+        key = np.flatnonzero(np.bincount(key, minlength=boxes * size))
+    else:
+        key = np.unique(key)
+    inside = key % size
+    first = np.searchsorted(key, np.arange(boxes) * size)
+    members = Members(inside.astype(np.int32), first)
+    low, high = inside[first], np.maximum.reduceat(inside, first)
+    widths = (members.sizes - 1) / max(1, size - 1)
+
+    def write(box: int) -> str:
+        return set_text([column.values[code] for code in members.of(box)])
+
+    texts = _texts(_set_keys(inside, first, size), low, high, write)
+    return _Side(low, high, np.zeros(boxes, dtype=bool), members, widths, *texts)
+
+
+def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
+    """Return numbers that are equal for equal sets."""
+    keys = np.zeros(len(first), dtype=np.int64)
+    for word in range(0, size, _WORD):
+        here = (inside >= word) & (inside < word + _WORD)
+        bits = np.where(here, np.int64(1) << np.where(here, inside - word, 0), 0)
+        part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
+        keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
+    return keys
+
+
+def _texts(
+    keys: Counts, low: Counts, high: Counts, write: Callable[[int], str]
+) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Write each distinct box once; number the texts in an order that content alone decides."""
+    _, example, which = np.unique(keys, return_index=True, return_inverse=True)
+    written = [write(box) for box in example.tolist()]
+    content = list(zip(low[example].tolist(), high[example].tolist(), written, strict=True))
+    rank: dict[str, int] = {}
+    for *_, text in sorted(content):
+        rank.setdefault(text, len(rank))
+    return tuple(rank), np.array([rank[text] for text in written], dtype=np.int32)[which]
+
+
+def reordered(boxes: Boxes, order: Counts) -> Boxes:
+    """Return the boxes in another order."""
+    return Boxes(
+        boxes.lower[order],
+        boxes.upper[order],
+        boxes.missing[order],
+        tuple(None if sets is None else sets.take(order) for sets in boxes.members),
+        boxes.widths[order],
+        boxes.texts,
+        boxes.text_of[order],
+    )

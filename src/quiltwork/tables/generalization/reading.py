@@ -1,0 +1,151 @@
+"""Which original values a published text covers, for those who hold original rows and the texts.
+
+Values and texts are compared by what they may mean (`meanings`): whoever holds a row may have it
+spelled otherwise than it was published, so 31, 31.0 and `31` are one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.tables.encoding import Column
+from quiltwork.tables.generalization.hierarchies import leaf_text
+from quiltwork.tables.generalization.labels import MISSING, Label, parse_label, value_text
+from quiltwork.tables.meanings import meaning, place
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reads the published texts of one original column.
+
+    Attributes:
+        column: the original values; a missing one is the last.
+        order: the declared order of the column, which may name values that do not occur in it.
+
+    >>> ages = Column("age", "numeric", (20, 25, 31), np.zeros(0, dtype=np.int32))
+    >>> [Reader(ages).codes(text).tolist() for text in ("20..30", "*", "2*", "{20, 31}")]
+    [[0, 1], [0, 1, 2], [0, 1], [0, 2]]
+    """
+
+    column: Column
+    order: Sequence[Any] = ()
+
+    def codes(self, text: Any) -> Codes:
+        """Return the codes of the values that a text covers; stars cover what they stand for."""
+        if text is None:
+            return np.array(self._missing, dtype=np.int64)
+        plain = text.strip() if isinstance(text, str) else MISSING
+        if plain != MISSING and plain in self._under:  # a label may look like a range
+            return np.array(self._under[plain], dtype=np.int64)
+        label = label_of(text)
+        found = [*self._missing] if label.missing else []
+        if label.form == "range" and label.values[0] != label.values[1]:
+            found += self._between(*label.values)
+        else:
+            for value in dict.fromkeys(label.values):
+                found += self._one(value)
+        return np.array(found, dtype=np.int64)
+
+    def understands(self, text: Any) -> bool:
+        """Tell whether it is known what a text covers, if only that it is none of these values.
+
+        A word may be a value that others have, but not alone where numbers or values of an order
+        are expected; a range needs values that have one.
+        """
+        label, tree = label_of(text), self.column.hierarchy
+        if tree is not None:
+            return str(text) in tree.labels or {*label.values} <= tree.labels
+        if label.form == "set":
+            return True
+        if self.column.kind == "categorical":
+            return label.values[0] == label.values[1]
+        return all(self._line[1](end) is not None or end.endswith("*") for end in label.values)
+
+    @cached_property
+    def _missing(self) -> list[int]:
+        return [code for code, value in enumerate(self.column.values) if value is None]
+
+    @cached_property
+    def _known(self) -> dict[int, Any]:
+        return {code: value for code, value in enumerate(self.column.values) if value is not None}
+
+    @cached_property
+    def _codes_of(self) -> dict[Any, list[int]]:
+        """The codes of all values that may mean the same."""
+        found: dict[Any, list[int]] = {}
+        for code, value in self._known.items():
+            found.setdefault(meaning(value), []).append(code)
+        return found
+
+    @cached_property
+    def _under(self) -> Mapping[str, list[int]]:
+        """The codes under each label of the hierarchy."""
+        found: dict[str, list[int]] = {}
+        tree = self.column.hierarchy
+        if tree is not None:
+            for code, value in self._known.items():
+                for label in dict.fromkeys(tree.paths[tree.leaf(value)]):
+                    found.setdefault(label, []).append(code)
+        return found
+
+    @cached_property
+    def _line(self) -> tuple[list[Any], Callable[[str], Any]]:
+        """Where each value lies, ascending, and how the place of a range's end is found.
+
+        Numbers, dates and times lie where they are; other values, and those that were declared in
+        another order, where the order has them.
+        """
+        values, known = self.order or list(self._known.values()), self._known.values()
+        lie = [place(value) for value in values]
+        if None not in lie and all(a <= b for a, b in pairwise(filter(None, lie))):
+            return [place(value) for value in known], place
+        ranks = {leaf_text(value): rank for rank, value in enumerate(values)}
+        return [ranks[leaf_text(value)] for value in known], ranks.get
+
+    def _one(self, text: str) -> list[int]:
+        if text in self._under:
+            return self._under[text]
+        found = self._codes_of.get(meaning(text), [])
+        return self._masked(text) if not found and text.endswith("*") else found
+
+    def _masked(self, text: str) -> list[int]:
+        beginning, any_length = text.rstrip("*"), text.count("*") == 1
+        values = {code: leaf_text(value) for code, value in self._known.items()}
+        return [
+            code
+            for code, value in values.items()
+            if value.startswith(beginning) and (any_length or len(value) == len(text))
+        ]
+
+    def _between(self, low: str, high: str) -> list[int]:
+        if self.column.kind == "categorical":
+            return []
+        lie, where = self._line
+        first, last = where(low), where(high)
+        if first is None or last is None:
+            return []
+        return list(range(bisect_left(lie, first), bisect_right(lie, last)))
+
+
+def label_of(text: Any) -> Label:
+    """Read a published text; one that is none is a value as it stands, of a table made elsewhere.
+
+    >>> label_of("20..25").values, label_of('"x').values
+    (('20', '25'), ('"x', '"x'))
+    """
+    plain = text.strip() if isinstance(text, str) else value_text(text)
+    try:
+        return parse_label(plain)
+    except InvalidInputError:
+        return Label("range", (plain, plain))

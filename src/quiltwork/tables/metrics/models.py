@@ -1,0 +1,186 @@
+"""The privacy models' values for a table: the largest k and l, the smallest t, β and δ it has.
+
+Each is the definition of its paper taken at its worst group, from the counts of `counts`. Several
+sensitive columns are judged one by one and the worst counts, as pycanon does. Where the table names
+its subjects, people are counted instead of records, as the verification does. Cost:
+O(pairs log pairs) with the pairs of group and value that occur.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.encoding import Column, by_meaning, encode_column
+from quiltwork.tables.metrics.counts import (
+    ValueCounts,
+    people_counts,
+    people_per_group,
+    value_counts,
+)
+from quiltwork.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Models:
+    """What a table has of each model, at its worst group.
+
+    Attributes:
+        k: every group has at least k records (people, where the table names its subjects).
+        alpha: no value has a larger share of a group ((α, k)-anonymity).
+        distinct_l: every group has at least l values.
+        entropy_l: every group's entropy is at least log l (l need not be a whole number).
+        recursive_c: the smallest whole c for which every group is recursively (c, l)-diverse with
+            l = distinct_l: the most frequent value occurs less often than c times all those from
+            the l-th most frequent on together. None if l is 1.
+        recursive_c_ascending: the same formula with frequencies in ascending order, as pycanon
+            computes it; it is not the definition, and says less. For comparison only.
+        t: the largest distance between a group's distribution and the table's: ordered distance
+            for numeric and ordinal columns, equal distance for categorical ones.
+        beta: the largest relative gain (q − p)/p of a value in a group (β-likeness).
+        enhanced_beta: the same, capped by the largest −ln p.
+        delta: the largest |ln(q/p)| of a value that occurs in a group (δ-disclosure).
+    """
+
+    k: int
+    alpha: float
+    distinct_l: int
+    entropy_l: float
+    recursive_c: int | None
+    recursive_c_ascending: int | None
+    t: float
+    beta: float
+    enhanced_beta: float
+    delta: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name, JSON-ready."""
+        return asdict(self)
+
+
+def privacy_models(table: Table) -> Models:
+    """Compute the value of every model for a table as it stands.
+
+    Raises:
+        InvalidInputError: if the table is empty or has missing values it does not declare.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*", "4*"], "ill": ["a", "b", "a", "a"]})
+    >>> found = privacy_models(Table(frame, None, ["age"], "ill"))
+    >>> found.k, found.distinct_l, found.t, round(found.beta, 3)
+    (2, 1, 0.25, 1.0)
+    """
+    k = int(people_per_group(table).min())
+    return models_of(list(attribute_counts(table).values()), k)
+
+
+def attribute_counts(table: Table) -> dict[str, tuple[ValueCounts, bool]]:
+    """Return the counts of each sensitive column, and whether its values have an order."""
+    groups, subject = table.groups, table.encoded.subject
+    found = {}
+    for name in table.sensitive:
+        column = sensitive_column(table, name)
+        labels, codes, values = groups.labels, column.codes, len(column.values)
+        counts = (
+            value_counts(labels, codes, groups.count, values)
+            if subject is None
+            else people_counts(labels, codes, subject, groups.count, values)
+        )
+        found[name] = counts, column.kind != "categorical"
+    return found
+
+
+def sensitive_column(table: Table, name: str) -> Column:
+    """Return one sensitive column as codes."""
+    encoded = table.encoded
+    if len(table.sensitive) == 1:
+        kind, values = encoded.sensitive_kind, encoded.sensitive_values
+        return Column(name, kind, values, encoded.sensitive)
+    return by_meaning(encode_column(table.frame, name, table.missing, table.ordinal.get(name)))
+
+
+def models_of(columns: Sequence[tuple[ValueCounts, bool]], k: int) -> Models:
+    """Compute every model's value from k and the counts of the sensitive columns, with orders."""
+    counts = [counted for counted, _ in columns]
+    level = min(int(np.bincount(one.group).min()) for one in counts)
+    gains = [one.shares / one.overall[one.value] for one in counts]
+    betas = [float(gain.max() - 1) for gain in gains]
+    rarest = [-math.log(one.overall[one.overall > 0].min()) for one in counts]
+    distances = [
+        (ordered_distance if ordered else equal_distance)(one).max() for one, ordered in columns
+    ]
+    return Models(
+        k=k,
+        alpha=max(float(one.shares.max()) for one in counts),
+        distinct_l=level,
+        entropy_l=float(min(np.exp(entropies(one).min()) for one in counts)),
+        recursive_c=_recursive_c(counts, level, descending=True),
+        recursive_c_ascending=_recursive_c(counts, level, descending=False),
+        t=float(max(distances)),
+        beta=max(betas),
+        enhanced_beta=max(map(min, betas, rarest)),
+        delta=max(float(np.abs(np.log(gain)).max()) for gain in gains),
+    )
+
+
+def entropies(counts: ValueCounts) -> NDArray[np.float64]:
+    """Return each group's entropy in nats."""
+    terms = -counts.shares * np.log(counts.shares)
+    return np.asarray(np.add.reduceat(terms, counts.starts), dtype=np.float64)
+
+
+def equal_distance(counts: ValueCounts) -> NDArray[np.float64]:
+    """Return each group's total variation distance from the table's distribution.
+
+    A value that is absent from the group contributes its overall share, so the sum runs over the
+    values that occur only: ½ (1 + Σ (|q − p| − p)).
+    """
+    overall = counts.overall[counts.value]
+    terms = np.abs(counts.shares - overall) - overall
+    return np.asarray((np.add.reduceat(terms, counts.starts) + 1) / 2, dtype=np.float64)
+
+
+def ordered_distance(counts: ValueCounts) -> NDArray[np.float64]:
+    """Return each group's ordered distance: Σ |cumulative q − cumulative p| / (values − 1).
+
+    The cumulative q is constant between two values of the group, and the cumulative p ascends, so
+    each stretch is two sums of p, one before and one after the place where they cross.
+    """
+    if counts.values == 1:
+        return np.zeros(len(counts.sizes))
+    cumulative = np.cumsum(counts.overall)
+    sums = np.concatenate([[0.0], np.cumsum(cumulative)])
+    stops = np.append(counts.starts[1:], len(counts.group))
+    start = counts.value
+    stop = np.append(counts.value[1:], counts.values)
+    stop[stops - 1] = counts.values
+    running = np.cumsum(counts.shares)
+    before = np.concatenate([[0.0], running])[counts.starts]
+    level = running - np.repeat(before, np.diff(np.append(counts.starts, len(counts.group))))
+    crossing = np.clip(np.searchsorted(cumulative, level), start, stop)
+    stretch = (crossing - start) * level - (sums[crossing] - sums[start])
+    stretch += (sums[stop] - sums[crossing]) - (stop - crossing) * level
+    first = counts.value[counts.starts]  # below a group's first value its cumulative q is 0
+    total = np.add.reduceat(stretch, counts.starts) + sums[first]
+    return np.asarray(total / (counts.values - 1), dtype=np.float64)
+
+
+def _recursive_c(counts: Sequence[ValueCounts], level: int, descending: bool) -> int | None:
+    """Return the smallest whole c with r_1 < c (r_l + … + r_last) in every group."""
+    if level < 2:
+        return None
+    return max(_ratio(one, level, descending) for one in counts)
+
+
+def _ratio(counts: ValueCounts, level: int, descending: bool) -> int:
+    key = -counts.records if descending else counts.records
+    order = np.lexsort((key, counts.group))
+    records = counts.records[order]
+    place = np.arange(len(records)) - counts.starts[counts.group]
+    tails = np.add.reduceat(np.where(place >= level - 1, records, 0), counts.starts)
+    return int((records[counts.starts] // tails + 1).max())

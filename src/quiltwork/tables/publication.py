@@ -1,0 +1,259 @@
+"""`Publication`: an anonymized table, what may be published of it and what is for checks only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.encoding import (
+    Column,
+    Encoded,
+    GroupIndex,
+    code_type,
+    encode_column,
+    some_rows,
+)
+from quiltwork.tables.frames import arrow, arrow_column, like
+from quiltwork.tables.generalization.boxes import Boxes
+from quiltwork.tables.groups import Groups
+from quiltwork.tables.table import Table
+from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
+
+if TYPE_CHECKING:
+    from quiltwork.tables.partitioning.recipe import Recipe
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Publication:
+    """A table in groups that withstand coalitions of m providers.
+
+    Attributes:
+        source: the table as it was given. Never publish it.
+        recipe: how it was made.
+        boxes: what each group says, as arrays; groups are in published order.
+        labels: for each row that is published, its group.
+        rows: the numbers of these rows in the source, ascending.
+    """
+
+    source: Table
+    recipe: Recipe
+    boxes: Boxes
+    labels: Counts
+    rows: Counts
+
+    @property
+    def constraint(self) -> str:
+        """What every group fulfils, in words."""
+        return str(self.recipe.constraint)
+
+    @property
+    def m(self) -> int:
+        """How many colluding providers it withstands."""
+        return self.recipe.m
+
+    @property
+    def method(self) -> str:
+        """By which algorithm it was made."""
+        return self.recipe.method
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        return self.source.encoded.rows - len(self.rows)
+
+    @cached_property
+    def sizes(self) -> Counts:
+        """The number of records of each group."""
+        return np.bincount(self.labels, minlength=self.boxes.count)
+
+    @property
+    def groups(self) -> Groups:
+        """The groups with their boxes, in published order."""
+        return Groups(self.source.encoded.quasi, self.boxes, self.sizes)
+
+    @cached_property
+    def order(self) -> Counts:
+        """The published order: by group, then by sensitive cells; content alone decides it."""
+        source = self.source
+        spelled = [encode_column(source.frame, name, "value") for name in source.sensitive]
+        keys = [column.codes[self.rows] for column in spelled]
+        return np.lexsort((*keys[::-1], self.labels))
+
+    @cached_property
+    def frame(self) -> Any:
+        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        names = self.source.sensitive
+        columns = {**self._texts(self.order), **self._taken(names, self.order)}
+        return like(arrow().table(columns), self.source.kind)
+
+    @cached_property
+    def table(self) -> Table:
+        """The same as a Table with providers, in the order of the input. Never publish it."""
+        source = self.source
+        everything = np.arange(len(self.rows))
+        extra = [name for name in (source.provider, source.subject) if name is not None]
+        columns = {
+            **self._taken(extra, everything),
+            **self._texts(everything),
+            **self._taken(source.sensitive, everything),
+        }
+        frame = like(arrow().table(columns), source.kind)
+        table = Table(
+            frame,
+            provider=source.provider,
+            quasi_identifiers=source.quasi_identifiers,
+            sensitive=source.sensitive,
+            subject=source.subject,
+            ordinal={n: v for n, v in source.ordinal.items() if n in source.sensitive},
+            missing="value",
+        )
+        # The codes are known: finding them again in the texts would cost more than making them.
+        table.__dict__["encoded"] = self._encoded()
+        table.__dict__["groups"] = _groups_in_row_order(self.labels, self.boxes.count)
+        return table
+
+    @property
+    def bounds(self) -> Any:
+        """Machine-readable boxes, one row per published record, in published order.
+
+        For each numeric quasi-identifier `<name>_low`, `<name>_high` and `<name>_mid`; for an
+        ordered one the first two; the number of categories as `<name>_size` for the others.
+        """
+        pa = arrow()
+        group = self.labels[self.order]
+        columns: dict[str, Any] = {}
+        for place, column in enumerate(self.source.encoded.quasi):
+            for name, per_group in _bounds(column, self.boxes, place).items():
+                columns[name] = _column(per_group).take(pa.array(group))
+        return like(pa.table(columns), self.source.kind)
+
+    def report(self, path: str | Path | None = None) -> Any:
+        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
+        from quiltwork.tables.reports.page import publication_report
+
+        return publication_report(self, path)
+
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+        """Write the published frame as `.csv` or `.parquet`; providers are not in it.
+
+        A spreadsheet that opens a CSV file computes texts such as `=1+1`; with formulas="escape"
+        they begin with an apostrophe, and are shown as they are.
+
+        Raises:
+            InvalidInputError: for another ending, or formulas to escape in a Parquet file.
+            StorageError: if the file cannot be written; then it is as it was.
+        """
+        target = check_ending(path)
+        check_formulas(formulas, target)
+        columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
+        return write_table(arrow().table(columns), target, formulas)
+
+    def _texts(self, order: Counts) -> dict[str, Any]:
+        pa = arrow()
+        group = self.labels[order]
+        return {
+            column.name: pa.DictionaryArray.from_arrays(
+                pa.array(self._text_codes(place)[group]), pa.array(self.boxes.texts[place])
+            )
+            for place, column in enumerate(self.source.encoded.quasi)
+        }
+
+    def _text_codes(self, place: int) -> NDArray[Any]:
+        return self.boxes.text_of[:, place].astype(code_type(len(self.boxes.texts[place])))
+
+    def _taken(self, names: Any, order: Counts) -> dict[str, Any]:
+        index = arrow().array(self.rows[order])
+        return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
+
+    def _encoded(self) -> Encoded:
+        whole = self.source.encoded
+        quasi = tuple(
+            Column(
+                column.name,
+                "categorical",
+                self.boxes.texts[place],
+                self._text_codes(place)[self.labels],
+            )
+            for place, column in enumerate(whole.quasi)
+        )
+        return some_rows(whole, self.rows, quasi)
+
+    def __repr__(self) -> str:
+        """Say what it is."""
+        return (
+            f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
+            f"against {self.m} colluding, {self.method})"
+        )
+
+
+def _groups_in_row_order(labels: Counts, count: int) -> GroupIndex:
+    """Number the groups by their first row, as tables do."""
+    first = np.full(count, len(labels), dtype=np.int64)
+    np.minimum.at(first, labels, np.arange(len(labels)))
+    place = np.argsort(first, kind="stable")
+    rank = np.empty(count, dtype=np.int64)
+    rank[place] = np.arange(count)
+    return GroupIndex(rank[labels], first[place])
+
+
+def _bounds(column: Column, boxes: Boxes, place: int) -> dict[str, list[Any]]:
+    name = column.name
+    if boxes.members[place] is not None:
+        sets = boxes.members[place]
+        assert sets is not None  # noqa: S101  (for type checkers)
+        return {f"{name}_size": sets.sizes.tolist()}
+    if column.hierarchy is not None and column.kind != "numeric":
+        spread = boxes.upper[:, place] - boxes.lower[:, place] + 1
+        return {f"{name}_size": spread.tolist()}
+    values: Sequence[Any] = column.values
+    if column.kind == "numeric":
+        values = [float(value) if isinstance(value, str) else value for value in values]
+    low = [values[code] for code in boxes.lower[:, place].tolist()]
+    high = [values[code] for code in boxes.upper[:, place].tolist()]
+    found: dict[str, list[Any]] = {f"{name}_low": low, f"{name}_high": high}
+    if column.kind == "numeric":
+        pairs = zip(low, high, strict=True)
+        found[f"{name}_mid"] = [None if a is None or b is None else (a + b) / 2 for a, b in pairs]
+    return found
+
+
+def _column(values: list[Any]) -> Any:
+    pa = arrow()
+    try:
+        return pa.array(values)
+    except OverflowError:  # above 2^63, which only unsigned numbers are
+        return pa.array(values, pa.uint64())
+
+
+def _plain(column: Any) -> Any:
+    """Forget categories that do not occur: they may be those of rows that are left out.
+
+    −0.0 is 0.0, as it is wherever values are compared.
+    """
+    import pyarrow.compute as pc
+
+    types = arrow().types
+    if types.is_floating(column.type):
+        if types.is_float16(column.type):  # which Arrow cannot add
+            column = column.cast(arrow().float32())
+        return pc.add(column, arrow().scalar(0.0, column.type))
+    if not types.is_dictionary(column.type):
+        return column
+    if column.type.ordered:
+        present = pc.unique(column.indices).drop_null()
+        present = present.take(pc.sort_indices(present))
+        kept = pc.index_in(column.indices, present)
+        return arrow().DictionaryArray.from_arrays(
+            kept, column.dictionary.take(present), ordered=True
+        )
+    if types.is_null(column.type.value_type):  # categories that were never named
+        return arrow().nulls(len(column))
+    return column.cast(column.type.value_type).dictionary_encode()

@@ -1,0 +1,22 @@
+"""What a published table lets others learn: who is in it, what they have, what it does not say."""
+
+from quiltwork.tables.risk.assessment import Assessment, assess
+from quiltwork.tables.risk.definetti import Learned, definetti, definetti_on
+from quiltwork.tables.risk.downcoding import Downcoded, downcoding, downcoding_of
+from quiltwork.tables.risk.intersection import Intersection, intersection
+from quiltwork.tables.risk.minimality import Refused, refused_cuts
+
+__all__ = [
+    "Assessment",
+    "Downcoded",
+    "Intersection",
+    "Learned",
+    "Refused",
+    "assess",
+    "definetti",
+    "definetti_on",
+    "downcoding",
+    "downcoding_of",
+    "intersection",
+    "refused_cuts",
+]

@@ -1,0 +1,82 @@
+"""Attribute disclosure: what a group says about its members, whoever of them they are.
+
+Someone who knows which group a person is in guesses the group's most common value; the share of
+that value is how surely it is right. Compared with guessing the most common value of the whole
+table, that is what the table gave away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from quiltwork.tables.metrics.counts import ValueCounts
+from quiltwork.tables.metrics.models import attribute_counts
+from quiltwork.tables.table import Table
+
+SURE = tuple(step / 10 for step in range(1, 11))
+"""Confidences from which records are counted."""
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """The risk that one sensitive column is inferred.
+
+    Attributes:
+        attribute: the column.
+        records: in the table; with subjects, each person counts once for every value in a group.
+        base: the share of the most common value in the whole table.
+        mean: the share of records whose value the best guess per group hits.
+        highest: the largest share of one value in a group.
+        certain: records in groups with a single value.
+        surer: confidence → records in groups where one value has at least this share.
+    """
+
+    attribute: str
+    records: int
+    base: float
+    mean: float
+    highest: float
+    certain: int
+    surer: dict[float, int]
+
+    @property
+    def gain(self) -> float:
+        """How much more often the guess is right than without the table's groups."""
+        return self.mean - self.base
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name, JSON-ready."""
+        values = asdict(self) | {"gain": self.gain}
+        values["surer"] = {str(level): number for level, number in self.surer.items()}
+        return values
+
+
+def disclosures(table: Table) -> tuple[Disclosure, ...]:
+    """Measure each sensitive column of a table as it stands.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*", "4*"], "ill": ["a", "b", "a", "a"]})
+    >>> found, = disclosures(Table(frame, None, ["age"], "ill"))
+    >>> found.base, found.mean, found.certain
+    (0.75, 0.75, 2)
+    """
+    found = attribute_counts(table).items()
+    return tuple(_disclosure(name, counts) for name, (counts, _) in found)
+
+
+def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
+    most = np.maximum.reduceat(counts.records, counts.starts)
+    share = most / counts.sizes
+    rows = int(counts.sizes.sum())
+    return Disclosure(
+        attribute=name,
+        records=rows,
+        base=float(counts.overall.max()),
+        mean=int(most.sum()) / rows,
+        highest=float(share.max()),
+        certain=int(counts.sizes[most == counts.sizes].sum()),
+        surer={level: int(counts.sizes[share >= level].sum()) for level in SURE},
+    )

@@ -1,0 +1,163 @@
+"""Which published values of two tables can be the same person's: the overlap of their labels.
+
+Ranges overlap if they share a point, sets if they share a member, labels of a declared hierarchy if
+they share a leaf. A star stands for any sign: `98***` overlaps `987**`, and stars alone everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.tables.generalization.hierarchies import Hierarchy, leaf_text
+from quiltwork.tables.generalization.labels import MISSING, Label
+from quiltwork.tables.generalization.reading import label_of
+from quiltwork.tables.meanings import meaning, place
+
+EVERYTHING = "*"
+_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the texts of one column are understood.
+
+    Attributes:
+        name: of the column.
+        order: its values in order, if declared.
+        leaves: label of a hierarchy → the leaves under it.
+    """
+
+    name: str
+    order: Mapping[str, int]
+    leaves: Mapping[str, frozenset[str]]
+
+    @classmethod
+    def of(cls, name: str, order: Sequence[Any] | None, tree: Any) -> Reading:
+        """Take the declarations of a column."""
+        ranks = {leaf_text(value): rank for rank, value in enumerate(order or ())}
+        leaves: dict[str, set[str]] = {}
+        if tree is not None:
+            for path in Hierarchy.read(tree, name).paths:
+                for label in path:
+                    leaves.setdefault(label, set()).add(path[0])
+        return cls(name, ranks, {label: frozenset(under) for label, under in leaves.items()})
+
+    def number(self, text: str) -> Decimal | None:
+        """Return where a value lies on its line; None if it is not on one.
+
+        Moments lie where their day does, as the other table may have dates only.
+        """
+        if text in self.order:
+            return Decimal(self.order[text])
+        found = place(text)
+        if found is None:
+            return None
+        return found[1] // _DAY if found[0] == "date" else found[1]
+
+
+def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> NDArray[np.bool_]:
+    """Tell for each value of one column and each of the other whether a person can have both.
+
+    Raises:
+        InvalidInputError: for a range of values that have no order here.
+
+    >>> ages = Reading.of("age", None, None)
+    >>> overlaps(ages, ["20..29", "*"], ["25..34", "30"]).tolist()
+    [[True, False], [True, True]]
+    """
+    left, right = ([label_of(value) for value in values] for values in (first, second))
+    if any(_is_range(label) for label in (*left, *right)):
+        return _on_a_line(reading, left, right)
+    sets = [[_members(reading, label) for label in side] for side in (left, right)]
+    meant: dict[Any, int] = {}
+    known = {
+        member: meant.setdefault(meaning(member), len(meant))
+        for member in frozenset().union(*map(_all, sets))
+    }
+    tables = [_membership(side, known) for side in sets]
+    met = np.asarray(tables[0] @ tables[1].T > 0)
+    for row, members in enumerate(sets[0]):
+        met[row] |= _by_stars(members, sets[1], reading)
+    for row, members in enumerate(sets[1]):
+        met[:, row] |= _by_stars(members, sets[0], reading)
+    return met
+
+
+def _all(sets: list[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+def _is_range(label: Label) -> bool:
+    return label.form == "range" and label.values[0] != label.values[1]
+
+
+def _members(reading: Reading, label: Label) -> frozenset[str]:
+    found: set[str] = {MISSING} if label.missing else set()
+    for text in label.values:
+        found |= reading.leaves.get(text, {text})
+    return frozenset(found)
+
+
+def _by_stars(
+    members: frozenset[str], others: list[frozenset[str]], reading: Reading
+) -> NDArray[np.bool_]:
+    """Tell which other sets have a member that one of these masks can stand for."""
+    masks = [text for text in members if "*" in text and text not in reading.leaves]
+    if not masks:
+        return np.zeros(len(others), dtype=bool)
+    return np.array([any(_fits(m, text) for m in masks for text in other) for other in others])
+
+
+def _fits(mask: str, text: str) -> bool:
+    if _is_everything(mask):
+        return True
+    return len(mask) == len(text) and all(
+        a == b or EVERYTHING in (a, b) for a, b in zip(mask, text, strict=True)
+    )
+
+
+def _is_everything(text: str) -> bool:
+    return bool(text) and not text.strip(EVERYTHING)
+
+
+def _membership(sets: list[frozenset[str]], known: Mapping[str, int]) -> NDArray[np.float32]:
+    table = np.zeros((len(sets), len(known)), dtype=np.float32)  # some members mean the same
+    for row, members in zip(table, sets, strict=True):
+        row[[known[member] for member in members]] = 1
+    return table
+
+
+def _on_a_line(reading: Reading, left: list[Label], right: list[Label]) -> NDArray[np.bool_]:
+    low, high, gap = zip(*(_ends(reading, side) for side in (left, right)), strict=True)
+    meet = (low[0][:, None] <= high[1]) & (low[1] <= high[0][:, None])
+    return np.asarray(meet | (gap[0][:, None] & gap[1]))
+
+
+def _ends(
+    reading: Reading, labels: list[Label]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the ends of each label, and whether a missing value is in it."""
+    ends = []
+    for label in labels:
+        if any(map(_is_everything, label.values)):
+            ends.append((-np.inf, np.inf))
+            continue
+        numbers = [reading.number(text) for text in label.values]
+        if any(number is None for number in numbers):
+            raise InvalidInputError(
+                f"Column {reading.name!r} has ranges, and values that have no place among them; "
+                "declare the order of its values."
+            )
+        placed = [float(number) for number in numbers if number is not None]
+        ends.append((min(placed), max(placed)) if placed else (np.inf, -np.inf))
+    table = np.array(ends, dtype=np.float64).reshape(-1, 2)
+    missing = np.array([label.missing for label in labels], dtype=bool)
+    everything = np.isinf(table[:, 0]) & (table[:, 0] < 0)
+    return table[:, 0], table[:, 1], missing | everything

@@ -1,0 +1,289 @@
+"""`anonymize_spark`: the route of `anonymize` for tables larger than one machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.tables.asked import no_group
+from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.partitioning.axes import Axes
+from quiltwork.tables.partitioning.guards import guard_for
+from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
+from quiltwork.tables.partitioning.provider_aware import parts_freely
+from quiltwork.tables.partitioning.recipe import Method, Recipe
+from quiltwork.tables.spark.blocks import encoded_blocks
+from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
+from quiltwork.tables.spark.finish import GROUP, WIDTH, finished
+from quiltwork.tables.spark.passes import measurer, sent
+from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
+from quiltwork.tables.spark.subjects import CIRCLE
+from quiltwork.tables.spark.suppression import without_widest
+from quiltwork.tables.spark.tree import Measure, Router, decided, grow, is_private
+from quiltwork.tables.spark.verification import (
+    PartVerdict,
+    combined,
+    domains_left,
+    part_verdicts,
+)
+from quiltwork.tables.spark.watching import Watch
+from quiltwork.tables.table import Table
+from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NOTHING = Fraction(0)
+SUBTREE_ROWS = 500_000
+"""Records that one worker takes; larger nodes are cut from distributed counts."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparkPublication:
+    """A published Spark table: what may be published of it and what is for checks only.
+
+    Attributes:
+        source: the table as it was given. Never publish it.
+        constraint: what every group fulfils, in words.
+        m: how many colluding providers it withstands.
+        method: how it was made.
+        subtrees: how many parts workers finished by themselves.
+        verdicts: what the workers found when they verified it.
+        published: the records with providers and widths, kept on the workers' disks.
+        suppressed: how many rows of the source are not published.
+    """
+
+    source: Table
+    constraint: str
+    m: int
+    method: str
+    subtrees: int
+    verdicts: tuple[PartVerdict, ...]
+    published: Any
+    suppressed: int = 0
+
+    @property
+    def frame(self) -> DataFrame:
+        """What is published: a Spark frame without provider, in canonical order."""
+        names = [*self.source.quasi_identifiers, *self.source.sensitive]
+        columns = [self.published[quoted(name)] for name in names]
+        frame: DataFrame = self.published.select(*columns).orderBy(*columns)
+        return frame
+
+    @cached_property
+    def table(self) -> Table:
+        """The same as a Table with providers; people have numbers. Never publish it."""
+        return Table(
+            self.published.drop(WIDTH, GROUP, CIRCLE),
+            self.source.provider,
+            self.source.quasi_identifiers,
+            self.source.sensitive,
+            self.source.subject,
+            ordinal={n: v for n, v in self.source.ordinal.items() if n in self.source.sensitive},
+            missing="value",
+        )
+
+    @property
+    def groups(self) -> DataFrame:
+        """The groups with their numbers of records, as a Spark frame."""
+        columns = [self.published[quoted(name)] for name in self.source.quasi_identifiers]
+        frame: DataFrame = self.published.groupBy(*columns).count()
+        return frame
+
+    @cached_property
+    def gcp(self) -> float:
+        """The global certainty penalty: the mean width of all cells."""
+        from pyspark.sql import functions
+
+        return float(self.published.agg(functions.avg(WIDTH)).first()[0])
+
+    def report(self, path: str | Path | None = None) -> dict[str, Any]:
+        """Return what the verification counted; with a path, write it as an HTML page."""
+        from quiltwork.tables.reports.page import spark_report
+
+        return spark_report(self, path)
+
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+        """Write the published frame as a folder of Parquet (or, ending in .csv, CSV) files.
+
+        Raises:
+            InvalidInputError: if the folder exists, or for formulas to escape in Parquet files.
+        """
+        target = Path(path)
+        check_formulas(formulas, target)
+        if target.exists():
+            raise InvalidInputError(f"{str(target)!r} exists already; choose another folder.")
+        writer = (_escaped(self.frame) if formulas == "escape" else self.frame).write
+        if target.suffix == ".csv":
+            writer.options(header=True, escape='"').csv(str(target))
+        else:
+            writer.parquet(str(target))
+        return target
+
+    def unpersist(self) -> None:
+        """Free the space on the workers' disks."""
+        self.published.unpersist()
+
+    def __repr__(self) -> str:
+        """Say how large it is."""
+        rows = sum(part.rows for part in self.verdicts)
+        groups = sum(part.groups for part in self.verdicts)
+        return f"SparkPublication({rows} rows, {groups} groups, {self.subtrees} subtrees)"
+
+
+def _escaped(frame: DataFrame) -> DataFrame:
+    """Escape names and texts that a spreadsheet would compute."""
+    from pyspark.sql import functions as f
+
+    columns = []
+    for name, kind in frame.dtypes:
+        column = frame[quoted(name)]
+        if kind == "string":
+            formula = column.rlike(FORMULA) & ~column.rlike(NO_FORMULA)
+            column = f.when(formula, f.concat(f.lit("'"), column)).otherwise(column)
+        columns.append(column.alias(escaped(name)))
+    return frame.select(*columns)
+
+
+@with_this_package()
+def anonymize_spark(
+    table: Table,
+    constraint: Constraint,
+    m: int,
+    method: Method,
+    *,
+    split: Split = "range",
+    relaxed: bool = False,
+    quality: bool = False,
+    suppression: Fraction = NOTHING,
+    progress: Progress | None = None,
+    subtree_rows: int = SUBTREE_ROWS,
+) -> SparkPublication:
+    """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
+
+    The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
+    they rule within subtrees. With `method="baseline"` and none of them the result is that of the
+    local backend. `progress` is called for the passes that decide the top of the tree, and again
+    for the records whose subtrees are finished.
+
+    Raises:
+        NotPrivateError: if not even one group of all rows is m-private, or the finished table
+            does not pass its verification.
+        UnsupportedError: without PySpark or Java, or with too many values or providers.
+
+    Theorem: m-privacy
+    """
+    frame = spark_frame(table)
+    from pyspark import StorageLevel
+
+    domains = read_domains(table, frame)
+    asked = bound(constraint, domains)
+    alone = method == "separate"
+    coalition = 0 if alone else m
+    watch = Watch(frame.sparkSession, progress, domains.rows)
+    blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
+    published: Any = None
+    try:
+        router = Router(len(domains.providers) if alone else 1)
+        measure = watch.passes(measurer(blocks, domains, asked), subtree_rows)
+        roots = measure(router, list(range(router.roots)))
+        most = int(suppression * domains.rows)
+        private = _private_roots(roots, domains, asked, coalition, alone, most)
+        axes = Axes(domains.places, domains.trees)
+        smallest = guard_for(domains.nothing, asked, coalition).smallest
+        leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
+        best: Split = "loss" if quality and split == "range" else split
+        rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
+        # A subtree of method="separate" is one provider's already.
+        recipe = Recipe(
+            asked, coalition, "baseline" if alone else method, rules, quality and not alone
+        )
+        parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
+        published = finished(table, frame, parts, domains, recipe, watch.tell)
+        published = published.persist(StorageLevel.DISK_ONLY)
+        left = sum(found.size for found in leaves.values())
+        lost = domains.rows - left
+
+        def verified(rest: DataFrame) -> list[PartVerdict]:
+            shown = domains
+            if compares_with_all(asked) and (lost or rest is not published):
+                shown = domains_left(table, rest, domains)
+            return part_verdicts(table, rest, shown, bound(constraint, shown), m)
+
+        def passing(room: int) -> tuple[DataFrame, int, list[PartVerdict]]:
+            """Leave out what fits; less where the table does not pass with so much, as locally."""
+            rest, gone = published, 0
+            if room > 0:
+                rest, gone = watch.run(lambda: without_widest(published, room))
+            try:
+                found = watch.run(lambda: verified(rest))
+            except BaseException:
+                rest.unpersist()
+                raise
+            if not gone or combined(found).private:
+                return rest, gone, found
+            rest.unpersist()
+            return passing(gone // 2)
+
+        rest, gone, verdicts = passing(most - lost)
+        if rest is not published:
+            published.unpersist()
+        published, left = rest, left - gone
+        _check_verdicts(verdicts, left, domains.rows)
+    except BaseException:
+        if published is not None:
+            published.unpersist()
+        raise
+    finally:
+        blocks.unpersist()
+    return SparkPublication(
+        source=table,
+        constraint=str(constraint),
+        m=m,
+        method=method,
+        subtrees=len(leaves),
+        verdicts=tuple(verdicts),
+        published=published,
+        suppressed=domains.rows - left,
+    )
+
+
+def _private_roots(
+    roots: dict[int, Measure],
+    domains: Domains,
+    constraint: Constraint,
+    m: int,
+    alone: bool,
+    most: int,
+) -> dict[int, Measure]:
+    """Return the trees that can be cut; a provider that cannot alone may be left out."""
+    private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
+    lost = sum(found.size for root, found in roots.items() if root not in private)
+    if lost and not alone:
+        decided(roots[0], constraint, m)  # says why, if it is only too much to search
+        raise no_group(domains.rows, m, constraint)
+    if lost > most:
+        who = domains.providers[next(root for root in roots if root not in private)]
+        raise NotPrivateError(
+            f"Provider {who!r} alone cannot fulfil {constraint}; together such providers have "
+            f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
+            "(method='provider-aware'), or raise suppression."
+        )
+    return private
+
+
+def _check_verdicts(verdicts: list[PartVerdict], expected: int, rows: int) -> None:
+    verdict = combined(verdicts)
+    counted = sum(part.rows for part in verdicts)
+    if counted != expected:
+        now = counted + rows - expected
+        raise NotPrivateError(
+            f"The source had {rows:,} rows when it was read first and {now:,} when it was "
+            "published, so the table is withheld; give a frame that does not change."
+        )
+    if not verdict.private:
+        raise verdict.withheld

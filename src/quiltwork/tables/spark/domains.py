@@ -1,0 +1,274 @@
+"""`Domains`: the distinct values of every column and how often they occur.
+
+This is all the driver learns of a table before it decides cuts. Values get the codes that a local
+table would give them, so that both backends cut alike. Cost: one distributed pass; the distinct
+values come to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.tables.constraints.base import Conjunction, Constraint
+from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.encoding import (
+    Column,
+    Encoded,
+    Scale,
+    by_meaning,
+    encode_column,
+    encode_product,
+    missing_values,
+    refuse_endless,
+    refuse_respelled,
+)
+from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.partitioning.records import is_unordered, records_of
+from quiltwork.tables.provider_sets import Sets
+from quiltwork.tables.spark.session import quoted
+from quiltwork.tables.spark.subjects import counts_by_value, read_circles
+from quiltwork.tables.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_VALUES = 200_000
+"""Distinct values of a column that the driver takes."""
+MOST_CELLS = 4_000_000
+"""Providers × sensitive values whose counts the driver takes for one node."""
+COUNT = "quiltwork_count"
+_SET = "quiltwork_set"
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """The values of a table's columns; the columns themselves have no rows.
+
+    Attributes:
+        quasi: the quasi-identifiers.
+        ranks: for each of them, code → working code (the order in which it is cut).
+        places: for each of them, where each working code lies in 0..1.
+        providers: their labels.
+        secrets: the sensitive columns; `codes` are those of the combinations that occur.
+        sensitive_values: the combinations, as `Encoded` has them.
+        sensitive_kind: what order they have.
+        sensitive_counts: the records of each combination.
+        types: the Arrow types of provider and sensitive columns, by name.
+        rows: of the whole table.
+        trees: for each quasi-identifier, the blocks of its hierarchy, as `Records` has them.
+        circles: with a subject column, the sets of several providers that know one person; else
+            None.
+    """
+
+    quasi: tuple[Column, ...]
+    ranks: tuple[Counts, ...]
+    places: tuple[NDArray[np.float64], ...]
+    providers: tuple[Any, ...]
+    secrets: tuple[Column, ...]
+    sensitive_values: tuple[Any, ...]
+    sensitive_kind: Scale
+    sensitive_counts: Counts
+    types: dict[str, Any]
+    rows: int
+    trees: tuple[Counts | None, ...] = ()
+    circles: Sets | None = None
+
+    def encoded(
+        self,
+        quasi: tuple[Column, ...],
+        provider: NDArray[np.int32],
+        sensitive: NDArray[np.int32],
+        person: Counts | None = None,
+        circle: NDArray[Any] | None = None,
+    ) -> Encoded:
+        """Return some rows of the table as arrays with the codes of the whole.
+
+        `person` numbers people in any way; `circle` says who knows them, in the whole table.
+        """
+        found = Encoded(
+            quasi=quasi,
+            provider=provider,
+            providers=self.providers,
+            sensitive=sensitive,
+            sensitive_values=self.sensitive_values,
+            sensitive_kind=self.sensitive_kind,
+            subject=None if person is None else np.unique(person, return_inverse=True)[1],
+            rows=len(provider),
+        )
+        if circle is not None:
+            # These rows alone do not tell: a person may have records elsewhere.
+            found.__dict__["known_by"] = (circle.astype(np.int64), self.circles)
+        return found
+
+    @property
+    def nothing(self) -> Encoded:
+        """The table without its rows."""
+        none = np.zeros(0, dtype=np.int32)
+        if self.circles is None:
+            return self.encoded(self.quasi, none, none)
+        return self.encoded(self.quasi, none, none, none.astype(np.int64), none)
+
+
+def read_domains(table: Table, frame: DataFrame) -> Domains:
+    """Count the values of every column of a Spark table.
+
+    Raises:
+        InvalidInputError: for an empty table and whatever a local table refuses in its columns.
+        UnsupportedError: with more values, or sets of providers that know one person, than a driver
+            should take.
+    """
+    trees = {name: Hierarchy.read(source, name) for name, source in table.hierarchies.items()}
+    owner = [] if table.provider is None else [[table.provider]]
+    sets = [*([name] for name in table.quasi_identifiers), list(table.sensitive), *owner]
+    tables = _counted(frame, sets)
+    if not tables[0].num_rows:
+        raise InvalidInputError("The table has no rows; there is nothing to check or publish.")
+    quasi, counts = [], []
+    for name, found in zip(table.quasi_identifiers, tables, strict=False):
+        column = _encoded(table, found, name, trees.get(name))
+        refuse_endless(column, _somewhere)
+        quasi.append(replace(column, codes=np.zeros(0, dtype=np.int32)))
+        counts.append(_by_code(column.codes, found, len(column.values)))
+    found = tables[len(quasi)]
+    secrets = [_one_spelling(_encoded(table, found, name)) for name in table.sensitive]
+    codes, values, kind = encode_product(secrets)
+    types = {name: found.schema.field(name).type for name in table.sensitive}
+    providers: tuple[Any, ...] = ("",)
+    if table.provider is not None:
+        providers = _providers(tables[-1], table.provider)
+        types[table.provider] = tables[-1].schema.field(table.provider).type
+    if len(providers) * len(values) > MOST_CELLS:
+        raise UnsupportedError(
+            f"{len(providers):,} providers and {len(values):,} sensitive values are too many "
+            "combinations to count per node; group small providers, or use backend='local'."
+        )
+    circles = None
+    if table.subject is not None:
+        circles = read_circles(table, frame, providers)
+        found = counts_by_value(table, frame, COUNT)
+    every, _, _ = encode_product([_encoded(table, found, name) for name in table.sensitive])
+    first = np.unique(codes, return_index=True)[1]
+    known = Domains(
+        quasi=tuple(quasi),
+        ranks=tuple(_ranks(column, count) for column, count in zip(quasi, counts, strict=True)),
+        places=(),
+        providers=providers,
+        secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
+        sensitive_values=values,
+        sensitive_kind=kind,
+        sensitive_counts=_by_code(every, found, len(values)),
+        types=types,
+        rows=int(counts[0].sum()),
+        circles=circles,
+    )
+    shape = records_of(known.nothing)
+    return replace(known, places=shape.places, trees=shape.trees)
+
+
+def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
+    """Encode the distinct values of a column; say how many rows have none if that is refused."""
+    column = encode_column(found, name, "value", table.orders.get(name), tree, _somewhere)
+    if column.values[-1] is None and table.missing == "refuse":
+        lost = int(_by_code(column.codes, found, len(column.values))[-1])
+        raise InvalidInputError(
+            f"Column {name!r} has {missing_values(lost)}; drop those rows, or let missing be a "
+            "value of its own with missing='value' (--missing value)."
+        )
+    return column
+
+
+def _one_spelling(column: Column) -> Column:
+    """Refuse values that may mean the same: workers know them by their spelling alone."""
+    if len(by_meaning(column).values) < len(column.values):
+        raise UnsupportedError(
+            f"Column {column.name!r} spells a value in several ways, such as 1.5 and 1.50; spell "
+            "it in one way, or use backend='local', which counts it once."
+        )
+    return column
+
+
+def _somewhere(row: int) -> str:
+    """Say nothing of the place of a distinct value: rows have no numbers here."""
+    return ""
+
+
+def _providers(found: Any, name: str) -> tuple[Any, ...]:
+    column = encode_column(found, name, "value")
+    if column.values[-1] is None:
+        lost = int(_by_code(column.codes, found, len(column.values))[-1])
+        raise InvalidInputError(
+            f"Column {name!r} has {missing_values(lost)}; every record needs a provider: fill it "
+            "in, or drop those rows."
+        )
+    refuse_respelled(column, "provider", _somewhere)
+    return column.values
+
+
+def bound(constraint: Constraint, domains: Domains) -> Constraint:
+    """Return the constraint for this table: labels of values, and their distribution."""
+    every = np.arange(len(domains.sensitive_values), dtype=np.int32)
+    sample = domains.encoded(domains.quasi, np.zeros(len(every), dtype=np.int32), every)
+    parts = [part.bind(sample) for part in constraint.parts]
+    counts = tuple(domains.sensitive_counts.tolist())
+    parts = [
+        replace(part, reference=counts) if isinstance(part, TCloseness) else part for part in parts
+    ]
+    return parts[0] if len(parts) == 1 else Conjunction(tuple(parts))
+
+
+def compares_with_all(constraint: Constraint) -> bool:
+    """Tell whether the constraint changes if records are left out of the table."""
+    return any(isinstance(part, TCloseness) for part in constraint.parts)
+
+
+def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
+    """Bring the distinct values of some sets of columns to the driver, with their rows.
+
+    One pass over the table; each set is counted by itself.
+    """
+    from pyspark.sql import functions
+
+    names = [name for one in sets for name in one]
+    columns = {name: frame[quoted(name)] for name in names}
+    counted = frame.groupingSets([[columns[n] for n in one] for one in sets], *columns.values())
+    sums = counted.agg(
+        functions.grouping_id().alias(_SET), functions.count(functions.lit(1)).alias(COUNT)
+    )
+    found = sums.limit(MOST_VALUES * len(sets) + 1).toArrow()
+    which = found.column(_SET).to_numpy()
+    tables = []
+    for one in sets:
+        absent = [name not in one for name in names]
+        number = sum(bit << place for place, bit in enumerate(reversed(absent)))
+        table = found.filter(which == number).select([*one, COUNT])
+        if table.num_rows > MOST_VALUES:
+            raise UnsupportedError(
+                f"Column {', '.join(one)!r} has more than {MOST_VALUES:,} distinct values; round "
+                "it first, or use backend='local'."
+            )
+        tables.append(table)
+    return tables
+
+
+def _by_code(codes: NDArray[np.int32], found: Any, values: int) -> Counts:
+    weights = found.column(COUNT).to_numpy()
+    totals = np.zeros(values, dtype=np.int64)
+    np.add.at(totals, codes, weights)
+    return totals
+
+
+def _ranks(column: Column, counts: Counts) -> Counts:
+    """Return code → working code: categories without an order come by falling frequency."""
+    if not is_unordered(column):
+        return np.arange(len(counts))
+    rank = np.empty(len(counts), dtype=np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
+    return rank

@@ -1,0 +1,144 @@
+"""Subtrees, finished by the local core where their records are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.encoding import Encoded, code_type
+from quiltwork.tables.generalization.boxes import boxes_of
+from quiltwork.tables.partitioning.recipe import Recipe, partition
+from quiltwork.tables.partitioning.records import Records
+from quiltwork.tables.spark.blocks import Packing, Rows
+from quiltwork.tables.spark.domains import Domains
+from quiltwork.tables.spark.subjects import CIRCLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quiltwork.tables.table import Table
+
+WIDTH = "quiltwork_width"
+"""The mean normalized width of a record's box: for the report, never published."""
+GROUP = "quiltwork_group"
+"""The number of a record's group before equal boxes are one: for suppression, never published."""
+
+Counts = NDArray[np.int64]
+Tell = Callable[[int], object]
+"""Called by workers with the records that they have done."""
+
+
+def finished(
+    table: Table,
+    frame: DataFrame,
+    parts: DataFrame,
+    domains: Domains,
+    recipe: Recipe,
+    tell: Tell | None = None,
+) -> Any:
+    """Return the published records of all subtrees, with provider, width and group.
+
+    With a subject column also with the numbers of people, under its name, and their circles.
+    """
+    from pyspark.sql import types
+
+    text = [types.StructField(name, types.StringType()) for name in table.quasi_identifiers]
+    owner = [] if table.provider is None else [table.provider]
+    kept = [frame.schema[name] for name in (*owner, *table.sensitive)]
+    known = [types.StructField(WIDTH, types.DoubleType())]
+    known.append(types.StructField(GROUP, types.LongType()))
+    if table.subject is not None:
+        known.append(types.StructField(table.subject, types.LongType()))
+        known.append(types.StructField(CIRCLE, types.IntegerType()))
+    schema = types.StructType([*text, *kept, *known])
+    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe, tell), schema)
+
+
+def _finisher(
+    table: Table, domains: Domains, recipe: Recipe, tell: Tell | None = None
+) -> Callable[[Any], Any]:
+    packing = Packing.of(domains)
+    roles = _Roles(table.provider, table.sensitive, table.subject)
+
+    def finish(blocks: Any) -> Any:
+        rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
+        encoded, records = local_table(domains, rows)
+        labels = partition(encoded, records, recipe)
+        subtree = blocks.column("subtree")[0].as_py()
+        done = _published(domains, encoded, rows, labels, subtree, roles)
+        if tell is not None:
+            tell(rows.count)
+        return done
+
+    return finish
+
+
+@dataclass(frozen=True)
+class _Roles:
+    """The columns of a table beside the quasi-identifiers."""
+
+    provider: str | None
+    sensitive: tuple[str, ...]
+    subject: str | None
+
+
+def _in_order(rows: Rows) -> Rows:
+    """Order records by content, so that results do not depend on how they arrived."""
+    person = [] if rows.person is None else [rows.person]
+    return rows.take(np.lexsort((*person, rows.sensitive, rows.provider, *rows.codes[::-1])))
+
+
+def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
+    """Return some records as the local core sees them, with the codes of the whole table."""
+    quasi = tuple(
+        replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
+        for column, rank, codes in zip(domains.quasi, domains.ranks, rows.codes, strict=True)
+    )
+    provider, sensitive = (a.astype(np.int32) for a in (rows.provider, rows.sensitive))
+    kind = code_type(max(len(column.values) for column in domains.quasi))
+    records = Records(
+        codes=np.stack([codes.astype(kind) for codes in rows.codes]),
+        places=domains.places,
+        provider=provider,
+        providers=len(domains.providers),
+        sensitive=sensitive,
+        values=len(domains.sensitive_values),
+        ids=np.arange(rows.count),
+        trees=domains.trees,
+    )
+    return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
+
+
+def _published(
+    domains: Domains, encoded: Encoded, rows: Rows, labels: Counts, subtree: int, roles: _Roles
+) -> Any:
+    """Write each record's box as texts, in an order that content alone decides."""
+    import pyarrow as pa
+
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
+    boxes = boxes_of(encoded.quasi, order, starts)
+    rank = np.empty(boxes.count, dtype=np.int64)
+    rank[np.lexsort(boxes.text_of.T[::-1])] = np.arange(boxes.count)
+    order = np.lexsort((encoded.provider, encoded.sensitive, rank[labels]))
+    group = labels[order]
+    columns: dict[str, Any] = {
+        column.name: pa.array(texts, pa.string()).take(pa.array(boxes.text_of[group, place]))
+        for place, (column, texts) in enumerate(zip(encoded.quasi, boxes.texts, strict=True))
+    }
+    if roles.provider is not None:
+        labels_of = pa.array(domains.providers, domains.types[roles.provider])
+        columns[roles.provider] = labels_of.take(pa.array(encoded.provider[order]))
+    for name, column in zip(roles.sensitive, domains.secrets, strict=True):
+        values = pa.array(column.values, domains.types[name])
+        columns[name] = values.take(pa.array(column.codes[encoded.sensitive[order]]))
+    columns[WIDTH] = pa.array(boxes.widths.mean(axis=1)[group])
+    columns[GROUP] = pa.array((np.int64(subtree) << 32) + group)
+    if roles.subject is not None and rows.person is not None and rows.circle is not None:
+        columns[roles.subject] = pa.array(rows.person[order])
+        columns[CIRCLE] = pa.array(rows.circle[order].astype(np.int32))
+    return pa.table(columns)

@@ -1,0 +1,186 @@
+"""The top of the partition tree: cuts decided on the driver from exact counts of all rows.
+
+It is Mondrian's rule of the local backend: along the widest quasi-identifier, at the most balanced
+place, if both sides are m-private; else along the next widest. Under a hierarchy widths are those
+of labels, and cuts lie between them. Nodes small enough for one worker, and nodes that no cut
+divides, become subtrees. One distributed pass per level of the tree, and one more where a side was
+not private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import UnsupportedError
+from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.group import Group
+from quiltwork.tables.partitioning.axes import Axes
+from quiltwork.tables.spark.blocks import Rows
+from quiltwork.tables.spark.people import People
+from quiltwork.tables.verification import group_is_private
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What the driver knows of a node.
+
+    Attributes:
+        values: for each quasi-identifier, records per working code.
+        holdings: records by provider and sensitive value; with a subject column, people by who
+            knows them.
+    """
+
+    values: tuple[Counts, ...]
+    holdings: Counts | People
+
+    @property
+    def size(self) -> int:
+        """The records of the node."""
+        return int(self.values[0].sum())
+
+
+Measurer = Callable[["Router", list[int]], dict[int, Measure]]
+"""Counts some nodes of a tree over all rows."""
+
+
+@dataclass
+class Router:
+    """Where each record goes; grows while cuts are decided.
+
+    Attributes:
+        roots: how many trees there are: one, or one for each provider.
+        axis: for each node, the quasi-identifier of its cut; −1 for a leaf.
+        last: the last working code that goes left.
+        left: the left child; the right one is next to it.
+    """
+
+    roots: int
+    axis: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Start with the roots."""
+        self.axis += [-1] * self.roots
+        self.last += [0] * self.roots
+        self.left += [0] * self.roots
+
+    def cut(self, node: int, axis: int, last: int) -> tuple[int, int]:
+        """Cut a node (or cut it otherwise than before) and return its children."""
+        if self.axis[node] < 0:
+            self.left[node] = len(self.axis)
+            self.axis += [-1, -1]
+            self.last += [0, 0]
+            self.left += [0, 0]
+        self.axis[node], self.last[node] = axis, last
+        return self.left[node], self.left[node] + 1
+
+    def uncut(self, node: int) -> None:
+        """Make a node a leaf again; its children are never reached."""
+        self.axis[node] = -1
+
+    def route(self, rows: Rows) -> Counts:
+        """Return the leaf of each record. O(records · depth)."""
+        node = np.zeros(rows.count, dtype=np.int64)
+        if self.roots > 1:
+            node = rows.provider.astype(np.int64)
+        axis, last, left = (np.array(side) for side in (self.axis, self.last, self.left))
+        going = np.flatnonzero(axis[node] >= 0)
+        while len(going):
+            here = node[going]
+            code = np.empty(len(going), dtype=np.int64)
+            for place in np.unique(axis[here]).tolist():
+                chosen = axis[here] == place
+                code[chosen] = rows.codes[place][going[chosen]]
+            node[going] = left[here] + (code > last[here])
+            going = going[axis[node[going]] >= 0]
+        return node
+
+
+@dataclass
+class _Pending:
+    """A node that is being cut: the axes left to try, widest first."""
+
+    node: int
+    measure: Measure
+    axes: list[int]
+
+
+def grow(
+    router: Router,
+    roots: dict[int, Measure],
+    measure: Measurer,
+    axes: Axes,
+    constraint: Constraint,
+    m: int,
+    smallest: int,
+    most_rows: int,
+) -> dict[int, Measure]:
+    """Cut every node with more than `most_rows` records where it can be; return the leaves.
+
+    `roots` are the roots as measured, all of them private; `smallest` is a number of records below
+    which no group is private.
+    """
+    leaves = dict(roots)
+    large = [node for node, found in leaves.items() if found.size > most_rows]
+    pending = [_Pending(node, leaves[node], axes.widest(leaves[node].values)) for node in large]
+    while pending:
+        tried = [one for one in pending if _try_next(router, one, axes, smallest)]
+        if not tried:
+            break
+        found = measure(router, [child for one in tried for child in _children(router, one.node)])
+        pending = []
+        for one in tried:
+            children = _children(router, one.node)
+            if all(is_private(found[child], constraint, m) for child in children):
+                del leaves[one.node]
+                for child in children:
+                    leaves[child] = found[child]
+                    if found[child].size > most_rows:
+                        order = axes.widest(found[child].values)
+                        pending.append(_Pending(child, found[child], order))
+            else:
+                router.uncut(one.node)
+                pending.append(one)
+    return leaves
+
+
+def _children(router: Router, node: int) -> tuple[int, int]:
+    return router.left[node], router.left[node] + 1
+
+
+def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
+    """Cut the node along its next axis; leave it a leaf if none is left."""
+    while one.axes:
+        axis = one.axes.pop(0)
+        last = axes.last(axis, one.measure.values[axis])
+        below = int(one.measure.values[axis][: last + 1].sum())
+        if min(below, one.measure.size - below) >= smallest:
+            router.cut(one.node, axis, last)
+            return True
+    return False
+
+
+def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
+    """Tell whether a node is proven to withstand every coalition of at most m providers."""
+    try:
+        return decided(measure, constraint, m)
+    except UnsupportedError:  # too many sets to try
+        return False
+
+
+def decided(measure: Measure, constraint: Constraint, m: int) -> bool:
+    """Tell the same.
+
+    Raises:
+        UnsupportedError: if there are too many sets to try.
+    """
+    if isinstance(measure.holdings, People):
+        return measure.holdings.withstand(constraint, m)
+    return group_is_private(Group.from_counts(measure.holdings.tolist()), constraint, m)

@@ -1,0 +1,277 @@
+"""`Table`: records of many providers, and which columns are what.
+
+A table keeps the frame as it was given; everything is computed on `encoded`, made on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+
+from quiltwork.arguments import by_column, choice, hashable, listed
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer, shortened
+from quiltwork.tables.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
+from quiltwork.tables.frames import (
+    Kind,
+    as_arrow,
+    column_names,
+    frame_kind,
+    opened,
+    opened_alike,
+    orders_of,
+    stacked,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Table:
+    """Records with quasi-identifiers and sensitive values, each from one provider.
+
+    Args:
+        frame: a pandas, Polars, Arrow or Spark frame, or the path of a CSV (also `.gz`) or Parquet
+            file.
+        provider: the column that names each record's provider; None if there is only one.
+        quasi_identifiers: the columns by which a person could be recognised.
+        sensitive: the column, or several, that must not be inferred; several count as their
+            combination.
+        subject: the column that names the person, if one person can have several records. Such a
+            person counts once, and a coalition that holds any of their records knows them.
+        ordinal: column → its values in order.
+        hierarchies: column → a path or rows of a generalization hierarchy.
+        missing: "refuse" (the default) or "value": a missing value is a value of its own.
+        text: columns of a file that are text whatever they look like. Without it, columns of CSV
+            files have the order of numbers, dates or times if every cell is written as one; `02410`
+            is not. In any case cells stay as they are written.
+
+    Raises:
+        InvalidInputError: if a column is absent, has two roles, or an order and a hierarchy.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"hospital": ["A", "B"], "age": [31, 31], "ill": ["flu", "cold"]})
+    >>> Table(frame, provider="hospital", quasi_identifiers=["age"], sensitive="ill")
+    Table(2 rows, 1 group, 2 providers)
+    """
+
+    frame: Any
+    provider: str | None
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    subject: str | None
+    ordinal: Mapping[str, Sequence[Any]]
+    hierarchies: Mapping[str, Any]
+    missing: Missing
+
+    def __init__(
+        self,
+        frame: Any,
+        provider: str | None,
+        quasi_identifiers: Sequence[str],
+        sensitive: str | Sequence[str],
+        subject: str | None = None,
+        ordinal: Mapping[str, Sequence[Any]] | None = None,
+        hierarchies: Mapping[str, Any] | None = None,
+        missing: Missing = "refuse",
+        text: str | Sequence[str] = (),
+    ) -> None:
+        """Read the file, if it is a path, and check every declaration."""
+        put = object.__setattr__
+        put(self, "frame", opened(frame, _listed(text, "text")))
+        put(self, "provider", provider)
+        put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
+        put(self, "sensitive", _names(sensitive, "sensitive"))
+        put(self, "subject", subject)
+        put(self, "ordinal", read_orders(ordinal))
+        put(self, "hierarchies", by_column(hierarchies, "hierarchies"))
+        put(self, "missing", missing)
+        _check(self, column_names(self.frame))
+
+    @classmethod
+    def concat(
+        cls,
+        frames: Mapping[str, Any],
+        quasi_identifiers: Sequence[str],
+        sensitive: str | Sequence[str],
+        provider: str = "provider",
+        text: str | Sequence[str] = (),
+        **declarations: Any,
+    ) -> Table:
+        """Make one table of several frames or paths, one per provider; see `Table` for the rest.
+
+        Raises:
+            InvalidInputError: if there is no frame, two providers have one name as text, or the
+                columns do not match.
+
+        >>> import pandas
+        >>> part = pandas.DataFrame({"age": [31], "ill": ["flu"]})
+        >>> Table.concat({"A": part, "B": part}, quasi_identifiers=["age"], sensitive="ill")
+        Table(2 rows, 1 group, 2 providers)
+        """
+        _text(provider, "provider")
+        parts = _parts(frames, _listed(text, "text"))
+        needed = [*_names(quasi_identifiers, "quasi_identifiers"), *_names(sensitive, "sensitive")]
+        if declarations.get("subject") is not None:
+            needed.append(declarations["subject"])
+        for name, part in parts.items():
+            for column in needed:
+                _column(column, column_names(part), f"the frame of provider {name!r}")
+        return cls(
+            stacked(parts, provider),
+            provider=provider,
+            quasi_identifiers=tuple(_names(quasi_identifiers, "quasi_identifiers")),
+            sensitive=_names(sensitive, "sensitive"),
+            **declarations,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """What the frame is: "pandas", "polars", "arrow" or "spark"."""
+        return frame_kind(self.frame)
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The table as arrays of integer codes.
+
+        Raises:
+            UnsupportedError: for a Spark frame, which is never collected.
+        """
+        if self.kind == "spark":
+            raise UnsupportedError(
+                "A Spark table is not brought to one machine: use backend='spark', or give a "
+                "local frame."
+            )
+        return encode_frame(
+            self.frame,
+            self.provider,
+            self.quasi_identifiers,
+            self.sensitive,
+            self.subject,
+            self.missing,
+            self.ordinal,
+            self._hierarchies(),
+        )
+
+    @cached_property
+    def groups(self) -> GroupIndex:
+        """The equivalence groups: rows with equal quasi-identifiers."""
+        return groups_of(self.encoded)
+
+    @cached_property
+    def orders(self) -> Mapping[str, Sequence[Any]]:
+        """The orders of columns: those of ordered categories, and those that are declared."""
+        roles = [*self.quasi_identifiers, *self.sensitive]
+        named = [name for name in roles if name not in self.hierarchies]
+        own = {} if self.kind == "spark" else orders_of(as_arrow(self.frame, named))
+        return {**own, **self.ordinal}
+
+    def group_values(self, group: int) -> tuple[Any, ...]:
+        """Return the quasi-identifier values of a group."""
+        row = self.groups.first[integer(group, "group", 0, len(self.groups.first) - 1)]
+        return tuple(column.values[column.codes[row]] for column in self.encoded.quasi)
+
+    def _hierarchies(self) -> dict[str, Any]:
+        if not self.hierarchies:
+            return {}
+        from quiltwork.tables.generalization.hierarchies import Hierarchy
+
+        return {name: Hierarchy.read(source, name) for name, source in self.hierarchies.items()}
+
+    def __repr__(self) -> str:
+        """Say how large the table is."""
+        if self.kind == "spark":
+            return f"Table(Spark frame, {len(self.quasi_identifiers)} quasi-identifiers)"
+        encoded = self.encoded
+        sizes = {"row": encoded.rows, "group": self.groups.count}
+        sizes["provider"] = len(encoded.providers)
+        words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
+        return f"Table({', '.join(words)})"
+
+
+def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:
+    """Return the frame of each provider, by its name as text."""
+    if not isinstance(frames, Mapping):
+        raise InvalidInputError(
+            f"concat takes a dict from each provider's name to its frame, not a "
+            f"{type(frames).__name__}."
+        )
+    if not frames:
+        raise InvalidInputError("There is no frame to concatenate; give one per provider.")
+    names = [str(name) for name in frames]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(
+            f"Two providers are called {twice!r} once their names are text; rename one of them."
+        )
+    return dict(zip(names, opened_alike([*frames.values()], text), strict=True))
+
+
+def _text(name: Any, what: str) -> None:
+    if not isinstance(name, str) or not name.isprintable():
+        raise InvalidInputError(f"{what} must be a name of a column, not {shortened(name)}.")
+
+
+def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(listed(names, what))
+
+
+def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
+    listed = _listed(names, what)
+    if not listed:
+        raise InvalidInputError(f"{what} is empty; name at least one column.")
+    return listed
+
+
+def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
+    """Return declared orders as lists.
+
+    Raises:
+        InvalidInputError: if an order is no list of values.
+    """
+    return {name: _order(order, name) for name, order in by_column(value, "ordinal").items()}
+
+
+def _order(order: Any, name: str) -> list[Any]:
+    values = listed(order, f"The order of column {name!r}")
+    if isinstance(order, Set) or not all(map(hashable, values)):
+        raise InvalidInputError(
+            f"The order of column {name!r} must be a list of its values, not {shortened(order)}."
+        )
+    return values
+
+
+def _column(name: object, known: Sequence[str], where: str) -> None:
+    if not isinstance(name, str):
+        raise InvalidInputError(f"Columns are named by text, not by {shortened(name)}.")
+    if list(known).count(name) != 1:
+        problem = "is there more than once" if name in known else "is not there"
+        raise InvalidInputError(
+            f"Column {shortened(name)} {problem} in {where}, whose columns are: {', '.join(known)}."
+        )
+
+
+def _check(table: Table, known: Sequence[str]) -> None:
+    single = [name for name in (table.provider, table.subject) if name is not None]
+    roles = [*single, *table.quasi_identifiers, *table.sensitive]
+    for name in roles:
+        _column(name, known, "the table")
+    twice = [name for name in roles if roles.count(name) > 1]
+    if twice:
+        raise InvalidInputError(
+            f"Column {twice[0]!r} has two roles; it can be only one of provider, subject, "
+            "quasi-identifier and sensitive."
+        )
+    choice(table.missing, get_args(Missing), "missing")
+    for what, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
+        for name in declared:
+            if name not in table.quasi_identifiers and name not in table.sensitive:
+                raise InvalidInputError(
+                    f"{what} names {name!r}, which is neither a quasi-identifier nor sensitive."
+                )
+    for name in table.hierarchies:
+        if name in table.ordinal:
+            raise InvalidInputError(
+                f"Column {name!r} has both an order and a hierarchy, whose values have an order of "
+                "their own; declare one of them."
+            )

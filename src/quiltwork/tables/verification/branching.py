@@ -1,0 +1,119 @@
+"""Branch and bound over the coalitions of one group, for EG-monotonic constraints.
+
+Coalitions grow by blocks of providers, and a branch that is safe as a whole is dropped. A block is
+one provider, the strongest first. For distinct l-diversity it may be all providers of a value,
+because nobody else removes it: then the search is exponential only in the values that at most m
+providers hold, however many providers there are. For k-anonymity the largest providers suffice.
+
+Theorem: m-privacy
+"""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.k_anonymity import KAnonymity
+from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.group import Group
+from quiltwork.tables.verification.checks import Checks, LimitReached, Outcome
+from quiltwork.tables.verification.spaces import Space, spaces
+
+
+def breach(group: Group, part: Constraint, m: int, limit: int) -> Outcome:
+    """Look for a coalition of at most m providers that breaches one EG-monotonic constraint."""
+    checks = Checks(group, part, limit)
+    if isinstance(part, KAnonymity) and group.held is None and group.contributors is None:
+        return Outcome(_largest(group, part.k, min(m, group.size - 1)), 1)
+    try:
+        for space in spaces(group, m):
+            found = _Search(group, part, space, checks).from_nobody()
+            if found is not None:
+                return Outcome(found, checks.done)
+    except LimitReached:
+        return Outcome(None, checks.done - 1, settled=False)
+    return Outcome(None, checks.done)
+
+
+def _largest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
+    """Return the fewest of the largest providers without whom less than k are left."""
+    records = group.weights.sum(axis=1)
+    order = np.argsort(-records, kind="stable")[:size]
+    left = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
+    short = np.flatnonzero(left < k)
+    return tuple(sorted(order[: short[0]].tolist())) if len(short) else None
+
+
+class _Search:
+    """One space of coalitions; coalitions and blocks are bit masks over the group's providers."""
+
+    def __init__(self, group: Group, part: Constraint, space: Space, checks: Checks) -> None:
+        self.group, self.part, self.space, self.checks = group, part, space, checks
+        owners = _owners_of_values(group, part, space.level)
+        self.wanted = part.l if isinstance(part, LDiversity) and owners is not None else None
+        self.blocks = _single_providers(group, space) if owners is None else owners
+
+    def from_nobody(self) -> tuple[int, ...] | None:
+        """Return a coalition that breaches, or None."""
+        found = self._grow(0, self.blocks)
+        return None if found is None else self._members(found)
+
+    def _grow(self, chosen: int, blocks: list[int]) -> int | None:
+        self.checks.count()
+        left = self.group.left(self._members(chosen))
+        if not self.part.holds(left):
+            return chosen
+        room = self.space.level - chosen.bit_count()
+        costs = [((block & ~chosen).bit_count(), block) for block in blocks]
+        open_ = [b for cost, b in sorted(costs, key=lambda pair: pair[0]) if 0 < cost <= room]
+        for at, block in enumerate(open_):
+            if self._safe(chosen, left, open_[at:], room):
+                return None
+            found = self._grow(chosen | block, open_[at + 1 :])
+            if found is not None:
+                return found
+        return None
+
+    def _safe(self, chosen: int, left: Histogram, open_: list[int], room: int) -> bool:
+        """Tell whether no choice among the open blocks can breach, by a bound."""
+        if self.wanted is not None:  # each of them removes one of the values that are left
+            return len(left.values) - len(open_) >= self.wanted
+        if isinstance(self.part, KAnonymity):
+            self.checks.count()
+            rests = (self.group.left(self._members(chosen | block)).size for block in open_)
+            gains = sorted((left.size - rest for rest in rests), reverse=True)
+            return left.size - sum(gains[:room]) >= self.part.k
+        everyone = chosen
+        for block in open_:
+            everyone |= block
+        if everyone.bit_count() > self.space.top:
+            return False  # nothing would be left, about which a constraint of the user's has no say
+        return not self.checks.breached_by(self._members(everyone))
+
+    def _members(self, mask: int) -> tuple[int, ...]:
+        packed = np.frombuffer(mask.to_bytes(self.group.size // 8 + 1, "little"), dtype=np.uint8)
+        return tuple(np.flatnonzero(np.unpackbits(packed, bitorder="little")).tolist())
+
+
+def _single_providers(group: Group, space: Space) -> list[int]:
+    """Return the candidates, those who know most people first."""
+    power = [-group.known([i]).size for i in space.candidates]
+    return [1 << space.candidates[i] for i in np.argsort(power, kind="stable")]
+
+
+def _owners_of_values(group: Group, part: Constraint, size: int) -> list[int] | None:
+    """Return the providers of each value that so many can remove; None if coalitions are fewer."""
+    if not (isinstance(part, LDiversity) and group.is_plain and group.contributors is None):
+        return None
+    holds: NDArray[np.bool_] = group.weights > 0
+    rare = holds[:, holds.sum(axis=0) <= size]
+    involved = int(rare.any(axis=1).sum())
+    removed = max(holds.shape[1] - part.l + 1, 0)
+    if comb(rare.shape[1], removed) > comb(involved, min(size, involved // 2)):
+        return None
+    packed = np.packbits(rare.T, axis=1, bitorder="little")
+    return [int.from_bytes(line.tobytes(), "little") for line in packed]

@@ -1,0 +1,173 @@
+"""`verify_m_privacy`: does a table withstand every coalition of m of its providers?
+
+Groups are decided together where that is possible (`all_groups`); what is left open, and what is
+breached and needs a name, is searched group by group in the order of the rows until one is
+breached.
+
+Theorem: m-privacy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol, get_args
+
+import numpy as np
+
+from quiltwork.arguments import choice
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import integer
+from quiltwork.tables.asked import read_m, read_table
+from quiltwork.tables.constraints.base import Constraint, as_constraint
+from quiltwork.tables.encoding import Encoded
+from quiltwork.tables.group import Group
+from quiltwork.tables.sparse import SparseCounts, count_groups
+from quiltwork.tables.table import Table
+from quiltwork.tables.verification.all_groups import decide_together
+from quiltwork.tables.verification.bounds import BROKEN, SAFE
+from quiltwork.tables.verification.one_group import (
+    LIMIT,
+    AnyMethod,
+    GroupOutcome,
+    exact_breach,
+    group_breach,
+)
+from quiltwork.tables.verification.verdict import Verdict
+
+
+def verify_m_privacy(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> Verdict:
+    """Verify a table against every coalition of at most m providers (Definition 2.1).
+
+    Args:
+        table: groups are the rows with equal quasi-identifiers.
+        constraint: for example `KAnonymity(3) & LDiversity(2)`, or your own function.
+        m: how many providers may collude; 0 asks about outsiders. In a group of n providers at
+            most n − 1 of them collude.
+        method: "exact", which searches values instead of coalitions where that is smaller and
+            takes any constraint; or the paper's "direct", "top-down", "bottom-up", "binary" and
+            "adaptive", for EG-monotonic constraints.
+        limit: checks within one group after which a search gives up; the verdict is then not
+            private, with `settled` False.
+
+    Raises:
+        InvalidInputError: for a negative m, an unknown method or something that is no constraint.
+        UnsupportedError: for a paper's method with a constraint that is not EG monotonic, and for
+            such a constraint with too many sets to try.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({
+    ...     "hospital": ["A", "A", "B"], "age": ["20..30"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> table = Table(frame, "hospital", ["age"], "ill")
+    >>> from quiltwork.tables.constraints import KAnonymity
+    >>> print(verify_m_privacy(table, KAnonymity(2), m=1).explain())
+    Not private: A breaches 2-anonymity in the group (20..30). Left there without their own:
+    1 (flu: 1).
+
+    Theorem: m-privacy
+    """
+    size = read_m(m)
+    asked = _asked(constraint, method)
+    limit = integer(limit, "limit", 1)
+    if read_table(table).kind == "spark":
+        return _verify_spark(table, asked, size, method)
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    return verify_counts(table, counts, asked.bind(table.encoded), size, method, limit)
+
+
+def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
+    if method != "exact":
+        raise UnsupportedError(f"Spark tables are verified by method='exact' only, not {method!r}.")
+    from quiltwork.tables.spark.verification import verify_spark
+
+    return verify_spark(table, constraint, m)
+
+
+class Labelled(Protocol):
+    """What puts names on the groups of a table."""
+
+    @property
+    def encoded(self) -> Encoded:
+        """The labels of providers and sensitive values."""
+        ...
+
+    def group_values(self, group: int) -> tuple[Any, ...]:
+        """Return the quasi-identifier values of a group."""
+        ...
+
+
+def verify_counts(
+    table: Labelled,
+    counts: SparseCounts,
+    constraint: Constraint,
+    m: int,
+    method: AnyMethod = "exact",
+    limit: int = LIMIT,
+) -> Verdict:
+    """Verify counted groups, for callers who ask about one table often."""
+    statuses = [
+        decide_together(counts, part, m)
+        if method == "exact"
+        else np.zeros(counts.groups, dtype=np.int8)
+        for part in constraint.parts
+    ]
+    checks = int(sum((status != 0).sum() for status in statuses))
+    verdict = Verdict(True, (), (), checks, m, method, str(constraint))
+    doubtful = np.any([status != SAFE for status in statuses], axis=0)
+    refused: UnsupportedError | None = None
+    for g in np.flatnonzero(doubtful).tolist():
+        group = counts.cut(g)
+        if method != "exact":
+            found = group_breach(group, constraint, m, method, limit)
+        else:
+            unsafe = [p for p, s in zip(constraint.parts, statuses, strict=True) if s[g] != SAFE]
+            known = any(status[g] == BROKEN for status in statuses)
+            try:
+                found = exact_breach(group, tuple(unsafe), m, limit)
+            except UnsupportedError as error:  # a breach of another group is an answer all the same
+                refused = refused or error
+                continue
+            checks -= known  # naming the coalition is no further check
+        checks += found.checks
+        if found.breach is not None or not found.settled:
+            named = replace(verdict, private=False, group=table.group_values(g), checks=checks)
+            return _named(named, found, group, table)
+    if refused is not None:
+        raise refused
+    return replace(verdict, checks=checks)
+
+
+def _named(verdict: Verdict, found: GroupOutcome, group: Group, table: Labelled) -> Verdict:
+    """Put labels on what was found."""
+    if found.breach is None:
+        return replace(verdict, settled=False)
+    encoded = table.encoded
+    labels = encoded.sensitive_values
+    who = group.providers[list(found.breach.coalition)].tolist()
+    left: dict[Any, int] = {labels[v]: n for v, n in found.breach.left.as_dict().items()}
+    return replace(
+        verdict,
+        coalition=tuple(encoded.providers[code] for code in who),
+        broken=str(found.breach.part),
+        left=left,
+        left_size=found.breach.left.size,
+        outsiders=found.breach.outsiders,
+    )
+
+
+def _asked(constraint: Constraint | Callable[..., bool], method: str) -> Constraint:
+    asked = as_constraint(constraint)
+    choice(method, get_args(AnyMethod), "method")
+    if method != "exact" and not asked.eg_monotonic:
+        loose = next(part for part in asked.parts if not part.eg_monotonic)
+        raise UnsupportedError(
+            f"{method} prunes coalitions, which is sound only if the constraint is EG monotonic; "
+            f"{loose} is not. Use method='exact'."
+        )
+    return asked

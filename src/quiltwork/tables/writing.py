@@ -1,0 +1,108 @@
+"""Published tables as files: CSV or Parquet, whole or not at all.
+
+A spreadsheet that opens a CSV file computes texts that look like formulas. Escaped, they begin with
+an apostrophe, and are shown instead.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+
+from quiltwork.arguments import choice
+from quiltwork.errors import InvalidInputError
+from quiltwork.files import named, replacing
+from quiltwork.tables.frames import arrow
+
+ENDINGS = (".csv", ".parquet")
+Formulas: TypeAlias = Literal["keep", "escape"]
+
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+NO_FORMULA = rf"^{_NUMBER}(?:\.\.{_NUMBER})?$"
+"""Negative numbers and ranges of them: what they say is read, nothing is computed."""
+
+
+def check_ending(path: Any) -> Path:
+    """Return the path of a published table.
+
+    Raises:
+        InvalidInputError: if it is no path, or its name says no format that is written.
+    """
+    target = named(path)
+    if target.suffix not in ENDINGS:
+        raise InvalidInputError(
+            f"Cannot write {str(path)!r}: the name must end in .csv or .parquet."
+        )
+    return target
+
+
+def check_formulas(formulas: Any, path: Path) -> None:
+    """Refuse an unknown choice, and to escape formulas in a file that no spreadsheet computes.
+
+    Raises:
+        InvalidInputError: in these cases.
+    """
+    choice(formulas, get_args(Formulas), "formulas")
+    if formulas == "escape" and path.suffix != ".csv":
+        raise InvalidInputError(
+            f"Only CSV files have formulas to escape, and {str(path)!r} is none; name a .csv file, "
+            "or leave formulas out (--escape-formulas)."
+        )
+
+
+def escaped(text: str) -> str:
+    """Return a text that a spreadsheet shows and does not compute.
+
+    >>> escaped("=1+1"), escaped("flu"), escaped("-5..3")
+    ("'=1+1", 'flu', '-5..3')
+    """
+    formula = re.search(FORMULA, text) and not re.search(NO_FORMULA, text)
+    return f"'{text}" if formula else text
+
+
+def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
+    """Write an Arrow table to a `.csv` or `.parquet` file, which then holds all of it.
+
+    Raises:
+        InvalidInputError: for another ending, or a path at which no file can be.
+        StorageError: if it cannot be written; then the path holds what it held before.
+    """
+    target = check_ending(path)
+    check_formulas(formulas, target)
+    with replacing(target) as file:
+        if target.suffix == ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, file)
+        else:
+            from pyarrow import csv
+
+            plain = _without_dictionaries(table)
+            csv.write_csv(_escaped(plain) if formulas == "escape" else plain, file)
+    return target
+
+
+def _escaped(table: Any) -> Any:
+    """Escape names and texts."""
+    import pyarrow.compute as pc
+
+    types = arrow().types
+    columns = []
+    for column in table.columns:
+        if types.is_string(column.type) or types.is_large_string(column.type):
+            looks = pc.match_substring_regex(column, FORMULA)
+            formula = pc.and_not(looks, pc.match_substring_regex(column, NO_FORMULA))
+            column = pc.if_else(formula, pc.utf8_replace_slice(column, 0, 0, "'"), column)
+        columns.append(column)
+    return arrow().table(columns, names=[escaped(name) for name in table.column_names])
+
+
+def _without_dictionaries(table: Any) -> Any:
+    pa = arrow()
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(plain, names=table.column_names)

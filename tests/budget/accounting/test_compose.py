@@ -1,0 +1,399 @@
+"""The theorems of the paper, each against enumeration; and what they do not say."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from tests.accounting.test_spending import HOSTILE
+
+import quiltwork as qw
+from evidence import accounting_reference as reference
+from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.budget import Accountant, Spending, compose
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.influence import calibrate, max_influence
+from quiltwork.reproduce.examples import gap, theorem_3_4
+from tests.sizes import sample
+
+SHAPES = ["positive", "sparse", "periodic", "deterministic"]
+FAST = MarkovChain([[0.55, 0.45], [0.45, 0.55]])
+
+
+def test_levels_add_up_exactly():
+    assert compose.sequential([0.1] * 10, mqm=True) == 1.0
+    assert compose.sequential([]) == 0.0
+    assert compose.sequential([1, Fraction(1, 3)], mqm=True) >= 4 / 3
+    assert qw.compose is compose
+
+
+def test_numbers_do_not_add_up_unless_somebody_says_what_they_are():
+    with pytest.raises(InvalidInputError, match=r"mqm=True if all of them are"):
+        compose.sequential([1, 1])
+    with pytest.raises(InvalidInputError, match=r"mqm=True"):
+        compose.sequential([calibrate(FAST, 9, 1), 1])
+
+
+def test_releases_say_themselves_whether_their_levels_add_up():
+    data, query = FAST.sample(9, seed=1), qw.queries.count(1)
+    one = qw.release(data, query, FAST, epsilon=0.25, method="exact")
+    two = qw.release(data, qw.queries.histogram(), FAST, epsilon=0.5, method="group")
+    assert compose.sequential([one, two]) == compose.sequential([one, two], mqm=True) == 0.75
+    calibrations = [
+        calibrate(FAST, 9, 0.25, "exact", query=query),
+        calibrate(FAST, 9, 0.5, "exact"),
+    ]
+    assert compose.sequential(calibrations) == 0.75
+    assert compose.same_quilts([one, one], ["a", "a"]) == 0.5
+    shorter = qw.release(data[:-1], query, FAST, epsilon=0.25, method="exact")
+    coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
+    other = qw.release(data, query, coin, epsilon=0.25, method="exact")
+    some = qw.release(data, query, FAST, epsilon=0.25, method="exact", secrets=(1, 2))
+    for different in (shorter, other, some):
+        with pytest.raises(InvalidInputError, match="agree in all three"):
+            compose.sequential([one, different])
+    swept = qw.release(data, query, FAST, epsilon=0.25)
+    with pytest.raises(UnsupportedError, match="does not add up"):
+        compose.sequential([swept, swept])
+
+
+def test_levels_of_optimal_scale_releases_are_not_added_up():
+    """Two of level 1 leak more than 2 together, by the exact law of both answers."""
+    chain, query = MarkovChain([[0.9, 0.1], [0.4, 0.6]]), qw.queries.count(1)
+    found = calibrate(chain, 6, 1, method="optimal-scale", query=query)
+    assert qw.audit.leakage(chain, 6, [(query, found.scale)] * 2) > 2.05
+    released = qw.release([0, 1] * 3, query, chain, epsilon=1, method="optimal-scale")
+    for one in (found, released):
+        for more in ({}, {"mqm": True}):
+            with pytest.raises(UnsupportedError, match="does not add up with others"):
+                compose.sequential([one, one], **more)
+
+
+def test_entry_dp_counts_at_what_it_keeps():
+    chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    with pytest.warns(qw.QuiltworkWarning):
+        found = calibrate(chain, 100, 1, method="entry")
+    assert compose.sequential([found]) == qw.influence_curve(chain, 100).epsilon(1) > 3
+
+
+@pytest.mark.parametrize("value", [value for value in HOSTILE if value != [1]])
+def test_hostile_levels_are_refused(value):
+    for call in (
+        lambda: compose.sequential([1, value], mqm=True),
+        lambda: compose.parallel(value, 1, 0, 0),
+        lambda: compose.general(1, value, 0),
+        lambda: compose.same_quilts([value], ["a"]),
+    ):
+        with pytest.raises(InvalidInputError):
+            call()
+
+
+@pytest.mark.parametrize("value", [-1, True, "1", float("nan"), -float("inf"), None])
+def test_hostile_influences_are_refused(value):
+    with pytest.raises(InvalidInputError):
+        compose.parallel(1, 1, value, 0)
+    with pytest.raises(InvalidInputError):
+        compose.general(1, 1, value)
+
+
+def test_arbitrary_mechanisms_are_refused_with_the_example():
+    with pytest.raises(UnsupportedError, match=r"3\.4.*examples\.theorem_3_4"):
+        compose.sequential([1, 0.5], mqm=False)
+
+
+def test_the_example_of_theorem_3_4_reproduces_the_printed_numbers():
+    found = theorem_3_4.compare(0.9, 0.01)
+    assert found.one**2 / math.e**2 == pytest.approx(6.2672, abs=5e-5)
+    assert found.two / math.e**2 == pytest.approx(6.3448, abs=5e-5)
+    assert found.level_of_both > found.twice_the_level
+
+
+def test_the_example_of_theorem_3_4_is_what_enumeration_finds():
+    chain = MarkovChain([[0.99, 0.01], [0.1, 0.9]], initial=[0.5, 0.5])
+    law, release = reference.chain_law(chain, 2), (1, 1, 2, 1)
+    found = theorem_3_4.compare(0.9, 0.01)
+    one, two = (reference.exact_leakage(law, 2, [release] * k, nodes=[1]) for k in (1, 2))
+    assert one == pytest.approx(math.log(found.one), rel=1e-9)
+    assert two == pytest.approx(found.level_of_both, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["theorem_3_4", "gap"])
+def test_the_examples_run(name):
+    command = [sys.executable, "-m", f"quiltwork.reproduce.examples.{name}"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert ("6.2672" in shown and "6.3448" in shown) or "2" in shown.splitlines()[-1]
+
+
+def test_between_two_windows_both_releases_are_paid():
+    chain = gap.coin_chain()
+    ab, ba = compose.influence_between(chain, (1, 1), (3, 3), 3)
+    assert max(ab, ba) < 1e-12
+    assert compose.parallel(1, 1, ab, ba) == pytest.approx(1)
+    assert gap.leakage_between() == pytest.approx(2)
+    account = Accountant(chain, 3)
+    account.spend(1, 1, 1)
+    account.spend(1, 3, 3)
+    assert account.epsilon() == pytest.approx(2, rel=1e-9)
+    assert account.leakage(1, 1) == pytest.approx(1, rel=1e-9)
+    scoped = [b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.1")]
+    assert scoped[0].epsilon == pytest.approx(1)
+    assert scoped[0].scope == "1..1 and 3..3 only"
+    assert not scoped[0].won
+
+
+def test_theorem_2_6_wants_equal_quilts():
+    assert compose.same_quilts([1, 0.5, 0.25], ["a"] * 3) == 3
+    with pytest.raises(UnsupportedError, match="differ"):
+        compose.same_quilts([1, 1], ["a", "b"])
+    with pytest.raises(InvalidInputError):
+        compose.same_quilts([1, 1], ["a"])
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=40)
+def test_lemma_1_1_a_larger_set_of_nodes_has_no_less_influence(seed):
+    rng = np.random.default_rng(seed)
+    start, matrix = reference.random_chain(rng, 2, rng.choice(SHAPES))
+    law, length = reference.path_law(start, matrix, 6), 6
+    node = int(rng.integers(1, length + 1))
+    others = [i for i in range(1, length + 1) if i != node]
+    large = [i for i in others if rng.random() < 0.6]
+    small = [i for i in large if rng.random() < 0.5]
+    above, below = (reference.influence(law, node, tuple(s)) for s in (large, small))
+    assert below <= above + 1e-12
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=sample(20, full=40))
+def test_lemma_1_2_the_answer_and_the_remote_part_together_stay_within_the_level(seed):
+    """P(answer, X_RUQ | X_i = a) / P(answer, X_RUQ | X_i = b) ≤ e^ε, by enumeration."""
+    rng = np.random.default_rng(seed)
+    start, matrix = reference.random_chain(rng, 2, "positive")
+    length, epsilon = 5, float(rng.uniform(0.2, 3))
+    chain = MarkovChain(matrix, initial=start)
+    law = reference.chain_law(chain, length)
+    cal = calibrate(chain, length, epsilon)
+    node = int(rng.integers(1, length + 1))
+    own = calibrate(chain, length, epsilon, secrets=(node, node))
+    remote = [i for i in range(1, length + 1) if not _near(i, node, own.quilt, length)]
+    worst = 0.0
+    for answer in range(length + 1):
+        seen: dict[tuple[int, ...], dict[int, float]] = {}
+        mass: dict[int, float] = {}
+        for path, p in law.items():
+            x, rest = path[node - 1], tuple(path[i - 1] for i in remote)
+            mass[x] = mass.get(x, 0.0) + p
+            noise = math.exp(-abs(answer - sum(path)) / cal.scale)
+            given_rest = seen.setdefault(rest, {})
+            given_rest[x] = given_rest.get(x, 0.0) + p * noise
+        for densities in seen.values():
+            if len(densities) == 2:
+                conditional = [densities[x] / mass[x] for x in densities]
+                worst = max(worst, abs(math.log(conditional[0] / conditional[1])))
+    assert worst <= epsilon * (1 + 1e-9)
+
+
+def _near(i, node, quilt, length):
+    first = max((q for q in quilt if q < node), default=0)
+    last = min((q for q in quilt if q > node), default=length + 1)
+    return first < i < last
+
+
+def two_windows(rng, length):
+    a, b, c, d = sorted(int(t) for t in rng.choice(np.arange(1, length + 1), 4, replace=False))
+    return (a, b), (c, d)
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=sample(20, full=40))
+def test_theorem_3_1_holds_and_joint_quilts_are_never_worse_inside_the_windows(seed):
+    rng = np.random.default_rng(seed)
+    start, matrix = reference.random_chain(rng, 2, rng.choice(SHAPES))
+    chain, length = MarkovChain(matrix, initial=start), 6
+    law = reference.chain_law(chain, length)
+    window_a, window_b = two_windows(rng, length)
+    scales = [Fraction(int(rng.integers(1, 12)), 3) for _ in range(2)]
+    releases = [(1, *window_a, scales[0]), (1, *window_b, scales[1])]
+    alone = [Spending.dp(1 / s, *w) for s, w in zip(scales, (window_a, window_b), strict=True)]
+    inside = [list(range(w[0], w[1] + 1)) for w in (window_a, window_b)]
+    influences = compose.influence_between(chain, window_a, window_b, length)
+    truth = reference.exact_leakage(law, length, releases, nodes=inside[0] + inside[1])
+
+    quilt_levels = [
+        max(reference.total(law, length, [one], nodes), 1e-9)
+        for one, nodes in zip(alone, inside, strict=True)
+    ]
+    exact_levels = [
+        max(reference.exact_leakage(law, length, [one], nodes), 1e-9)
+        for one, nodes in zip(releases, inside, strict=True)
+    ]
+    assert truth <= compose.parallel(*exact_levels, *influences) + 1e-9
+    account = Accountant(chain, length)
+    account.add_all(alone)
+    joint = max(account.leakage(*window) for window in (window_a, window_b))
+    assert joint <= compose.parallel(*quilt_levels, *influences) * (1 + 1e-9) + 1e-9
+    assert truth <= joint * (1 + 1e-9) + 1e-12
+
+
+def test_the_influence_between_windows_is_paid_by_the_right_side():
+    chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], initial=[0.99, 0.01])
+    ab, ba = compose.influence_between(chain, (1, 2), (4, 5), 5)
+    assert ab == max_influence(chain, 2, (4,), 5)
+    assert ba == max_influence(chain, 4, (2,), 5)
+    assert ab != ba
+    assert compose.parallel(3, 3, ab, ba) == pytest.approx(3 + max(ab, ba))
+    assert compose.parallel(1, 2, math.inf, 0.5) == 3
+    with pytest.raises(InvalidInputError, match="disjoint"):
+        compose.influence_between(chain, (1, 3), (3, 5), 5)
+
+
+def test_theorem_3_3_checks_both_conditions():
+    found = compose.far_parallel(FAST, (1, 40), 1, (81, 120), 1)
+    assert found == compose.FarParallel(1.0, True, True, "both conditions hold")
+    near = compose.far_parallel(FAST, (1, 40), 1, (60, 99), 1)
+    assert near.epsilon is None
+    assert not near.far_enough
+    assert "gap" in near.reason
+    short = compose.far_parallel(FAST, (1, 3), 0.05, (10, 12), 0.05)
+    assert short.epsilon is None
+    assert not short.two_sided
+    with pytest.raises(UnsupportedError):
+        compose.far_parallel(
+            ChainBox([[0.4, 0.4], [0.4, 0.4]], [[0.6, 0.6], [0.6, 0.6]]), (1, 20), 1, (41, 60), 1
+        )
+
+
+def two_sided(query, points, epsilon):
+    """Whether some node of a window has a two-sided active quilt, by trying every node."""
+    return any(
+        len(calibrate(FAST, points, epsilon, "spectral", query, (i, i)).quilt) == 2
+        for i in range(1, points + 1)
+    )
+
+
+@pytest.mark.parametrize("asked", [qw.queries.histogram(), qw.queries.transitions()])
+@pytest.mark.parametrize("points", [20, 40])
+def test_theorem_3_3_is_checked_for_what_was_asked(asked, points):
+    """Pairs cost one more than points, so that quilts pay later: in 40 points, and not in 20."""
+    account, windows = Accountant(FAST, 3 * points), ((1, points), (2 * points + 1, 3 * points))
+    data = FAST.sample(3 * points, seed=1)
+    for window in windows:
+        account.add(qw.release(data, asked.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    found = compose.far_parallel(FAST, windows[0], 1, windows[1], 1, query_a=asked, query_b=asked)
+    assert (bound.epsilon is not None) == two_sided(asked, points, 1) == found.two_sided
+    assert two_sided(None, points, 1)
+    assert found.two_sided == (points == 40 or asked.kind == "histogram")
+
+
+def test_theorem_3_3_claims_nothing_for_answers_that_pay_for_rounding():
+    account, data = Accountant(FAST, 120), FAST.sample(120, seed=1)
+    ones = qw.queries.custom(lambda x: x.sum(), lipschitz=1)
+    for window in ((1, 40), (81, 120)):
+        account.add(qw.release(data, ones.on(*window), FAST, epsilon=1, method="spectral"))
+    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
+    assert bound.epsilon is None
+    assert "rounding" in bound.note
+
+
+@pytest.mark.parametrize("epsilon", [1, 3])
+def test_theorem_3_3_holds_by_the_exact_law_of_both_counts(epsilon):
+    """MQMApprox noise on two windows of 30 points, 30 apart."""
+    windows = ((1, 30), (60, 89))
+    assert compose.far_parallel(FAST, windows[0], epsilon, windows[1], epsilon).epsilon == epsilon
+    scale = calibrate(FAST, 30, epsilon, method="spectral").scale
+    noise = np.exp(-np.abs(np.subtract.outer(np.arange(31), np.arange(31))) / scale)
+    for node in (1, 8, 15, 16, 23, 30, 60, 67, 75, 89):
+        one, other = (noise @ law_of_counts(windows, node, state) @ noise for state in (0, 1))
+        assert np.abs(np.log(one / other)).max() <= epsilon
+
+
+def law_of_counts(windows, node, state):
+    """The joint law of the number of ones in both windows given X_node, by counting along."""
+    (a, b), (c, d) = windows
+    table = np.zeros((2, b - a + 2, d - c + 2))
+    table[:, 0, 0] = 0.5
+    for t in range(1, d + 1):
+        if t > 1:
+            table = np.einsum("xy,xij->yij", FAST.transition, table)
+        if t == node:
+            table[1 - state] = 0
+        if a <= t <= b:
+            table[1, 1:] = table[1, :-1].copy()
+            table[1, 0] = 0
+        if c <= t <= d:
+            table[1, :, 1:] = table[1, :, :-1].copy()
+            table[1, :, 0] = 0
+    return table.sum(axis=0) / table.sum()
+
+
+@given(st.integers(0, 10**9))
+@settings(max_examples=30)
+def test_theorem_3_6_holds_with_the_divergence_computed_here(seed):
+    rng = np.random.default_rng(seed)
+    start, matrix = reference.random_chain(rng, 2, rng.choice(["positive", "sparse"]))
+    chain, length = MarkovChain(matrix, initial=start), 4
+    windows = [sorted(int(t) for t in rng.integers(1, length + 1, 2)) for _ in range(2)]
+    scales = [Fraction(int(rng.integers(1, 9)), 2) for _ in range(2)]
+    asked = [qw.queries.count(1).on(*window) for window in windows]
+    bound = compose.divergence(chain, length, asked[0], scales[0], asked[1], scales[1])
+    law = reference.chain_law(chain, length)
+    releases = [(1, *w, s) for w, s in zip(windows, scales, strict=True)]
+    levels = [reference.exact_leakage(law, length, [one]) for one in releases]
+    assume(min(levels) > 0)
+    truth = reference.exact_leakage(law, length, releases)
+    assert truth <= compose.general(*levels, bound) + 1e-9
+    assert bound == pytest.approx(_divergence(law, length, releases), rel=1e-6, abs=1e-9)
+
+
+def _divergence(law, length, releases):
+    """E by definition, on answers between and beyond the counts too."""
+    counts = {
+        path: tuple(sum(x == s for x in path[a - 1 : b]) for s, a, b, _ in releases) for path in law
+    }
+    answers = np.linspace(-2, length + 2, 8 * (length + 4) + 1)
+    worst = 0.0
+    for node in range(1, length + 1):
+        for state in {path[node - 1] for path in law}:
+            here = {path: p for path, p in law.items() if path[node - 1] == state}
+            mass = sum(here.values())
+            kernels = [
+                {n: np.exp(-np.abs(answers - n) / float(scale)) for n in range(length + 1)}
+                for *_, scale in releases
+            ]
+            joint = sum(
+                p / mass * np.outer(kernels[0][counts[x][0]], kernels[1][counts[x][1]])
+                for x, p in here.items()
+            )
+            one, two = (
+                sum(p / mass * kernels[j][counts[x][j]] for x, p in here.items()) for j in (0, 1)
+            )
+            worst = max(worst, float(np.abs(np.log(joint / np.outer(one, two))).max()))
+    return worst
+
+
+def test_the_divergence_of_a_table():
+    assert compose.max_divergence([[1, 2], [2, 4]]) == pytest.approx(0, abs=1e-9)
+    assert compose.max_divergence([[1, 0], [0, 1]]) == math.inf
+    assert compose.max_divergence([[1, 1, 0], [1, 1, 0]]) == pytest.approx(0, abs=1e-9)
+    for bad in ([1, 2], [[-1, 2], [1, 1]], [[float("nan"), 1], [1, 1]], [[0, 0], [0, 0]]):
+        with pytest.raises(InvalidInputError):
+            compose.max_divergence(bad)
+
+
+def test_the_divergence_refuses_what_it_cannot_enumerate():
+    one = qw.queries.count(1)
+    for beliefs, length, query in (
+        (FAST, 40, one),
+        (MarkovChain([[0.5, 0.5], [0.5, 0.5]], initial="any"), 3, one),
+        (ChainBox([[0.4, 0.4], [0.4, 0.4]], [[0.6, 0.6], [0.6, 0.6]]), 3, one),
+        (FAST, 3, qw.queries.histogram()),
+    ):
+        with pytest.raises(UnsupportedError):
+            compose.divergence(beliefs, length, query, 1, one, 1)

@@ -1,0 +1,103 @@
+"""The file of a ledger may be moved, replaced or deleted under a running process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quiltwork.budget import Ledger, Spending
+from quiltwork.errors import StorageError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def running(path, independent, tmp_path):
+    """A ledger in use, and a copy of its file from before it had any debits."""
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.create("d", independent, 4, 1)
+    shutil.copy(path, tmp_path / "old.db")
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.status("d")
+        yield ledger
+
+
+def remove(path: Path, *suffixes: str) -> None:
+    for suffix in suffixes:
+        Path(f"{path}{suffix}").unlink()
+
+
+EVENTS = {
+    "replaced": lambda path: path.with_name("old.db").replace(path),
+    "deleted": lambda path: remove(path, ""),
+    "moved": lambda path: path.rename(path.with_name("elsewhere.db")),
+    "log deleted": lambda path: remove(path, "-wal"),
+    "index deleted": lambda path: remove(path, "-shm"),
+    "all deleted": lambda path: remove(path, "", "-wal", "-shm"),
+    "copied over": lambda path: (
+        shutil.copy(path, path.with_name("new.db")),
+        path.with_name("new.db").replace(path),
+    ),
+}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_nothing_is_granted_from_a_file_that_lost_its_name(running, path, event):
+    EVENTS[event](path)
+    for ask in (
+        lambda: running.debit("d", Spending.dp(1, 1, 4)),
+        lambda: running.status("d"),
+        lambda: running.extend("d", 5),
+        running.verify,
+    ):
+        with pytest.raises(StorageError, match="moved, replaced or deleted while it was in use"):
+            ask()
+
+
+def test_two_processes_with_two_files_of_one_name_do_not_spend_twice(running, path):
+    """The running one has opened the file that another one's name then covers."""
+    EVENTS["replaced"](path)
+    remove(path, "-wal", "-shm")
+    spend = (
+        "import sys\n"
+        "from quiltwork.budget import Spending\n"
+        "from quiltwork.budget import Ledger\n"
+        "Ledger.open(sys.argv[1]).debit('d', Spending.dp(1, 1, 4))"
+    )
+    subprocess.run([sys.executable, "-c", spend, running.url], check=True)
+    with pytest.raises(StorageError, match="while it was in use"):
+        running.debit("d", Spending.dp(1, 1, 4))
+
+
+def test_a_file_replaced_within_a_transaction_shows_nothing(running, path):
+    """The debit is lost with its file, and so nobody may be told that it was made."""
+
+    def swapped(_tables):
+        EVENTS["replaced"](path)
+
+    with pytest.raises(StorageError, match="while it was in use"):
+        running._store.write(swapped)
+
+
+def test_a_file_that_is_put_back_is_the_same_one(running, path):
+    path.rename(path.with_name("elsewhere.db"))
+    with pytest.raises(StorageError, match="while it was in use"):
+        running.debit("d", Spending.dp(0.5, 1, 4))
+    path.with_name("elsewhere.db").rename(path)
+    running.debit("d", Spending.dp(0.5, 1, 4))
+    assert running.status("d").total == 0.5
+
+
+def test_others_that_open_and_close_a_ledger_do_no_harm(running):
+    for _ in range(3):
+        with Ledger.open(running.url) as other:
+            other.debit("d", Spending.dp(0.1, 1, 4))
+        running.debit("d", Spending.dp(0.1, 1, 4))
+    assert len(running.history("d")) == 6

@@ -1,0 +1,294 @@
+"""What a ledger promises, in both kinds of database."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from contextlib import suppress
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quiltwork.beliefs import Clusters
+from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    StorageError,
+    UnsupportedError,
+)
+
+
+def test_ten_releases_of_a_tenth_fit_a_budget_of_one(ledger, independent):
+    ledger.create("d", independent, 3, 1.0)
+    for _ in range(10):
+        ledger.accountant("d").spend(dp_epsilon=0.1)
+    assert ledger.status("d").exact_total == 1
+    with pytest.raises(BudgetExceeded, match="0 is left"):
+        ledger.accountant("d").spend(dp_epsilon=1e-9)
+    assert len(ledger.history("d")) == 10
+
+
+def test_another_process_sees_the_same_account(ledger, url, chain):
+    ledger.create("d", chain, 40, 2)
+    ledger.accountant("d").spend(dp_epsilon=0.01, start=1, stop=10)
+    expected = Accountant(chain, 40, 2)
+    expected.spend(dp_epsilon=0.01, start=1, stop=10)
+    other = Ledger.open(url)
+    assert other.accountant("d").epsilon() == expected.epsilon()
+    other.accountant("d").spend(dp_epsilon=0.02, start=5, stop=30)
+    expected.spend(dp_epsilon=0.02, start=5, stop=30)
+    assert ledger.accountant("d").epsilon() == expected.epsilon()
+    assert [debit.spending for debit in ledger.history("d")] == list(expected.spendings)
+
+
+def test_a_refused_request_changes_nothing(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    ledger.accountant("d").spend(dp_epsilon=0.01)
+    before = ledger.log(), ledger.accountant("d").epsilon()
+    for bad, error in [
+        (lambda: ledger.accountant("d").spend(dp_epsilon=50.0), BudgetExceeded),
+        (
+            lambda: ledger.accountant("d").spend(dp_epsilon=0.01, start=30, stop=50),
+            InvalidInputError,
+        ),
+        (lambda: ledger.debit("d", "histogram"), InvalidInputError),
+        (lambda: ledger.debit("elsewhere", Spending.dp(0.1, 1, 2)), InvalidInputError),
+        (lambda: ledger.extend("d", 39), InvalidInputError),
+        (lambda: ledger.create("d", chain, 40, 5), InvalidInputError),
+        (lambda: ledger.create("e", chain, 0, 5), InvalidInputError),
+        (lambda: ledger.debit("d", _alone()), UnsupportedError),
+        (lambda: ledger.allot("d", "ana", reserved=3), BudgetExceeded),
+    ]:
+        with pytest.raises(error) as refusal:
+            bad()
+        assert len(str(refusal.value)) > 30
+    assert (ledger.log(), ledger.accountant("d").epsilon()) == before
+
+
+def _alone() -> Spending:
+    return Spending(1, 40, composes_by="nothing", epsilon=Fraction(1, 10))
+
+
+def test_rows_record_the_theorem_and_combinations_without_one_are_refused(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    ledger.debit("d", _alone())
+    assert ledger.history("d")[0].composes_by == "nothing"
+    with pytest.raises(UnsupportedError, match="no theorem combines"):
+        ledger.accountant("d").spend(dp_epsilon=0.001)
+    assert json.loads(ledger.log()[1].body)["spending"]["composes_by"] == "nothing"
+
+
+def test_a_dataset_grows_and_what_was_spent_costs_no_more(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    ledger.accountant("d").spend(dp_epsilon=0.05)
+    before = ledger.status("d").exact_total
+    assert ledger.extend("d", 400).exact_total <= before
+    ledger.accountant("d").spend(dp_epsilon=0.01, start=390)
+    assert ledger.status("d").length == 400
+
+
+def test_a_retired_dataset_keeps_its_history_and_its_name(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    receipt = ledger.debit("d", Spending.dp(0.01, 1, 40), key="k")
+    receipt.complete("answer")
+    ledger.retire("d", "study ended")
+    with pytest.raises(BudgetExceeded, match="study ended"):
+        ledger.accountant("d").spend(dp_epsilon=0.001)
+    with pytest.raises(InvalidInputError, match="exists already"):
+        ledger.create("d", chain, 40, 1)
+    assert ledger.debit("d", Spending.dp(0.01, 1, 40), key="k").stored == "answer"
+    assert ledger.history("d")[0].state == "released"
+    assert ledger.accountant("d").remaining == 0
+
+
+def test_a_preview_prices_without_spending(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    reference = Accountant(chain, 40, 1)
+    preview = ledger.preview("d", Spending.dp(0.02, 1, 40))
+    assert preview.fits
+    assert preview.after == reference.cost_after(Spending.dp(0.02, 1, 40))
+    refused = ledger.preview("d", Spending.dp(9, 1, 40))
+    assert not refused.fits
+    assert refused.after == reference.cost_after(Spending.dp(9, 1, 40))
+    assert "above the budget" in refused.refusal
+    assert ledger.history("d") == ()
+
+
+def test_unknown_places_and_datasets_get_sentences(url, ledger, chain):
+    for ask in (
+        ledger.verify,
+        lambda: ledger.debit("d", Spending.dp(0.02, 1, 40)),
+        lambda: ledger.debit_all("d", [Spending.dp(0.02, 1, 40)]),
+        lambda: ledger.extend("d", 50),
+    ):
+        with pytest.raises(StorageError, match="no ledger at"):
+            ask()
+    ledger.create("d", chain, 40, 1)
+    with pytest.raises(InvalidInputError, match=r"no dataset 'x'; there are 'd'\."):
+        ledger.history("x")
+
+
+def test_an_accountant_answers_every_question_of_an_accountant(ledger, chain):
+    ledger.create("d", chain, 40, 1)
+    account, reference = ledger.accountant("d"), Accountant(chain, 40, 1)
+    for one in (account, reference):
+        one.spend(dp_epsilon=0.02, start=3, stop=20)
+    assert account.largest_next() == reference.largest_next()
+    assert account.how_many_more(Spending.dp(0.01, 1, 5)) == reference.how_many_more(
+        Spending.dp(0.01, 1, 5)
+    )
+    assert account.beliefs == reference.beliefs
+    assert account.remaining == reference.remaining
+    assert account.fits(Spending.dp(0.01, 1, 5))
+    with pytest.raises(AttributeError):
+        _ = account.nonsense
+
+
+amounts = st.fractions(min_value=Fraction(1, 10**6), max_value=2, max_denominator=10**6)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(amounts, st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), max_size=3), st.data())
+def test_a_release_calibrated_to_what_remains_fits(tmp_path_factory, chain, budget, windows, data):
+    url = f"sqlite:///{tmp_path_factory.mktemp('fits') / 'budget.db'}"
+    ledger = Ledger.open(url)
+    ledger.create("d", chain, 12, budget)
+    for first, last in windows:
+        window = sorted((first, last))
+        part = data.draw(st.fractions(Fraction(1, 100), Fraction(3, 4), max_denominator=100))
+        level = ledger.accountant("d").largest_next(*window)
+        if level:
+            ledger.accountant("d").spend(Fraction(level) * part, *window)
+    level = ledger.accountant("d").largest_next()
+    if level:
+        Ledger.open(url).accountant("d").spend(level)
+    assert ledger.status("d").exact_total <= budget
+
+
+class TestKeys:
+    def test_a_repeated_key_costs_nothing_and_returns_the_answer_byte_for_byte(
+        self, ledger, url, chain
+    ):
+        ledger.create("d", chain, 40, 1)
+        answer = '{"value": [1, 2.50], "text": "ä\\u0000\ud800"}'
+        ledger.debit("d", Spending.dp(0.01, 1, 40), key="k").complete(answer)
+        again = Ledger.open(url).debit("d", Spending.dp(0.01, 1, 40), key="k")
+        assert again.stored == answer
+        assert ledger.answer("d", "k") == answer
+        assert len(ledger.history("d")) == 1
+
+    def test_a_key_of_another_request_is_refused(self, ledger, chain):
+        ledger.create("d", chain, 40, 1)
+        ledger.debit("d", Spending.dp(0.01, 1, 40), key="k").complete("a")
+        for other in (Spending.dp(0.01, 1, 39), Spending.dp(0.02, 1, 40)):
+            with pytest.raises(InvalidInputError, match="another request"):
+                ledger.debit("d", other, key="k")
+        with pytest.raises(InvalidInputError, match="another request"):
+            ledger.debit("d", Spending.dp(0.01, 1, 40), key="k", analyst="ana")
+
+    def test_keys_are_the_datasets_own(self, ledger, chain):
+        for name in ("d", "e"):
+            ledger.create(name, chain, 40, 1)
+            ledger.debit(name, Spending.dp(0.01, 1, 40), key="k").complete(name)
+        assert [ledger.answer(name, "k") for name in ("d", "e")] == ["d", "e"]
+
+    def test_an_answer_that_was_never_stored_is_not_drawn_again(self, ledger, url, chain):
+        ledger.create("d", chain, 40, 1)
+        ledger.debit("d", Spending.dp(0.01, 1, 40), key="k")
+        total = ledger.status("d").exact_total
+        with pytest.raises(NotPrivateError, match="second release"):
+            Ledger.open(url).debit("d", Spending.dp(0.01, 1, 40), key="k")
+        assert ledger.status("d").exact_total == total
+        ledger.debit("d", Spending.dp(0.01, 1, 40), key="another").complete("a")
+
+    def test_a_debit_has_one_answer(self, ledger, chain):
+        ledger.create("d", chain, 40, 1)
+        receipt = ledger.debit("d", Spending.dp(0.01, 1, 40))
+        receipt.complete("first")
+        with pytest.raises(InvalidInputError, match="one answer only"):
+            receipt.complete("second")
+        with pytest.raises(InvalidInputError, match="must be text"):
+            ledger.debit("d", Spending.dp(0.01, 1, 40)).complete(3)
+
+
+class TestShares:
+    def test_what_is_reserved_is_left_for_its_analyst(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ana", reserved=0.4)
+        ben, ana = (ledger.accountant("d", analyst=name) for name in ("ben", "ana"))
+        ben.spend(dp_epsilon=0.6)
+        with pytest.raises(BudgetExceeded, match="reserved for other"):
+            ben.spend(dp_epsilon=0.1)
+        with pytest.raises(BudgetExceeded, match="reserved for other"):
+            ledger.accountant("d").spend(dp_epsilon=0.1)
+        for _ in range(4):
+            ana.spend(dp_epsilon=0.1)
+        assert ledger.status("d").exact_total == 1
+        assert ledger.status("d").charged == {"ben": Fraction(3, 5), "ana": Fraction(2, 5)}
+
+    def test_a_cap_binds_its_analyst_only(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ben", cap=0.2)
+        ben = ledger.accountant("d", analyst="ben")
+        ben.spend(dp_epsilon=0.1)
+        ben.spend(dp_epsilon=0.1)
+        with pytest.raises(BudgetExceeded, match=r"above the cap of 0\.2"):
+            ben.spend(dp_epsilon=0.01)
+        ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.8)
+
+    def test_a_cap_also_bounds_what_the_analyst_learns_alone(self, ledger):
+        """In one cluster a second point costs the joint total nothing where others have paid."""
+        ledger.create("d", Clusters(["a", "b"]), None, 1)
+        ledger.allot("d", "ben", cap=0.3)
+        ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.9, start=1, stop=1)
+        ben = ledger.accountant("d", analyst="ben")
+        ben.spend(dp_epsilon=0.2, start=2, stop=2)
+        assert ledger.status("d").charged["ben"] == 0
+        with pytest.raises(BudgetExceeded, match="cap"):
+            ben.spend(dp_epsilon=0.2, start=2, stop=2)
+
+    def test_shares_that_cannot_be_kept_are_refused(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ana", reserved=0.7)
+        with pytest.raises(BudgetExceeded, match="neither spent nor reserved"):
+            ledger.allot("d", "ben", reserved=0.4)
+        with pytest.raises(InvalidInputError, match=r"at most 0\.1"):
+            ledger.allot("d", "ben", cap=0.1, reserved=0.2)
+        ledger.allot("d", "ana", reserved=0.6)
+        ledger.allot("d", "ben", reserved=0.4)
+
+    @settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.data())
+    def test_a_reserved_share_can_always_be_used(self, tmp_path_factory, chain, data):
+        """Whatever others do, what is charged to ana can reach her share."""
+        url = f"sqlite:///{tmp_path_factory.mktemp('shares') / 'budget.db'}"
+        ledger = Ledger.open(url)
+        share = data.draw(st.fractions(Fraction(1, 10), Fraction(9, 10), max_denominator=20))
+        ledger.create("d", chain, 8, 1)
+        ledger.allot("d", "ana", reserved=share)
+        for _ in range(data.draw(st.integers(0, 5))):
+            who = data.draw(st.sampled_from(["ana", "ben", None]))
+            first, last = sorted(data.draw(st.tuples(*[st.integers(1, 8)] * 2)))
+            level = data.draw(st.fractions(Fraction(1, 50), Fraction(1, 2), max_denominator=50))
+            with suppress(BudgetExceeded):
+                ledger.accountant("d", analyst=who).spend(level, first, last)
+        used = ledger.status("d").charged.get("ana", Fraction(0))
+        for _ in range(30):
+            asked = Spending.dp(Fraction(1, 200), 1, 8)
+            preview = ledger.preview("d", asked, analyst="ana")
+            rise = Fraction(preview.after) - ledger.status("d").exact_total
+            if used + rise > share:
+                break
+            ledger.debit("d", asked, analyst="ana")  # never refused
+            used = ledger.status("d").charged["ana"]
+
+
+def test_a_ledger_is_pickled_as_its_url_and_opens_the_same_budget(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    ledger.accountant("d").spend(dp_epsilon=0.25)
+    with pickle.loads(pickle.dumps(ledger)) as again:  # noqa: S301  (our own bytes)
+        assert len(again.history("d")) == 1

@@ -1,0 +1,107 @@
+"""A ledger of an older version is brought up to date, with everything in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from fractions import Fraction
+
+import psycopg
+import pytest
+from tests.ledger.raw import raw
+
+from quiltwork.budget import Ledger, Spending
+from quiltwork.budget.ledger.databases import database_at
+from quiltwork.budget.ledger.schema import VERSION
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+
+INSERT = {
+    1: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?)",
+    2: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+}
+
+
+@pytest.fixture(params=[1, 2])
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def older(url, independent, tmp_path, version):
+    """A ledger as older versions wrote it: the same entries, without totals; 1 had no `debit`."""
+    model = Ledger.open(f"sqlite:///{tmp_path / 'model.db'}")
+    model.create("d", independent, 3, 1)
+    for number in range(3):
+        model.debit("d", Spending.dp(0.1, 1, 3), key=f"k{number}").complete(f"answer {number}")
+    model.debit("d", Spending.dp(0.1, 1, 3), key="unanswered")
+    database = database_at(url)
+    connection = database.connect()
+    for statements in database.migrations()[:version]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(
+        database.sql("INSERT INTO quiltwork_ledger VALUES (1, ?, ?, 'then')"),
+        (version, model.checkpoint().ledger_id),
+    )
+    for e in model.log():
+        fields = (e.seq, e.id, e.dataset, e.kind, e.content.get("key"), e.body, e.hash)
+        debit = () if version == 1 else (e.content.get("debit"),)
+        connection.execute(database.sql(INSERT[version]), (*fields, *debit))
+    connection.close()
+    return model.checkpoint()
+
+
+def stored_version(url):
+    with raw(url) as connection:
+        return connection.execute("SELECT version FROM quiltwork_ledger").fetchall()[0][0]
+
+
+def test_an_older_ledger_is_migrated_when_it_is_opened(url, older, version):
+    assert stored_version(url) == version
+    ledger = Ledger.open(url)
+    assert ledger.verify(older) == older
+    assert stored_version(url) == VERSION
+    assert [ledger.answer("d", f"k{n}") for n in range(3)] == [f"answer {n}" for n in range(3)]
+    assert [d.state for d in ledger.history("d")] == ["released"] * 3 + ["debited"]
+    ledger.debit("d", Spending.dp(0.1, 1, 3)).complete("new")
+    receipt = ledger.debit("d", Spending.dp(0.1, 1, 3), key="k0")
+    assert receipt.stored == "answer 0"
+    with pytest.raises(InvalidInputError, match="one answer only"):
+        receipt.complete("again")
+    ledger.verify(older)
+
+
+def test_what_an_older_ledger_granted_stays_granted(url, older):
+    """Its totals are added up from the entries before anything is granted."""
+    with pytest.raises(BudgetExceeded, match=r"to 1\.1, above the budget of 1"):
+        Ledger.open(url).debit("d", Spending.dp(0.7, 1, 3))
+    ledger = Ledger.open(url)
+    assert ledger.status("d").exact_total == Fraction(2, 5)
+    ledger.debit("d", Spending.dp(0.6, 1, 3))
+    with raw(url) as connection:
+        assert len(connection.execute("SELECT * FROM quiltwork_totals").fetchall()) == 1
+    assert Ledger.open(url).status("d").exact_total == 1
+    ledger.verify(older)
+
+
+def test_a_migrated_ledger_has_what_a_new_one_has(url, older, tmp_path, independent):
+    with Ledger.open(url) as migrated:
+        migrated.verify()
+    if url.startswith("sqlite"):
+        query = "SELECT type, name, tbl_name FROM sqlite_master ORDER BY type, name"
+        found = sqlite3.connect(url.removeprefix("sqlite:///")).execute(query).fetchall()
+        fresh = Ledger.open(f"sqlite:///{tmp_path / 'fresh.db'}")
+        fresh.create("d", independent, 3, 1)
+        expected = sqlite3.connect(tmp_path / "fresh.db").execute(query).fetchall()
+        assert found == expected
+    else:
+        with psycopg.connect(url) as connection, pytest.raises(psycopg.Error, match="final"):
+            connection.execute("TRUNCATE quiltwork_entries")
+
+
+def test_a_ledger_from_the_future_is_refused(ledger, url, independent):
+    ledger.create("d", independent, 3, 1)
+    with raw(url) as connection:
+        connection.execute("UPDATE quiltwork_ledger SET version = version + 1")
+    for one in (ledger, Ledger.open(url)):
+        with pytest.raises(StorageError, match="newer quiltwork"):
+            one.debit("d", Spending.dp(0.1, 1, 3))

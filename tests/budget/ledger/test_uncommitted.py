@@ -1,0 +1,72 @@
+"""What a process looked at counts only once it is committed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+import pytest
+
+from quiltwork.beliefs import MarkovChain
+from quiltwork.budget import Ledger, Spending
+from quiltwork.errors import BudgetExceeded, StorageError
+
+CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+
+
+def test_a_create_that_was_not_committed_leaves_no_budget(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    mine, theirs = Ledger.open(url), Ledger.open(url)
+    mine.create("other", CHAIN, 100, 1)
+    begun = mine._totals.begun
+
+    def interrupted(*given):
+        begun(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mine._totals, "begun", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            mine.create("d", CHAIN, 100, 50)
+    theirs.create("d", CHAIN, 100, 1)
+    assert mine.status("d").budget == 1
+    with pytest.raises(BudgetExceeded):
+        mine.debit("d", Spending.dp(0.5, 1, 100))
+
+
+@pytest.mark.parametrize("change", ["kind = 'answer'", "dataset = 'e'"])
+def test_a_debit_that_is_made_another_entry_is_not_refunded(tmp_path, change):
+    path = tmp_path / "budget.db"
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.create("e", CHAIN, 100, 1)
+        ledger.create("d", CHAIN, 100, 1)
+        ledger.debit("d", Spending.dp(0.25, 1, 100))
+    connection = sqlite3.connect(path)
+    triggers = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    for (name,) in connection.execute(triggers).fetchall():
+        connection.execute(f"DROP TRIGGER {name}")
+    connection.execute(f"UPDATE quiltwork_entries SET {change} WHERE seq = 3")  # noqa: S608
+    connection.commit()
+    connection.close()
+    with Ledger.open(f"sqlite:///{path}") as ledger, pytest.raises(StorageError):
+        ledger.debit("d", Spending.dp(0.25, 1, 100))
+
+
+def test_a_log_beside_the_file_itself_is_watched_through_a_link(tmp_path):
+    path, link = tmp_path / "budget.db", tmp_path / "link.db"
+    link.symlink_to(path)
+    ledger = Ledger.open(f"sqlite:///{link}")
+    ledger.create("d", CHAIN, 100, 1)
+    (tmp_path / "budget.db-wal").unlink()
+    with pytest.raises(StorageError, match="replaced or deleted"):
+        ledger.debit("d", Spending.dp(0.1, 1, 100))
+
+
+def test_a_file_of_two_names_is_refused(tmp_path):
+    path = tmp_path / "budget.db"
+    with Ledger.open(f"sqlite:///{path}") as ledger:
+        ledger.create("d", CHAIN, 100, 1)
+    os.link(path, tmp_path / "twin.db")
+    for name in ("budget.db", "twin.db"):
+        with pytest.raises(StorageError, match="hard links"):
+            Ledger.open(f"sqlite:///{tmp_path / name}").status("d")

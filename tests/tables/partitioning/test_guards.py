@@ -1,0 +1,140 @@
+"""Counting decides exactly as trying every coalition does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.mondrian_reference import withstands
+from evidence.random_tables import random_records
+from quiltwork.tables import counting
+from quiltwork.tables.constraints import (
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard, guard_for
+from quiltwork.tables.partitioning.nodes import Nodes, starts_of
+from quiltwork.tables.partitioning.records import Records
+from quiltwork.tables.verification import all_groups, every_coalition, group_is_private
+from tests.sizes import sample
+
+
+def groups_and_rows(records: Records, seed: int) -> Nodes:
+    """Cut the rows into runs of random sizes."""
+    rng = np.random.default_rng(seed)
+    sizes = []
+    while sum(sizes) < records.count:
+        sizes.append(min(int(rng.integers(1, 15)), records.count - sum(sizes)))
+    return Nodes(rng.permutation(records.count), starts_of(np.array(sizes)))
+
+
+def expected(records: Records, nodes: Nodes, k: int, l: int, m: int) -> list[bool]:  # noqa: E741
+    runs = np.split(nodes.rows, nodes.starts[1:])
+    return [
+        withstands(zip(records.provider[run], records.sensitive[run], strict=True), k, l, m)
+        for run in runs
+    ]
+
+
+@settings(max_examples=150)
+@given(
+    seed=st.integers(0, 10**6),
+    providers=st.integers(1, 7),
+    values=st.integers(1, 6),
+    k=st.integers(1, 6),
+    l=st.integers(1, 4),
+    m=st.integers(0, 6),
+)
+def test_counts_decide_as_every_coalition_does(seed, providers, values, k, l, m):  # noqa: E741
+    records = random_records(seed, providers=providers, values=values)
+    nodes = groups_and_rows(records, seed)
+    found = CountingGuard(k, l, m).private(records, nodes.rows, nodes.starts)
+    assert found.tolist() == expected(records, nodes, k, l, m)
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), l=st.integers(2, 4), m=st.integers(1, 4))
+def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
+    records = random_records(seed, providers=6, values=5)
+    nodes = groups_and_rows(records, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_SMALL", -(10**9))  # never a table
+        patch.setattr(every_coalition, "MOST_COALITIONS", 0)  # one group at a time
+        found = CountingGuard(2, l, m).private(records, nodes.rows, nodes.starts)
+    assert found.tolist() == expected(records, nodes, 2, l, m)
+
+
+def test_one_provider_per_record_needs_no_search():
+    records = random_records(5, rows=200, values=6)
+    alone = Records(
+        records.codes,
+        records.places,
+        np.arange(200, dtype=np.int32),
+        200,
+        records.sensitive,
+        records.values,
+        records.ids,
+    )
+    nodes = groups_and_rows(alone, 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(all_groups, "_try_coalitions", None)  # reached: an error
+        found = CountingGuard(3, 2, 2).private(alone, nodes.rows, nodes.starts)
+    assert found.tolist() == expected(alone, nodes, 3, 2, 2)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), m=st.integers(0, 3))
+def test_the_general_guard_agrees_where_both_can_answer(seed, m):
+    from evidence.random_tables import random_table, records_of
+
+    table = random_table(seed, rows=40)
+    constraint = KAnonymity(3) & LDiversity(2)
+    records = records_of(table.encoded)
+    nodes = groups_and_rows(records, seed)
+    general = GeneralGuard(table.encoded, constraint, m, smallest=3)
+    fast = guard_for(table.encoded, constraint, m)
+    assert isinstance(fast, CountingGuard)
+    arguments = (records, nodes.rows, nodes.starts)
+    assert general.private(*arguments).tolist() == fast.private(*arguments).tolist()
+    assert general.scores(*arguments) == pytest.approx(fast.scores(*arguments))
+
+
+def test_other_constraints_get_the_general_guard():
+    from evidence.random_tables import random_table
+
+    encoded = random_table(1).encoded
+    assert isinstance(guard_for(encoded, EntropyLDiversity(2), 1), GeneralGuard)
+
+
+@settings(max_examples=sample(20, full=40), deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(0, 3),
+    loose=st.sampled_from(
+        [EntropyLDiversity(1.5), RecursiveLDiversity(2, 2), TCloseness(0.5), TCloseness(0.6)]
+    ),
+    people=st.booleans(),
+)
+def test_the_general_guard_decides_as_each_group_alone(seed, m, loose, people):
+    """Settled together, part after part, as the verification decides one group at a time."""
+    from evidence.random_tables import random_frame, records_of
+    from quiltwork.tables.sparse import count_groups
+    from quiltwork.tables.table import Table
+
+    frame = random_frame(seed, rows=30)
+    frame["who"] = np.random.default_rng(seed).integers(0, 25, len(frame))
+    subject = "who" if people else None
+    table = Table(frame, "owner", ["age", "town"], "ill", subject=subject)
+    constraint = (loose & KAnonymity(2) & LDiversity(2)).bind(table.encoded)
+    records = records_of(table.encoded)
+    nodes = groups_and_rows(records, seed)
+    found = guard_for(table.encoded, constraint, m).private(records, nodes.rows, nodes.starts)
+    ids = records.ids[nodes.rows]
+    counts = count_groups(table.encoded, nodes.owners(), nodes.count, ids)
+    expected = [group_is_private(counts.cut(i), constraint, m) for i in range(nodes.count)]
+    assert found.tolist() == expected

@@ -1,0 +1,72 @@
+"""Exchanges between groups keep every record, keep every group private, and pay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence.mondrian_reference import withstands
+from evidence.random_tables import random_records
+from quiltwork.tables.partitioning import repair
+from quiltwork.tables.partitioning.guards import CountingGuard
+from quiltwork.tables.partitioning.mondrian import Rules, mondrian
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of, widths
+
+
+def loss_and_pairs(records, labels) -> tuple[float, int]:
+    sizes = np.bincount(labels)
+    nodes = Nodes(np.argsort(labels, kind="stable"), starts_of(sizes))
+    extent = widths(records, *bounds(records, nodes)).sum(axis=0)
+    return float((extent * sizes).sum()), int((sizes**2).sum())
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10**6), m=st.integers(0, 2), l=st.integers(1, 2))
+def test_groups_stay_private_and_exchanges_pay(seed, m, l):  # noqa: E741
+    records = random_records(seed, rows=200, codes=12, providers=3)
+    guard = CountingGuard(4, l, m)
+    before = mondrian(records, guard, Rules(split="loss"))
+    after = repair.repair(records, before, guard)
+    for group in range(after.max() + 1):
+        rows = after == group
+        pairs = zip(records.provider[rows], records.sensitive[rows], strict=True)
+        assert withstands(pairs, 4, l, m)
+    (loss, pairs_before), (new_loss, pairs_after) = (
+        loss_and_pairs(records, labels) for labels in (before, after)
+    )
+    assert pairs_after <= pairs_before
+    assert new_loss <= loss + repair.EXCHANGE * (pairs_before - pairs_after) + 1e-3
+    assert new_loss <= repair.MOST_LOST * loss + 1e-3
+
+
+def test_duplicates_are_not_traded_for_wide_boxes():
+    records = random_records(5, rows=2000, codes=20, quasi=3, providers=1)
+    guard = CountingGuard(10, 1, 0)
+    before = mondrian(records, guard, Rules(split="loss"))
+    after = repair.repair(records, before, guard)
+    loss, pairs = loss_and_pairs(records, before)
+    new_loss, new_pairs = loss_and_pairs(records, after)
+    assert new_loss <= repair.MOST_LOST * loss + 1e-3
+    assert new_pairs <= pairs
+
+
+def test_blocks_cover_every_row_once():
+    records = random_records(1, rows=500, codes=9)
+    labels = mondrian(records, CountingGuard(3, 1, 0), Rules(split="loss"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repair, "BLOCK", 100)
+        rows = np.concatenate(list(repair._blocks(labels)))
+        after = repair.repair(records, labels, CountingGuard(3, 1, 0))
+    assert sorted(rows.tolist()) == list(range(500))
+    assert np.bincount(after).min() >= 3
+
+
+def test_more_groups_come_of_the_same_rows():
+    records = random_records(2, rows=2000, codes=30, quasi=4, providers=1)
+    guard = CountingGuard(10, 2, 0)
+    before = mondrian(records, guard, Rules(split="loss"))
+    after = repair.repair(records, before, guard)
+    assert after.max() > before.max()
+    assert loss_and_pairs(records, after)[1] < loss_and_pairs(records, before)[1]

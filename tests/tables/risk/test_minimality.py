@@ -1,0 +1,132 @@
+"""What the algorithm gives away, against every assignment of values from which it is run again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from evidence.checks.minimality import check, consistent, number_of_ways
+from quiltwork.tables import (
+    Custom,
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    Table,
+    TCloseness,
+    anonymize,
+)
+from quiltwork.tables.risk import assess, refused_cuts
+from quiltwork.tables.risk.minimality import records_needed
+
+
+def table_of(ill, age=None, **more):
+    """People by age, from 0 on unless it is said."""
+    frame = pd.DataFrame({"age": range(len(ill)) if age is None else age, "ill": [*ill], **more})
+    return Table(frame, "who" if more else None, ["age"], "ill")
+
+
+IN_PAIRS = table_of("aababbab", [20, 21, 30, 31, 40, 41, 50, 51])
+
+
+def test_nothing_is_ruled_out_where_nothing_is_said_to_be_given_away():
+    check(6)
+
+
+def test_a_cut_that_was_refused_above_the_final_groups_counts():
+    """By age first, 0 and 1 would have been apart, but they share a value; so it was cut by sex.
+
+    No final group could be cut further by its size. Yet of nine assignments that fit the table
+    only the true one makes it: everybody is pinned down.
+    """
+    frame = pd.DataFrame({"age": [0, 1, 3, 4, 2, 0], "sex": [0, 1, 0, 0, 1, 1], "ill": [*"aabbba"]})
+
+    def make(given):
+        table = Table(given, None, ["age", "sex"], "ill")
+        return anonymize(table, KAnonymity(2) & LDiversity(2), 0)
+
+    made = make(frame)
+    assert number_of_ways(made) == 9
+    assert [way.tolist() for way in consistent(made, make)] == [[*"aabbba"]]
+    found = refused_cuts(made)
+    assert (found.groups, found.of, found.records, found.nothing) == (2, 2, 6, False)
+    told = made.report().assessment.warnings[0].message
+    assert "2 of 2 groups, with 6 records, would not have been made" in told
+
+
+def test_a_group_that_was_left_whole_counts():
+    table = table_of("aabbabab")  # 0..3 is not cut, 4..7 is
+    made = anonymize(table, KAnonymity(2) & LDiversity(2), 0)
+    found = refused_cuts(made)
+    assert (found.groups, found.of, found.records) == (1, 3, 4)
+
+
+def test_sizes_alone_give_nothing_away():
+    table = table_of("xy" * 20, who=[*"ab"] * 20)
+    for asked in (KAnonymity(3), KAnonymity(4) & LDiversity(1)):
+        for choices in ({}, {"split": "loss"}, {"suppression": 0.2}, {"method": "separate"}):
+            assert refused_cuts(anonymize(table, asked, 1, **choices)).nothing
+
+
+@pytest.mark.parametrize(
+    ("m", "choices"),
+    [
+        (1, {}),
+        (0, {}),  # compares with groups of single providers
+        (0, {"method": "separate"}),
+        (0, {"method": "baseline", "split": "fitness"}),
+        (0, {"method": "baseline", "relaxed": True}),
+        (0, {"method": "baseline", "quality": True}),
+    ],
+)
+def test_nothing_is_promised_where_sensitive_values_have_another_way_in(m, choices):
+    """Two values in turns, far apart: no cut is refused because of them."""
+    table = table_of("xy" * 16, who=[*"aabb"] * 8)
+    made = anonymize(table, KAnonymity(4) & LDiversity(2), m, **choices)
+    found = refused_cuts(made)
+    assert not found.nothing
+    told = made.report().assessment.warnings[0].message
+    assert "does not prove" in told or found.groups
+    plain = anonymize(table, KAnonymity(4) & LDiversity(2), 0, method="baseline")
+    assert refused_cuts(plain).nothing
+
+
+def test_other_constraints_and_left_out_rows():
+    rng = np.random.default_rng(1)
+    ill = rng.choice(["x", "y"], 120, p=[0.85, 0.15])
+    table = table_of(ill, rng.integers(0, 50, 120))
+    for asked in (
+        KAnonymity(4) & EntropyLDiversity(1.3),
+        KAnonymity(4) & Custom(lambda counts: len(counts) == 2, eg_monotonic=True),
+    ):
+        made = anonymize(table, asked, 0, suppression=0.2)
+        found = refused_cuts(made)
+        assert found.records <= len(made.rows)
+        assert 0 < found.groups <= found.of == made.boxes.count
+        assert not found.nothing
+
+
+def test_numbers_of_values_are_numbers_of_records():
+    assert records_needed(KAnonymity(3) & EntropyLDiversity(4.5)) == 5
+    assert records_needed(RecursiveLDiversity(2, 4) & LDiversity(2)) == 4
+    assert records_needed(TCloseness(0.5)) == 1
+    assert records_needed(KAnonymity(3) & LDiversity(4), alone=False) == 3
+
+
+def test_one_person_may_have_all_values_that_are_asked_for():
+    frame = pd.DataFrame({"who": [*"aab"], "age": 30, "ill": [*"xyx"], "person": [1, 1, 2]})
+    table = Table(frame, "who", ["age"], "ill", subject="person")
+    made = anonymize(table, LDiversity(2), 0, method="separate", suppression=0.5)
+    assert not refused_cuts(made).nothing
+
+
+def test_the_warning_has_the_numbers():
+    for asked, words in (
+        (KAnonymity(2) & LDiversity(2), "2 of 2 groups, with 8 records"),
+        (KAnonymity(2), "Here that says nothing"),
+    ):
+        report = anonymize(IN_PAIRS, asked, 0).report()
+        assert words in report.assessment.warnings[0].message
+        assert report.as_dict()["refused"]["groups"] == (2 if "2 of 2" in words else 0)
+    assert assess(IN_PAIRS).refused is None

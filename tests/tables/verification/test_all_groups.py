@@ -1,0 +1,345 @@
+"""All groups at once are settled as every coalition and every set in between says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence import coalition_reference as reference
+from evidence.random_groups import even_group, frame, random_group, random_people
+from quiltwork.tables.constraints import (
+    EntropyLDiversity,
+    KAnonymity,
+    LDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.group import Group
+from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.table import Table
+from quiltwork.tables.verification import every_coalition, group_breach, worst_histogram
+from quiltwork.tables.verification.all_groups import decide_together
+from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
+from quiltwork.tables.verification.every_set import breach_between
+from quiltwork.tables.verification.worst_histogram import find_violations, violations_of_group
+from tests.sizes import sample
+
+KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
+
+
+def rule_of(kind, rng, records):
+    """A constraint and the same as a rule on records."""
+    values = sorted({record.value for record in records})
+    once = list({(record.person, record.value): record for record in records}.values())
+    number, quarters = int(rng.integers(1, 4)), Fraction(int(rng.integers(4, 12)), 4)
+    t = Fraction(int(rng.integers(0, 12)), 12)
+    return {
+        "k": (KAnonymity(number), reference.k_anonymous(number)),
+        "l": (LDiversity(number), reference.distinct_diverse(number)),
+        "entropy": (EntropyLDiversity(quarters), reference.entropy_diverse(quarters)),
+        "recursive": (
+            RecursiveLDiversity(quarters, number),
+            reference.recursively_diverse(quarters, number),
+        ),
+        "equal": (TCloseness(t), reference.close(t, once, None)),
+        "ordered": (TCloseness(t, "ordered"), reference.close(t, once, values)),
+    }[kind]
+
+
+def settled_as_defined(seed, kind, people):
+    """Settle a random table; return (status, truth) of its groups."""
+    rng = np.random.default_rng(seed)
+    if people:
+        records, labels = random_people(rng, int(rng.integers(4, 10)), int(rng.integers(1, 3)))
+    else:
+        make = even_group if seed % 2 else random_group
+        records = make(rng, int(rng.integers(4, 10)))
+        labels = [int(g) for g in rng.integers(0, 1 + seed % 3 // 2, len(records))]
+    constraint, rule = rule_of(kind, rng, records)
+    table = Table(
+        frame(records, labels),
+        "provider",
+        ["group"],
+        "value",
+        subject="person" if people else None,
+        ordinal={"value": sorted({record.value for record in records})},
+    )
+    counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
+    bound, m = constraint.bind(table.encoded), int(rng.integers(0, 4))
+    status = decide_together(counts, bound, m)
+    found = []
+    for g in range(counts.groups):
+        group = [r for r, at in zip(records, table.groups.labels, strict=True) if at == g]
+        truth = reference.breached(group, records, m, rule)
+        outcome = group_breach(counts.cut(g), bound, m)
+        assert (outcome.breach is None) is (truth is None), (records, labels, m, kind)
+        if outcome.breach is not None:
+            assert not bound.holds(outcome.breach.left)
+        found.append((int(status[g]), truth is not None))
+    return found
+
+
+@pytest.mark.parametrize("people", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_are_settled_as_the_definition_says(kind, people):
+    seen = Counter()
+    for seed in range(sample(30, full=60)):
+        seen.update(settled_as_defined(seed, kind, people))
+    assert seen[SAFE, True] == seen[BROKEN, False] == 0, seen
+    assert min(seen[SAFE, False], seen[BROKEN, True]) >= 5, "the tables are too one-sided"
+    if not people:
+        assert seen[OPEN, True] + seen[OPEN, False] == 0, "nothing is left to search"
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
+    monkeypatch.setattr(every_coalition, "_MOST_APART", 0)
+    for seed in range(100, 100 + sample(20, full=40)):
+        for status, truth in settled_as_defined(seed, kind, people=False):
+            assert status == (BROKEN if truth else SAFE)
+
+
+def test_what_has_too_many_coalitions_stays_open(monkeypatch):
+    monkeypatch.setattr(every_coalition, "MOST_COALITIONS", 0)
+    seen = Counter()
+    for seed in range(sample(30, full=60)):
+        seen.update(settled_as_defined(seed, "equal", people=False))
+    assert seen[OPEN, True] + seen[OPEN, False] > 0
+    assert seen[SAFE, True] == seen[BROKEN, False] == 0
+
+
+HISTOGRAMS = st.lists(
+    st.tuples(st.integers(0, 7), st.integers(0, 4)), min_size=1, max_size=4
+).filter(lambda cells: any(low + more for low, more in cells))
+LEVELS = st.fractions(1, 3, max_denominator=4)
+
+
+def histogram(point):
+    point = np.array(point)
+    there = np.flatnonzero(point)
+    return Histogram(int(point.sum()), there, point[there])
+
+
+def constraint_of(draw, values):
+    kind = draw(st.sampled_from(KINDS[2:]))
+    if kind == "entropy":
+        return EntropyLDiversity(draw(LEVELS))
+    if kind == "recursive":
+        return RecursiveLDiversity(draw(st.fractions(Fraction(1, 3), 3)), draw(st.integers(1, 4)))
+    whole = draw(st.lists(st.integers(0, 9), min_size=values, max_size=values).filter(any))
+    part = TCloseness(draw(st.fractions(0, Fraction(9, 10))), kind, tuple(whole))
+    if draw(st.booleans()):
+        return part
+    # A tie: t is the distance of some histogram.
+    tie = draw(st.lists(st.integers(0, 7), min_size=values, max_size=values).filter(any))
+    distance = part.emd(histogram(tie))
+    return TCloseness(min(distance, Fraction(9, 10)), kind, tuple(whole))
+
+
+@given(st.data())
+@settings(max_examples=sample(125, full=250))
+def test_worst_corners_are_those_of_every_histogram_in_between(data):
+    boxes = data.draw(HISTOGRAMS)
+    part = constraint_of(data.draw, len(boxes))
+    low = np.array([[low for low, _ in boxes]])
+    high = low + np.array([[more for _, more in boxes]])
+    found = find_violations(part, low, high, np.zeros(1, dtype=np.int64), 1)
+    inside = product(*(range(a, b + 1) for a, b in zip(low[0], high[0], strict=True)))
+    truth = any(not part.holds(histogram(point)) for point in inside)
+    assert bool(found.safe[0]) is not truth
+    assert bool(found.box[0] == 0) is truth
+    if truth:
+        assert (found.point[0] >= low[0]).all()
+        assert (found.point[0] <= high[0]).all()
+        assert not part.holds(histogram(found.point[0]))
+
+
+@given(st.data())
+@settings(max_examples=sample(75, full=150))
+def test_what_is_surely_safe_is_safe_whatever_records_are_known(data):
+    cells = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4).filter(any))
+    part = constraint_of(data.draw, len(cells))
+    known = data.draw(st.integers(0, 4))
+    total = np.array([cells])
+    if surely_safe(part, total, np.array([known]))[0]:
+        for point in product(*(range(n + 1) for n in cells)):
+            if sum(cells) - sum(point) <= known:
+                assert part.holds(histogram(point))
+
+
+def test_large_groups_are_surely_safe():
+    """The bound is no empty promise: large groups like the whole table need no search."""
+    whole = (300, 200, 400, 100)
+    total = np.array([[30, 20, 40, 10]])
+    for part in (
+        TCloseness(0.1, "equal", whole),
+        TCloseness(0.1, "ordered", whole),
+        EntropyLDiversity(3),
+        RecursiveLDiversity(2, 2),
+    ):
+        assert surely_safe(part, total, np.array([5]))[0]
+        assert not surely_safe(part, total, np.array([99]))[0]
+
+
+def test_numbers_beyond_exact_floats_are_decided_as_well():
+    """With huge denominators F is rounded; ties go to exact fractions."""
+    whole = (1, 1, 1)
+    third = TCloseness(Fraction(1, 3), "equal", whole)
+    for change, safe in ((0, True), (Fraction(1, 10**30), True), (-Fraction(1, 10**30), False)):
+        part = TCloseness(third.t + change, "equal", whole)
+        box = np.array([[4, 2, 0]])
+        assert find_violations(part, box, box, np.zeros(1, dtype=np.int64), 1).safe[0] == safe
+    recursive = RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 2)
+    even = np.array([[4, 2, 2]])
+    assert find_violations(recursive, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+    tie = RecursiveLDiversity(Fraction(10**30, 10**30), 2)
+    assert not find_violations(tie, even, even, np.zeros(1, dtype=np.int64), 1).safe[0]
+
+
+def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
+    rng = np.random.default_rng(4)
+    whole = rng.integers(1, 20, 30)
+    high = rng.integers(0, 20, (40, 30))
+    low = rng.binomial(high, 0.5)
+    owner = np.arange(40)
+    everything = [
+        find_violations(TCloseness(t, "equal", tuple(whole.tolist())), low, high, owner, 40)
+        for t in (0.3, 0.35, 0.4, 0.45, 0.5)
+    ]
+    assert all((f.safe | (f.box >= 0)).all() for f in everything)
+    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
+    doubts = 0
+    for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
+        part = TCloseness(t, "equal", tuple(whole.tolist()))
+        cut = find_violations(part, low, high, owner, 40)
+        doubts += int((~cut.safe & (cut.box < 0)).sum())
+        assert not (cut.safe & ~full.safe).any()
+        assert not ((cut.box >= 0) & full.safe).any()
+    assert doubts > 0
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+@pytest.mark.parametrize("people", [False, True])
+def test_groups_in_doubt_are_searched_one_by_one(kind, people, monkeypatch):
+    """Without room for boxes, every set in between is tried."""
+    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
+    for seed in range(200, 230):
+        for status, truth in settled_as_defined(seed, kind, people):
+            assert status in (OPEN, BROKEN if truth else SAFE)
+
+
+def test_a_breach_is_told_where_another_group_cannot_be_decided():
+    import pandas
+
+    from quiltwork.errors import UnsupportedError
+    from quiltwork.tables import verify_m_privacy
+    from quiltwork.tables.constraints import Custom
+
+    rows = [(p, 1, v) for p in "ABCDEFGH" for v in range(6)] * 3 + [("A", 2, 0)]
+    table = Table(pandas.DataFrame(rows, columns=["p", "q", "s"]), "p", ["q"], "s")
+    own = Custom(lambda counts: max(counts.values()) <= 100, name="no crowd")
+    with pytest.raises(UnsupportedError, match="no crowd can fail when records are added"):
+        verify_m_privacy(table, own, m=3)
+    verdict = verify_m_privacy(table, own & KAnonymity(2), m=3)
+    assert (verdict.private, verdict.group, verdict.broken) == (False, (2,), "2-anonymity")
+    same_group = verify_m_privacy(table, own & KAnonymity(200), m=3)
+    assert (same_group.private, same_group.group) == (False, (1,))
+
+
+def test_many_equal_providers_are_named_within_the_limit():
+    """Of 200 providers of one record each any five may collude: 2.5 billion coalitions."""
+    import pandas
+
+    from quiltwork.tables import verify_m_privacy
+
+    values = [0] * 120 + [1] * 40 + [2] * 40
+    frame = pandas.DataFrame({"p": range(200), "q": 1, "s": values})
+    table = Table(frame, "p", ["q"], "s")
+    # Without five of the rare records: 120 < c·(40 + 35), that is c > 8/5.
+    assert verify_m_privacy(table, RecursiveLDiversity(1.61, 2), m=5).private
+    verdict = verify_m_privacy(table, RecursiveLDiversity(1.6, 2), m=5)
+    assert not verdict.private
+    assert len(verdict.coalition) == 5
+    assert sum(verdict.left.values()) == 195
+
+
+def test_where_nobody_is_left_every_constraint_fails():
+    nothing, one = np.array([[0]]), np.array([[1]])
+    owner = np.zeros(1, dtype=np.int64)
+    for part in (
+        TCloseness(0.5, "equal", (3,)),
+        TCloseness(0.5, "ordered", (3,)),
+        EntropyLDiversity(1),
+        RecursiveLDiversity(Fraction(10**30 + 1, 10**30), 1),
+    ):
+        assert find_violations(part, one, one, owner, 1).safe[0]
+        assert find_violations(part, nothing, one, owner, 1).box[0] == 0
+        assert not part.holds(histogram([0]))
+
+
+def test_t_closeness_without_a_table_is_refused():
+    from quiltwork.errors import InvalidInputError
+
+    with pytest.raises(InvalidInputError, match="compares with the whole table"):
+        group_breach(Group.from_counts([[1, 2], [2, 1]]), TCloseness(0.5), 1)
+
+
+def test_very_many_coalitions_are_refused_and_never_private():
+    """Of 60 providers any 15 may collude: 53,194,089,192,720 coalitions."""
+    import pandas
+
+    from quiltwork.errors import UnsupportedError
+    from quiltwork.tables import max_m, verify_m_privacy
+
+    rng = np.random.default_rng(3)
+    frame = pandas.DataFrame(
+        {"p": rng.integers(0, 60, 3000), "q": 1, "s": rng.integers(0, 9, 3000)}
+    )
+    table = Table(frame, "p", ["q"], "s")
+    with pytest.raises(UnsupportedError, match=r"53,194,089,192,720 coalitions, above the limit"):
+        verify_m_privacy(table, EntropyLDiversity(8.9), m=15)
+    assert verify_m_privacy(table, EntropyLDiversity(4), m=15).private  # a bound is enough
+    safe = max_m(table, EntropyLDiversity(8))
+    assert safe.breach is not None
+    assert not safe.breach.settled
+    assert verify_m_privacy(table, EntropyLDiversity(8), m=int(safe)).private
+    verdict = verify_m_privacy(table, EntropyLDiversity(9), m=15)  # not even the whole group holds
+    assert verdict.outsiders
+    assert not verdict.private
+
+
+@pytest.mark.parametrize("kind", KINDS[2:])
+def test_people_with_several_values_are_safe_only_if_every_set_of_them_is(kind):
+    """One group, its people by set of values: every set between what is left and all of them."""
+    kinds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1]])
+    rng = np.random.default_rng(8)
+    seen = Counter()
+    for _ in range(sample(100, full=300)):
+        weights = rng.integers(0, 3, (3, 5))
+        group = Group(np.arange(3), np.arange(3), weights, kinds=kinds)
+        number, quarters = int(rng.integers(1, 4)), Fraction(int(rng.integers(6, 13)), 4)
+        part = {
+            "entropy": EntropyLDiversity(quarters),
+            "recursive": RecursiveLDiversity(quarters, number),
+        }.get(kind) or TCloseness(Fraction(int(rng.integers(1, 8)), 12), kind, (5, 4, 3))
+        kept = group.total - weights[0]
+        found = violations_of_group(group, part, kept[None, :])
+        inside = product(*(range(a, b + 1) for a, b in zip(kept, group.total, strict=True)))
+        violated = any(not part.holds(group.histogram(np.array(point))) for point in inside)
+        assert not (found.safe[0] and violated), (weights, part)
+        if found.box[0] >= 0:
+            assert ((found.point[0] >= kept) & (found.point[0] <= group.total)).all()
+            assert not part.holds(group.histogram(found.point[0]))
+        seen[bool(found.safe[0]), bool(found.box[0] >= 0), violated] += 1
+        outcome, _ = breach_between(group, part, 1, 10**5)
+        assert outcome.coalition is not None or not violated
+    assert min(seen[True, False, False], seen[False, True, True]) >= 5
+    if kind == "recursive":
+        assert seen[False, False, True] > 0, "only a person of several values shows it"
