@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_spending import HOSTILE
+from tests.budget.accounting.test_spending import HOSTILE
 
 import quiltwork as qw
 from evidence import accounting_reference as reference

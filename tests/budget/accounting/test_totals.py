@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_usage import spendings
+from tests.budget.accounting.test_usage import spendings
 
 from evidence import accounting_reference as reference
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import psycopg
 import pytest
-from tests.ledger.raw import raw
+from tests.budget.ledger.raw import raw
 
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at

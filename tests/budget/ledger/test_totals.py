@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.ledger.raw import raw
+from tests.budget.ledger.raw import raw
 
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage

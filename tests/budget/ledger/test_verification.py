@@ -8,7 +8,7 @@ import sqlite3
 
 import psycopg
 import pytest
-from tests.ledger.raw import raw
+from tests.budget.ledger.raw import raw
 
 from quiltwork.budget import Checkpoint, Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
