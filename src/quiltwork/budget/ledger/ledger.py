@@ -371,14 +371,15 @@ class Ledger:
             url: where there is no ledger yet.
             checkpoint: the newest one known, which tells whether the backup lacks entries.
             lost: by dataset, the spendings or releases that may have followed the backup; they
-                are debited, and the dataset stays open. An empty list says that there were none.
+                are debited, and the dataset stays open. An empty list says that there were none
+                of it, and is refused if the checkpoint saw more entries than the backup has.
 
         Raises:
             BudgetExceeded: if what was lost does not fit; then nothing was restored.
             InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
                 dataset that is named in `lost` is not in the backup.
             StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
-                entries while nothing is said to be lost.
+                entries while nothing is said to be lost of a dataset.
         """
         found = backups.read_lost(lost)
         backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
