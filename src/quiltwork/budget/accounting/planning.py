@@ -19,11 +19,10 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.accountant import Accountant
 from quiltwork.budget.accounting.errors import expected_error, signal_range
-from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
-from quiltwork.budget.accounting.rules import nothing_left
+from quiltwork.budget.accounting.leakage import quilts_only
+from quiltwork.budget.accounting.limits import scale_for
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
-from quiltwork.budget.accounting.total import quilts_only
 from quiltwork.budget.spending import Spending, Spent
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
@@ -152,10 +151,13 @@ def plan(
     factor = account.largest_factor(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
     )
-    _check(factor, account)
-    scales = [scale_for(factor, one.weight) for one in planned]
-    if max(scales) > LARGEST_SCALE:
-        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
+    if math.isinf(factor):
+        raise UnsupportedError(
+            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
+            "there is nothing to plan."
+        )
+    limit = account.budget or Fraction(0)
+    scales = [scale_for(account.after(), limit, factor, one.weight) for one in planned]
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
@@ -164,17 +166,7 @@ def plan(
     naive = _naive_scales(account, planned)
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
-    return ReleasePlan(items, account.budget or Fraction(0), account.cost_after(*spendings))
-
-
-def _check(factor: float, account: Accountant) -> None:
-    if factor == 0:
-        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
-    if math.isinf(factor):
-        raise UnsupportedError(
-            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
-            "there is nothing to plan."
-        )
+    return ReleasePlan(items, limit, account.cost_after(*spendings))
 
 
 def _item(

@@ -9,8 +9,8 @@ from quiltwork.report.plots import COLOURS, titled_axes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from quiltwork.budget.accounting.leakage import LeakageProfile
     from quiltwork.budget.accounting.planning import ReleasePlan
-    from quiltwork.budget.accounting.profile import LeakageProfile
 
 _COLOUR, _OTHER, _THIRD = COLOURS[:3]
 

@@ -21,7 +21,7 @@ from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
-from quiltwork.budget.accounting.rules import check_growth
+from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
