@@ -19,8 +19,8 @@ from quiltwork.budget.accounting.spending import Spending
 from quiltwork.budget.accounting.total import Secrets, quilts_only
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.prices import LeakAt
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.swept import SweptOutlook
 

@@ -309,11 +309,11 @@ class Swept:
         """Every piece, node by node; beyond what is affordable, the lesser pieces as a whole."""
         pieces = self.pieces()
         first, last, values = [], [], []
-        if (most := self.affordable(pieces)) < len(pieces):
+        if (affordable := self.affordable(pieces)) < len(pieces):
             bounds = self.bounds(pieces)
             order = np.argsort(-bounds, kind="stable")
-            rest, pieces = pieces.take(order[most:]), pieces.take(np.sort(order[:most]))
-            first, last, values = [rest.start], [rest.last], [bounds[order[most:]]]
+            rest, pieces = pieces.take(order[affordable:]), pieces.take(np.sort(order[:affordable]))
+            first, last, values = [rest.start], [rest.last], [bounds[order[affordable:]]]
         for begin in range(0, len(pieces), self._lanes):
             part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
             nodes, piece, leak, *_ = self.swept(part)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quiltwork.beliefs import Clusters, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import max_influence, quilt_families
-from quiltwork.influence.families import IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.families import IntervalFamily, KnownNodes
 from tests.sizes import sample
 from tests.strategies import chains
 

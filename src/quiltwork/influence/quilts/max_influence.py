@@ -17,9 +17,9 @@ from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.influence.arguments import read_length
-from quiltwork.influence.bounds import smallest
-from quiltwork.influence.powers import powers_of
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.bounds import smallest
+from quiltwork.influence.quilts.powers import powers_of
+from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.structure import boolean_product
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import BoolArray, equal_rows, row_ratios, with_margin
 
 _KEPT_ENTRIES = 1 << 25

@@ -18,12 +18,11 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import relative_error
-from quiltwork.influence.families import IntervalFamily, KnownNodes
-from quiltwork.influence.powers import Powers, powers_of
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
-from quiltwork.influence.rows import PairRows, no_rows
-from quiltwork.influence.timeline import (
+from quiltwork.influence.quilts.by_distance import PairRows, no_rows
+from quiltwork.influence.quilts.families import IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.powers import Powers, powers_of
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.timeline import (
     CONVERGED,
     UNSETTLED_NODES,
     Marginals,
@@ -32,6 +31,7 @@ from quiltwork.influence.timeline import (
     projective_distance,
     supports,
 )
+from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
 
 Part: TypeAlias = Callable[[range], QuiltFamily]
 

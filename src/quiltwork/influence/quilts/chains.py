@@ -9,11 +9,16 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence import bounds
-from quiltwork.influence.exact import exact_families
-from quiltwork.influence.families import ClusterFamily, IntervalFamily, KnownNodes
-from quiltwork.influence.protocol import InfluenceMethod, IntArray, QuiltFamily, quilt_families
-from quiltwork.influence.rows import Bounds, no_rows, silent
+from quiltwork.influence.quilts import bounds
+from quiltwork.influence.quilts.by_distance import AnyStates, no_rows, silent
+from quiltwork.influence.quilts.exact import exact_families
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.protocol import (
+    InfluenceMethod,
+    IntArray,
+    QuiltFamily,
+    quilt_families,
+)
 
 Bound: TypeAlias = Callable[[Any, IntArray], bounds.Sides]
 
@@ -65,14 +70,14 @@ def _(
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
-    rows = Bounds(1, silent) if method == "entry" and length > 1 else no_rows()
+    rows = AnyStates(1, silent) if method == "entry" and length > 1 else no_rows()
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
 def _bounded(belief: MarkovChain | ChainBox, length: int, reach: int, bound: Bound) -> QuiltFamily:
     cut = min(reach, length - 1)
-    left = Bounds(cut, lambda distances: bound(belief, distances)[0])
-    right = Bounds(cut, lambda distances: bound(belief, distances)[1])
+    left = AnyStates(cut, lambda distances: bound(belief, distances)[0])
+    right = AnyStates(cut, lambda distances: bound(belief, distances)[1])
     return IntervalFamily(range(1, length + 1), length, left, right, complete=cut == length - 1)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.beliefs.structure import class_period
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray
 
 _SUPPORT_STEPS = 4096

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence import bounds, max_influence
+from quiltwork.influence import max_influence
 from quiltwork.influence.diameters import box_diameter, diameters, projective_diameter
+from quiltwork.influence.quilts import bounds
 from tests.strategies import boxes, positive_chains, stochastic_matrices
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])

@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.influence.families import TO_END, IntervalFamily, SetFamily
-from quiltwork.influence.intervals import best_interval
-from quiltwork.influence.prices import LeakAt, ScaleFor
-from quiltwork.influence.rows import PairRows
-from quiltwork.influence.search import common, price_at, worst_in_family, worst_node
+from quiltwork.influence.quilts.by_distance import PairRows
+from quiltwork.influence.quilts.families import TO_END, IntervalFamily, SetFamily
+from quiltwork.influence.quilts.intervals import best_interval
+from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
+from quiltwork.influence.quilts.search import common, price_at, worst_in_family, worst_node
 from tests.sizes import sample
 
 

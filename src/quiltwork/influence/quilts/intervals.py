@@ -20,8 +20,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.families import TO_END, IntervalFamily, pairwise_most
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.families import TO_END, IntervalFamily, pairwise_most
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 Cost: TypeAlias = Callable[[IntArray, IntArray], IntArray]
 """From first and last nodes of runs to the cost of each run; more for a longer run.

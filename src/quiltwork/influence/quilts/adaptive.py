@@ -15,11 +15,11 @@ import numpy as np
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.intervals import Cost, Found, Price
-from quiltwork.influence.prices import LeakAt, ScaleFor
-from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
-from quiltwork.influence.question import Answer, Question
-from quiltwork.influence.search import worst_node
+from quiltwork.influence.question import NoiseNeeded, Question
+from quiltwork.influence.quilts.intervals import Cost, Found, Price
+from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
+from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.quilts.search import worst_node
 
 _FIRST_REACH = 1 << 20
 _MOST_REACH = 1 << 24
@@ -38,7 +38,7 @@ class Outlook:
         """The families of the belief."""
         return quilt_families(self.belief, self.length, reach, self.method)
 
-    def scale(self, question: Question, epsilon: Fraction) -> Answer:
+    def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
         """The least noise with which no node leaks more than epsilon, by quilts.
 
         Raises:
@@ -52,17 +52,21 @@ class Outlook:
         price = ScaleFor(epsilon)
         found, _ = self.worst(question.cost, price, question.nodes)
         scale = price.rounded_up(found)
-        return Answer(scale, found.node, found.cost, found.nearby, found.influence, found.quilt)
+        return NoiseNeeded(
+            scale, found.node, found.cost, found.nearby, found.influence, found.quilt
+        )
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst node, rounded up."""
         return self.told(question, scale)[0]
 
-    def told(self, question: Question, scale: Fraction) -> tuple[float, Answer]:
+    def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
         """The same, and which node that is."""
         price = LeakAt(1 / scale if scale else Fraction(0))
         found = self.worst(question.cost, price, question.nodes)[0]
-        answer = Answer(scale, found.node, found.cost, found.nearby, found.influence, found.quilt)
+        answer = NoiseNeeded(
+            scale, found.node, found.cost, found.nearby, found.influence, found.quilt
+        )
         return price.rounded_up(found), answer
 
     def worst(self, cost: Cost, price: Price, nodes: range) -> tuple[Found, int]:

@@ -1,4 +1,4 @@
-"""Rows of influences by distance: what one side of a quilt betrays, per pair of states."""
+"""Influences by distance: what one side of a quilt betrays, per pair of states."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 _CHUNK = 1 << 22
 
 
-class Rows(Protocol):
+class ByDistance(Protocol):
     """One row per distance 1, 2, … up to the length; entries are ≥ 0 and fall with distance."""
 
     def __len__(self) -> int:
@@ -27,7 +27,7 @@ class Rows(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class AnyStates:
     """One bound per distance, whatever the states: `at` gives it for an array of distances."""
 
     reach: int
@@ -46,9 +46,9 @@ class Bounds:
         return self.at(distances)
 
 
-def no_rows() -> Bounds:
+def no_rows() -> AnyStates:
     """No quilt node on that side."""
-    return Bounds(0, silent)
+    return AnyStates(0, silent)
 
 
 def silent(distances: IntArray) -> FloatArray:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.influence.families import ClusterFamily, IntervalFamily, KnownNodes
-from quiltwork.influence.intervals import Cost, Found, Price, worst_interval
-from quiltwork.influence.protocol import QuiltFamily
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.intervals import Cost, Found, Price, worst_interval
+from quiltwork.influence.quilts.protocol import QuiltFamily
 
 _CLOSE = 1.01
 _EQUAL = 1 + 2.0**-33

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.rows import Rows
+from quiltwork.influence.quilts.by_distance import ByDistance
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 
 TO_END = -1
 """As a number of nodes before or after node i: that side of the quilt is dropped."""
@@ -42,8 +42,8 @@ class IntervalFamily:
 
     nodes: range
     length: int
-    left_rows: Rows
-    right_rows: Rows
+    left_rows: ByDistance
+    right_rows: ByDistance
     origin: int = 1
     complete: bool = False
     refinement: Callable[[], Iterable[QuiltFamily]] | None = field(default=None, repr=False)

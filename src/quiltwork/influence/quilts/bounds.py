@@ -15,7 +15,7 @@ from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import diameters
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 Sides = tuple[FloatArray, FloatArray]
 

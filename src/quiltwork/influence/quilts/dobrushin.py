@@ -23,7 +23,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.influence.arguments import read_length
 from quiltwork.influence.diameters import box_diameter
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import row_ratios
 
 _UP = 1 + 2.0**-40

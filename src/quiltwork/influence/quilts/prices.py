@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.exact import float_down, float_up
-from quiltwork.influence.intervals import Found
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.intervals import Found
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 _SLACK = 1 + Fraction(1, 2**40)
 _COMPARISON = 1 + 2.0**-48
