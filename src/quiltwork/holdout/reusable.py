@@ -408,15 +408,17 @@ class ReusableHoldout(OneOwner):
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        paid = payments.debit_round(self._ledger, self._transcript, self._secret, number)
-        noise = self._transcript.settings.threshold_law.draw_one()
-        drawn = replace(paid, round=number, threshold=noise)
+        draw = self._transcript.settings.threshold_law.draw_one
+        self._secret = payments.begin_round(
+            self._ledger, self._transcript, self._secret, number, draw, self._keep
+        )
+
+    def _keep(self, drawn: Secret) -> None:
         try:
             self._storage.keep(drawn)
         except BaseException:
             self.close()
             raise
-        self._secret = drawn
 
     def _settle_interrupted_round(self, torn: bool) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""

@@ -17,8 +17,8 @@ import quiltwork as qw
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from tests.budget.accounting.test_spending import HOSTILE
 from tests.budget.accounting.test_usage import spendings
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 COIN = MarkovChain([[0.5, 0.5], [0.5, 0.5]])

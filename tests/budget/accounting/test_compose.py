@@ -19,7 +19,7 @@ from quiltwork.budget import Accountant, Spending, compose
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
 from quiltwork.reproduce.examples import gap, theorem_3_4
-from tests.budget.accounting.test_spending import HOSTILE
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.budget.ledger.receipts import Preview
-from quiltwork.budget.ledger.records import Status
+from quiltwork.budget import Ledger, Quote, Status
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number
 from quiltwork.queries import Query
-
-if TYPE_CHECKING:
-    from quiltwork.budget.ledger.ledger import Ledger
-    from quiltwork.series import Release
+from quiltwork.series.releases.answer import release
+from quiltwork.series.releases.record import Release
 
 
 @dataclass(frozen=True)
@@ -23,12 +20,12 @@ class Rehearsal:
     """What a release would cost and look like.
 
     Attributes:
-        preview: what the debit would do.
+        quote: what the debit would do.
         release: the release of simulated data, with its error bars.
         data: the simulated data.
     """
 
-    preview: Preview
+    quote: Quote
     release: Release
     data: Any
 
@@ -38,16 +35,22 @@ class Rehearsal:
         return self.release.expected_error
 
 
-def rehearsal(
-    ledger: Ledger, dataset: str, query: Query, epsilon: Number, method: str | None, seed: int
+def rehearse(
+    ledger: Ledger,
+    dataset: str,
+    query: Query,
+    epsilon: Number = 1.0,
+    method: str | None = None,
+    seed: int = 0,
 ) -> Rehearsal:
-    """Simulate the dataset from the first of its beliefs that can, release, and price.
+    """Make a release from data simulated from the dataset's beliefs, and price the real one.
+
+    Shows cost, expected error and a made-up answer; nothing is spent and no data are used. The
+    first belief that says how values are distributed is the one to simulate from.
 
     Raises:
-        UnsupportedError: if none of them says how the values are distributed.
+        UnsupportedError: if none of them says so.
     """
-    from quiltwork.series import release
-
     status = ledger.status(dataset)
     data = _simulated(status, seed)
     released = release(data, query, status.beliefs, epsilon, method)

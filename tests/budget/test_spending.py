@@ -84,7 +84,7 @@ def test_a_release_is_recorded_with_its_own_noise():
 
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     made = release([0, 1] * 20, queries.histogram().on(3, 9), chain, epsilon=0.5)
-    spending = Spending.from_release(made)
+    spending = made.spending
     assert (spending.start, spending.stop, spending.epsilon) == (3, 9, Fraction(1, 2))
     assert spending.per_point == 2 / made.noise_scale
     assert spending.quilts is not None
@@ -96,7 +96,7 @@ def test_a_release_without_noise_has_no_level():
     certain = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
     made = release([0, 1] * 5, queries.histogram(), certain, epsilon=1)
     with pytest.raises(UnsupportedError, match="no noise"):
-        Spending.from_release(made)
+        _ = made.spending
 
 
 @given(

@@ -1,6 +1,7 @@
 """A ledger is debited before the data are used, and a repeated key returns the stored answer."""
 
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,72 +15,92 @@ CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 DATA = [0, 1, 1, 0]
 
 
-class Receipt:
-    def __init__(self, ledger, key, stored):
-        self.ledger, self.key, self.stored = ledger, key, stored
+class Watched(qw.Ledger):
+    """A ledger that notes what it is asked for."""
 
-    def complete(self, answer):
-        self.ledger.events.append("complete")
-        self.ledger.answers[self.key] = answer
+    def __init__(self, store):
+        super().__init__(store)
+        self.events, self.requests = [], []
 
-
-class MemoryLedger:
-    """The smallest ledger: a list of events, answers by key, and room for `grants` debits."""
-
-    def __init__(self, grants=10):
-        self.events, self.answers, self.records, self.grants = [], {}, [], grants
-
-    def check(self, dataset, record):
+    def check(self, dataset, spending):
         self.events.append("check")
+        super().check(dataset, spending)
 
-    def debit(self, dataset, record, key, analyst):
-        if key is not None and key in self.answers:
-            return Receipt(self, key, self.answers[key])
-        if self.grants == 0:
-            raise BudgetExceeded("Nothing remains of the budget.")
-        self.grants -= 1
+    def debit(self, dataset, spending, key=None, analyst=None):
+        receipt = super().debit(dataset, spending, key, analyst)
         self.events.append("debit")
-        self.records.append((dataset, record))
-        return Receipt(self, key, None)
+        self.requests.append(spending)
+        return receipt
+
+    def complete(self, receipt, answer):
+        super().complete(receipt, answer)
+        self.events.append("complete")
+
+
+TURNS = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    ledger = Watched.open(f"sqlite:///{tmp_path_factory.mktemp('paid')}/budget.db")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a budget that nobody would mean
+        ledger.create("d", CHAIN, 4, 10**6)
+    ledger.create("poor", CHAIN, 4, 0.01)
+    ledger.create("turns", TURNS, 4, 1)
+    return ledger
+
+
+@pytest.fixture
+def ledger(opened):
+    opened.events.clear()
+    opened.requests.clear()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def rows(opened):
+    """Creates a dataset of so many rows, when it is first asked for, and names it."""
+    known = set()
+
+    def named(count):
+        name = f"{count} rows"
+        if name not in known:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a budget that nobody would mean
+                opened.create(name, qw.Clusters(range(count)), None, 10**6)
+            known.add(name)
+        return name
+
+    return named
 
 
 def watched(ledger):
     return queries.custom(lambda x: ledger.events.append("evaluate") or 0, lipschitz=1, name="w")
 
 
-def test_debit_comes_before_the_data_and_the_answer_is_stored_before_it_is_shown():
-    ledger = MemoryLedger()
+def test_debit_comes_before_the_data_and_the_answer_is_stored_before_it_is_shown(ledger):
     qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
     assert ledger.events == ["evaluate", "check", "debit", "evaluate", "complete"]  # rehearsed
 
 
-def test_the_debit_says_what_an_accountant_needs_and_nothing_else():
-    ledger = MemoryLedger()
+def test_the_debit_says_what_an_accountant_needs_and_nothing_else(ledger):
     answer = qw.release(DATA, queries.transitions().on(1, 3), CHAIN, ledger=ledger, dataset="d")
-    ((dataset, record),) = ledger.records
-    assert dataset == "d"
-    assert "value" not in record
-    assert "noisy" not in record
-    assert record["noise_scale"] == str(answer.noise_scale)
-    assert record["dp_epsilon"] == str(answer.exact_dp_epsilon)
-    assert record["query"] == {"kind": "transitions", "window": [1, 3]}
-    assert record["belief_digest"] == answer.belief_digest
+    (request,) = ledger.requests
+    assert request.spending == answer.spending
+    debit = ledger.history("d")[-1]
+    assert debit.spending == answer.spending
+    assert "value" not in debit.request
+    assert "noisy" not in debit.request
+    assert debit.request["noise_scale"] == str(answer.noise_scale)
+    assert debit.request["dp_epsilon"] == str(answer.exact_dp_epsilon)
+    assert debit.request["query"] == {"kind": "transitions", "window": [1, 3]}
+    assert debit.request["belief_digest"] == answer.belief_digest
 
 
-def test_a_repeated_key_returns_the_stored_answer():
-    ledger = MemoryLedger(grants=1)
-    arguments = {"ledger": ledger, "dataset": "d", "key": "k"}
-    first = qw.release(DATA, queries.histogram(), CHAIN, epsilon=0.01, **arguments)
-    again = qw.release(DATA, queries.histogram(), CHAIN, epsilon=0.01, **arguments)
-    assert again.to_json() == first.to_json()
+def test_a_refused_debit_releases_nothing(ledger):
     with pytest.raises(BudgetExceeded):
-        qw.release(DATA, queries.histogram(), CHAIN, ledger=ledger, dataset="d", key="other")
-
-
-def test_a_refused_debit_releases_nothing():
-    ledger = MemoryLedger(grants=0)
-    with pytest.raises(BudgetExceeded):
-        qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="d")
+        qw.release(DATA, watched(ledger), CHAIN, ledger=ledger, dataset="poor")
     assert ledger.events == ["evaluate", "check"]  # the rehearsal, on public input
 
 
@@ -92,9 +113,8 @@ def test_a_refused_debit_releases_nothing():
         lambda x: float("nan") if x.sum() else 0,
     ],
 )
-def test_where_a_ledger_pays_a_function_that_fails_on_the_data_answers_0(fail):
+def test_where_a_ledger_pays_a_function_that_fails_on_the_data_answers_0(ledger, fail):
     """Neither an error nor a warning: either would tell what was not paid for."""
-    ledger = MemoryLedger()
     query = queries.custom(fail, lipschitz=1, name="fragile")
     answer = qw.release(DATA, query, CHAIN, epsilon=99, ledger=ledger, dataset="d")
     assert abs(answer.value) < 1
@@ -117,8 +137,8 @@ def test_bounds_that_floats_cannot_follow_are_no_bounds(query, bounds, words):
         query(*bounds, clip=True)
 
 
-def test_an_answer_that_may_not_fit_a_float_is_refused_before_the_debit():
-    ledger, steep = MemoryLedger(), queries.custom(lambda x: 1e300, lipschitz=1e299)
+def test_an_answer_that_may_not_fit_a_float_is_refused_before_the_debit(ledger):
+    steep = queries.custom(lambda x: 1e300, lipschitz=1e299)
     with pytest.raises(InvalidInputError, match="too large for a float"):
         qw.release(DATA, steep, CHAIN, epsilon=1e-6, ledger=ledger, dataset="d")
     assert ledger.events == []
@@ -142,8 +162,7 @@ def test_what_is_no_ledger_is_refused_with_the_way_to_open_one(ledger, words):
 
 
 @pytest.mark.parametrize("epsilon", [1e-320, 1e-100, 10**400])
-def test_a_level_that_no_noise_can_follow_is_refused_before_the_debit(epsilon):
-    ledger = MemoryLedger()
+def test_a_level_that_no_noise_can_follow_is_refused_before_the_debit(ledger, epsilon):
     for query in (queries.count(1), queries.mean(0, 1), queries.most_common()):
         with pytest.raises(InvalidInputError):
             qw.release(DATA, query, CHAIN, epsilon=epsilon, ledger=ledger, dataset="d")
@@ -164,11 +183,9 @@ def test_data_that_contradict_beliefs_without_noise_are_refused():
 
 
 @pytest.mark.parametrize("data", [[0, 1, 0, 1], [0, 0, 1, 1]])
-def test_with_a_ledger_no_noise_is_refused_before_the_debit_whatever_the_data(data):
-    ledger = MemoryLedger()
-    turns = MarkovChain([[0, 1], [1, 0]], initial=[1, 0])
+def test_with_a_ledger_no_noise_is_refused_before_the_debit_whatever_the_data(ledger, data):
     with pytest.raises(qw.UnsupportedError, match="adds no noise"):
-        qw.release(data, queries.histogram(), turns, ledger=ledger, dataset="d")
+        qw.release(data, queries.histogram(), TURNS, ledger=ledger, dataset="turns")
     assert ledger.events == []
 
 
@@ -214,14 +231,15 @@ ASKED = [
 @pytest.mark.parametrize(("query", "value", "otherwise"), ASKED)
 @pytest.mark.parametrize("cell", NO_NUMBERS, ids=range(len(NO_NUMBERS)))
 @pytest.mark.parametrize("kind", [list, pd.Series])
-def test_where_a_ledger_pays_no_row_of_clusters_is_refused(kind, cell, query, value, otherwise):
+def test_where_a_ledger_pays_no_row_of_clusters_is_refused(
+    ledger, rows, kind, cell, query, value, otherwise
+):
     """One without a value counts as the lower bound, or in no cell, and the others as ever."""
-    rows = np.empty(5, dtype=object)
-    rows[:] = [2, 7, 2, 1, cell]
+    data = np.empty(5, dtype=object)
+    data[:] = [2, 7, 2, 1, cell]
     truth = sum(map(value, [2, 7, 2, 1])) + otherwise
-    ledger = MemoryLedger()
     answer = qw.release(
-        kind(rows), query, qw.Clusters(range(5)), epsilon=99, ledger=ledger, dataset="d"
+        kind(data), query, qw.Clusters(range(5)), epsilon=99, ledger=ledger, dataset=rows(5)
     )
     assert ledger.events == ["check", "debit", "complete"]
     low, high = answer.interval(1 - 1e-9)
@@ -231,14 +249,14 @@ def test_where_a_ledger_pays_no_row_of_clusters_is_refused(kind, cell, query, va
 
 
 @pytest.mark.parametrize("cell", ["x", "07", "1e5", "1.5", "-", "2.50"])
-def test_one_row_of_a_file_does_not_change_how_others_are_read(tmp_path, cell):
+def test_one_row_of_a_file_does_not_change_how_others_are_read(ledger, rows, tmp_path, cell):
     """Numbers that became text because of one row would move a count by all of them."""
     path = tmp_path / "rows.csv"
     path.write_text("value\n" + "2\n" * 40 + f"{cell}\n")
     people = qw.Clusters(range(41))
     for data in (path, read_series(path, "value", beliefs=people).data):
         assert qw.release(data, queries.count(2), people, epsilon=99).value == 40
-    paid = {"ledger": MemoryLedger(), "dataset": "d"}
+    paid = {"ledger": ledger, "dataset": rows(41)}
     total = qw.release(path, queries.sum(0, 3), people, epsilon=99, **paid)
     assert abs(total.value - 80) < 4
 
@@ -258,12 +276,12 @@ READ = {
 @pytest.mark.parametrize("read", READ.values(), ids=READ)
 @pytest.mark.parametrize("cell", ["", "NA", "missing", "x", "inf"])
 @pytest.mark.parametrize(("query", "value", "otherwise"), ASKED[:4])
-def test_nor_is_a_row_of_a_file(tmp_path, read, cell, query, value, otherwise):
+def test_nor_is_a_row_of_a_file(ledger, rows, tmp_path, read, cell, query, value, otherwise):
     path = tmp_path / "rows.csv"
     path.write_text(f"v\n2\n7\n2\n1\n{cell}\n")
     truth = sum(map(value, [2, 7, 2, 1])) + otherwise
-    people, ledger = qw.Clusters(range(5)), MemoryLedger()
-    answer = qw.release(read(path), query, people, epsilon=99, ledger=ledger, dataset="d")
+    people = qw.Clusters(range(5))
+    answer = qw.release(read(path), query, people, epsilon=99, ledger=ledger, dataset=rows(5))
     assert ledger.events == ["check", "debit", "complete"]
     assert np.abs(np.asarray(answer.value) - truth).max() < 1
     if isinstance(query, type(ASKED[0][0])):
@@ -272,12 +290,12 @@ def test_nor_is_a_row_of_a_file(tmp_path, read, cell, query, value, otherwise):
 
 
 @pytest.mark.parametrize("cell", ["", "x", "1e999", "nan"])
-def test_nor_is_one_between_edges(tmp_path, cell):
+def test_nor_is_one_between_edges(ledger, rows, tmp_path, cell):
     """It is in no bin, and may not be refused by how it is binned."""
     path = tmp_path / "rows.csv"
     path.write_text(f"v\n2\n7\n2\n1\n{cell}\n")
     query = queries.histogram(states=["<3", ">=3"])
-    paid = {"ledger": MemoryLedger(), "dataset": "d"}
+    paid = {"ledger": ledger, "dataset": rows(5)}
     answer = qw.release(
         READ["series"](path, edges=[3]), query, qw.Clusters(range(5)), epsilon=99, **paid
     )
@@ -295,11 +313,11 @@ def test_rows_of_clusters_are_not_cut_whatever_they_hold(tmp_path, whole):
 @pytest.mark.parametrize("kind", [list, tuple])
 @pytest.mark.parametrize("cell", [[3], [], np.array([3]), pd.Series([3])], ids=str)
 @pytest.mark.parametrize("count", [1, 5])
-def test_rows_that_are_collections_are_rows(kind, cell, count):
+def test_rows_that_are_collections_are_rows(ledger, rows, kind, cell, count):
     """Be it one of them or all."""
-    ledger, people = MemoryLedger(), qw.Clusters(range(5))
+    people = qw.Clusters(range(5))
     data, query = kind([2] * (5 - count) + [cell] * count), queries.sum(0, 3)
-    answer = qw.release(data, query, people, epsilon=99, ledger=ledger, dataset="d")
+    answer = qw.release(data, query, people, epsilon=99, ledger=ledger, dataset=rows(5))
     assert ledger.events == ["check", "debit", "complete"]
     assert abs(answer.value - 2 * (5 - count)) < 1
     with pytest.raises(InvalidInputError, match="cannot be a label"):

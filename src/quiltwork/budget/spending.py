@@ -1,4 +1,4 @@
-"""`Spending`: the plain record of one release, as a ledger stores it.
+"""`Spending`: what one release spent, as a ledger stores it; every system hands one over.
 
 It says what happened, not what it costs: which time points were used and how far the released
 distribution can move, in log, when some of them change. What a list of spendings costs under a
@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from quiltwork.arguments import choice, instance
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,
     integer,
@@ -34,40 +34,27 @@ from quiltwork.exact import (
 from quiltwork.queries import Query, Transitions
 from quiltwork.queries.base import read_query
 
-Composition: TypeAlias = Literal["joint-quilt", "general", "nothing"]
+Composition: TypeAlias = Literal["levels", "general", "nothing"]
 """By which theorem a release may be combined with others.
 
-`joint-quilt`: any release with a level for substituting one time point; combines with its like.
+`levels`: any release with a level for substituting one time point; levels add up per time point.
 `general`: Theorem 3.6; comes with `epsilon` and a `divergence` from everything before it.
 `nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
 """
+
+_OLDER_NAMES = {"joint-quilt": "levels"}
+"""Of compositions, in records that older versions wrote."""
 
 _LARGEST = 10**100
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
-class Released(Protocol):
-    """What a release must tell to be accounted for."""
+class Spent(Protocol):
+    """Anything that says what it spent, such as a release."""
 
     @property
-    def query(self) -> Query:
-        """What was asked, on the grid that was used."""
-
-    @property
-    def noise_scale(self) -> Fraction:
-        """The scale of the noise added to the query's integers."""
-
-    @property
-    def length(self) -> int:
-        """The number of time points of the series."""
-
-    @property
-    def exact_epsilon(self) -> Fraction:
-        """The level it was calibrated for."""
-
-    @property
-    def method(self) -> str:
-        """How it was calibrated."""
+    def spending(self) -> Spending:
+        """What was spent."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class Spending:
         once: log-change for touching the window at all.
         composes_by: the theorem that combines it with other releases.
         epsilon: the Pufferfish level the release alone was made for, where it was made for one;
-            needed unless it composes by joint quilts.
+            needed unless it composes by levels.
         divergence: Theorem 3.6's bound E against all releases before this one.
         quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
         label: a name for people.
@@ -97,7 +84,7 @@ class Spending:
     per_point: Fraction = Fraction(0)
     per_pair: Fraction = Fraction(0)
     once: Fraction = Fraction(0)
-    composes_by: Composition = "joint-quilt"
+    composes_by: Composition = "levels"
     epsilon: Fraction | None = None
     divergence: Fraction | None = None
     quilts: str | None = None
@@ -110,7 +97,9 @@ class Spending:
         object.__setattr__(self, "stop", stop)
         for name in _EXACT:
             object.__setattr__(self, name, _not_negative(getattr(self, name), name))
-        choice(self.composes_by, get_args(Composition), "composes_by")
+        known = _OLDER_NAMES.get(str(self.composes_by), self.composes_by)
+        object.__setattr__(self, "composes_by", known)
+        choice(known, get_args(Composition), "composes_by")
         instance(self.label, str, "label")
         if self.quilts is not None:
             instance(self.quilts, str, "quilts")
@@ -118,7 +107,7 @@ class Spending:
 
     def _check_what_the_theorem_needs(self) -> None:
         levels = self.per_point + self.per_pair + self.once
-        alone = self.composes_by != "joint-quilt"
+        alone = self.composes_by != "levels"
         if alone and (self.epsilon is None or levels != 0):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
@@ -179,33 +168,6 @@ class Spending:
             label=label,
         )
 
-    @classmethod
-    def from_release(cls, release: Released, label: str = "") -> Spending:
-        """Record a release made by `qw.release`.
-
-        Raises:
-            InvalidInputError: if it is no release.
-            UnsupportedError: if it was released without noise, so that it has no level.
-        """
-        if not hasattr(release, "noise_scale"):
-            raise InvalidInputError(
-                f"{type(release).__name__} is no release; give what qw.release returned, or a "
-                "Spending."
-            )
-        if release.noise_scale == 0:
-            raise UnsupportedError(
-                "This release added no noise, since its beliefs leave nothing to protect; it has "
-                "no level to account for under others. Release it with beliefs that do."
-            )
-        return cls.of_query(
-            release.query,
-            release.noise_scale,
-            release.length,
-            epsilon=release.exact_epsilon,
-            quilts=f"{release.method} at scale {release.noise_scale}",
-            label=label,
-        )
-
     def times(self, number: Number) -> Spending:
         """This release `number` times over, or one with so many times its charges.
 
@@ -225,9 +187,14 @@ class Spending:
     @property
     def dp_epsilon(self) -> Fraction | None:
         """The level for substituting one time point; None where there is none."""
-        if self.composes_by != "joint-quilt":
+        if self.composes_by != "levels":
             return None
         return self.cost(min(self.start + 1, self.stop), min(self.start + 1, self.stop))
+
+    @property
+    def method(self) -> str | None:
+        """How its noise was calibrated, where `quilts` says so."""
+        return None if self.quilts is None else self.quilts.partition(" at scale ")[0]
 
     def cost(self, first: int, last: int) -> Fraction:
         """The log-change when the time points first..last change, for a release with dp_epsilon.
@@ -268,6 +235,20 @@ class Spending:
             return cls(**fields)
         except TypeError as error:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
+
+
+def as_spending(spent: Spent | Spending) -> Spending:
+    """Read what a release spent, or a spending as it is.
+
+    Raises:
+        InvalidInputError: if it is neither.
+    """
+    found = spent if isinstance(spent, Spending) else getattr(spent, "spending", None)
+    if not isinstance(found, Spending):
+        raise InvalidInputError(
+            f"{type(spent).__name__} is no release; give what qw.release returned, or a Spending."
+        )
+    return found
 
 
 def _exact(name: str, text: Any) -> Fraction | None:
