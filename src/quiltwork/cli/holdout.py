@@ -14,6 +14,7 @@ from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import emit, text_table
+from quiltwork.exact import nearest_float
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
@@ -282,8 +283,12 @@ def _about_predictions(
     study: Study, path: str, name: str, limits: str | None
 ) -> tuple[Any, float, str]:
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.metrics import read_metric
-    from quiltwork.holdout.questions import check_covered, check_readable, prediction_question
+    from quiltwork.holdout.questions import (
+        check_covered,
+        check_readable,
+        prediction_question,
+        read_metric,
+    )
 
     if study.columns.target is None:
         raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
@@ -374,7 +379,6 @@ def _show_status(folder: str, queries: int | None) -> None:
 def transcript(folder: str, checkpoint: str | None) -> None:
     """Verify the transcript and show every answer."""
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.transcript import as_rows
 
     store.load(folder)
     found = store.read_transcript_of(folder, checkpoint)
@@ -383,8 +387,18 @@ def transcript(folder: str, checkpoint: str | None) -> None:
         "checkpoint": found.checkpoint,
     }
     header = ["number", "question", "answer", "from", "left"]
+    rows = [
+        [
+            entry.number,
+            entry.question or "-",
+            "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
+            "holdout" if entry.overfit else "training",
+            entry.remaining,
+        ]
+        for entry in found.entries
+    ]
     lines = [
-        *text_table(header, as_rows(found.entries)),
+        *text_table(header, rows),
         f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
     ]
     emit(files.dump("holdout-answers", 1, body), lines)

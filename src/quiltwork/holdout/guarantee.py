@@ -16,7 +16,8 @@ from fractions import Fraction
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened, to_fraction
+from quiltwork.exact import shortened, to_fraction
+from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
@@ -27,8 +28,6 @@ from quiltwork.holdout.max_information import (
 
 VACUOUS = 0.5
 """Always answering ½ errs by no more."""
-MOST = 1 << 60
-"""Rows, questions or rounds that anybody may plan with."""
 _LEAST_SHARE = Fraction(1, 10**12)
 _UP = 1 + 2.0**-40
 _GRID = 1 + 2.0**-20
@@ -46,13 +45,6 @@ def read_share(value: object, name: str) -> float:
             "between 1e-12 and 1 - 1e-12."
         )
     return float(share)
-
-
-def read_count(value: object, name: str) -> int:
-    """Read a number of rows, questions or rounds, up to 2^60."""
-    if integer(value, name, 1) > MOST:
-        raise InvalidInputError(f"{name} is {shortened(value)}; it can be at most 2^60.")
-    return integer(value, name, 1)
 
 
 def dp_level(rows: int, noise: float, budget: int) -> float:

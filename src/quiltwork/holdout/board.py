@@ -1,4 +1,4 @@
-"""The file of a Ladder: what was begun with, then two lines for every submission.
+"""The file of a Ladder: what it was begun with, then two lines for every submission.
 
 The first line has the rules, the beliefs and a keyed digest of the rows. A submission is counted by
 a line before it is scored, and its score, if it moved the board, is in a second line before anybody
@@ -8,15 +8,15 @@ sees it: one that was interrupted in between stays counted. O(submissions) to re
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from dataclasses import dataclass, replace
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened, written_fraction
-from quiltwork.holdout.guarantee import read_count, read_share
+from quiltwork.holdout.algorithm import read_count
+from quiltwork.holdout.guarantee import read_share
 from quiltwork.holdout.storage import read_chained, reading, split_lines, text_of
+from quiltwork.holdout.transcript import beliefs_of
 
 SCHEMA = "ladder-transcript"
 _MOST_STEPS = 1 << 20
@@ -38,8 +38,8 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What a board is begun with, and never changes.
+class Board:
+    """What a board is begun with and never changes, and what came of it.
 
     Attributes:
         rows: of the holdout.
@@ -48,6 +48,8 @@ class Rules:
         steps: g, of the score.
         commitment: a keyed digest of the rows, which betrays nothing without the key.
         beliefs: the beliefs' document, or None for independent rows.
+        teams: whose submissions were counted, in order.
+        standings: the submissions that moved the board, in order.
     """
 
     rows: int
@@ -56,33 +58,17 @@ class Rules:
     steps: int
     commitment: str
     beliefs: str | None
+    teams: tuple[str, ...] = ()
+    standings: tuple[Standing, ...] = ()
 
     def header(self) -> str:
         """Write the first line."""
+        rules = {k: v for k, v in vars(self).items() if k not in ("teams", "standings")}
         beliefs = None if self.beliefs is None else json.loads(self.beliefs)
-        return files.dump(SCHEMA, 1, {**vars(self), "beliefs": beliefs})
+        return files.dump(SCHEMA, 1, {**rules, "beliefs": beliefs})
 
 
-@dataclass(frozen=True)
-class Played:
-    """A board as its file tells it: whose submissions were counted, and which moved it."""
-
-    rules: Rules
-    teams: tuple[str, ...]
-    standings: tuple[Standing, ...]
-
-
-def counted_line(number: int, team: str) -> dict[str, Any]:
-    """Write that a submission was counted."""
-    return {"number": number, "team": team}
-
-
-def scored_line(number: int, score: Fraction | None) -> dict[str, Any]:
-    """Write the board's new score; None if the submission did not move it."""
-    return {"number": number, "score": None if score is None else str(score)}
-
-
-def read_board(text: str) -> Played:
+def read_board(text: str) -> Board:
     """Read the file of a board and replay it.
 
     Raises:
@@ -90,7 +76,7 @@ def read_board(text: str) -> Played:
         InvalidInputError: if it is no board's.
     """
     lines = split_lines(text)
-    rules = _read_rules(lines[0] if lines else "")
+    board = _read_header(lines[0] if lines else "")
     teams: list[str] = []
     standings: list[Standing] = []
     waiting: dict[int, str] = {}
@@ -98,7 +84,7 @@ def read_board(text: str) -> Played:
         with reading(at):
             number = integer(body["number"], "number", 1)
             if "team" in body:
-                if number != len(teams) + 1 or number > rules.submissions:
+                if number != len(teams) + 1 or number > board.submissions:
                     raise InvalidInputError(f"submission {number} is out of order.")
                 waiting[number] = text_of(body, "team")
                 teams.append(waiting[number])
@@ -107,21 +93,21 @@ def read_board(text: str) -> Played:
                 raise InvalidInputError(f"submission {number} was not waiting for a score.")
             team, score = waiting.pop(number), body["score"]
             if score is not None:
-                standings.append(Standing(number, team, _score(score, rules, standings)))
-    return Played(rules, tuple(teams), tuple(standings))
+                best = standings[-1].score if standings else -1.0
+                standings.append(Standing(number, team, _read_score(score, board.steps, best)))
+    return replace(board, teams=tuple(teams), standings=tuple(standings))
 
 
-def _read_rules(line: str) -> Rules:
+def _read_header(line: str) -> Board:
     document = files.load(line, SCHEMA, (1,))
     with reading(1):
-        beliefs = document["beliefs"]
-        return Rules(
+        return Board(
             read_count(document["rows"], "rows"),
             read_count(document["submissions"], "submissions"),
             read_share(document["confidence"], "confidence"),
             read_steps(document["steps"]),
             text_of(document, "commitment"),
-            None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False),
+            beliefs_of(document),
         )
 
 
@@ -132,9 +118,8 @@ def read_steps(steps: object) -> int:
     return integer(steps, "steps", 1)
 
 
-def _score(text: object, rules: Rules, standings: list[Standing]) -> float:
+def _read_score(text: object, steps: int, best: float) -> float:
     score = written_fraction(text, "score")
-    best = standings[-1].score if standings else -1.0
-    if score < 0 or (score * rules.steps).denominator != 1 or not best < float(score) <= 1:
+    if score < 0 or (score * steps).denominator != 1 or not best < float(score) <= 1:
         raise InvalidInputError("the score is off the grid, or no better than the one before.")
     return float(score)
