@@ -97,7 +97,7 @@ def room_names() -> dict[str, object]:
     """What the rooms of counts and tables offer beyond the facade."""
     return {
         f"{room}.{name}": value
-        for room in ("counts", "publishing", "publishing.risk")
+        for room in ("counts", "tables", "tables.risk")
         for module in [importlib.import_module(f"quiltwork.{room}")]
         for name in module.__all__
         for value in [getattr(module, name)]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
 from quiltwork import files
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import integer, shortened
 
 
@@ -334,11 +334,14 @@ def read_secret(path: Path) -> Secret:
 
 
 def _lock(handle: IO[Any], path: Path) -> None:
-    """Refuse a second process, where the system has file locks."""
+    """Refuse a second process."""
     try:
         import fcntl
     except ImportError:
-        return
+        raise UnsupportedError(
+            "This system has no file locks (flock), so two processes could spend one budget twice; "
+            "leave out path=, or use Linux or macOS."
+        ) from None
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -348,8 +351,6 @@ def _lock(handle: IO[Any], path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    if os.name == "nt":
-        return
     descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(descriptor)
