@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from quiltwork.exact import nearest_float
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.cli.holdout_folder import Study
-    from quiltwork.holdout import HoldoutPlan
 
 
 _LARGEST_CLUSTER = 10**6
@@ -98,7 +96,7 @@ def plan(
         from quiltwork.report.plots import write_figure
 
         write_figure(found.plot(), plot)
-    emit(files.dump("holdout-plan", 1, _plan_document(found)), found.explain().splitlines())
+    emit(found.to_json(), found.explain().splitlines())
     if not found.feasible:
         click.get_current_context().exit(1)
 
@@ -117,29 +115,6 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     from quiltwork.cli.series import read_beliefs
 
     return read_beliefs(paths)
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _plan_document(found: HoldoutPlan) -> dict[str, Any]:
-    return {
-        "solved_for": found.solved_for,
-        "queries": found.queries,
-        "overfits": found.overfits,
-        "tolerance": _finite(found.tolerance),
-        "confidence": found.confidence,
-        "overfit_at": found.overfit_at,
-        "samples": found.samples,
-        "available": found.available,
-        "noise": _finite(found.noise),
-        "threshold": _finite(found.threshold),
-        "epsilon": _finite(found.epsilon),
-        "bayesian_epsilon": _finite(found.bayesian_epsilon),
-        "feasible": found.feasible,
-        "explanation": found.explain(),
-    }
 
 
 @command(
@@ -271,9 +246,8 @@ def ask(
         "overfit": answer.overfit,
         "remaining": answer.remaining,
     }
-    source = "from the holdout, with noise" if answer.overfit else "as on the training set"
     lines = [
-        f"{label or words}: {body['value']:.6g} ({source})",
+        f"{label or words}: {body['value']:.6g} ({answer.source})",
         f"{answer.remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
@@ -25,6 +26,7 @@ from quiltwork.holdout.max_information import (
     max_information_of_paper,
     squared_leakages,
 )
+from quiltwork.results import Result, plain
 
 VACUOUS = 0.5
 """Always answering ½ errs by no more."""
@@ -96,7 +98,7 @@ def noise_failure(
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(Result):
     """What holds for a holdout of given size, threshold, noise and budget.
 
     Attributes:
@@ -139,6 +141,11 @@ class Guarantee:
     def vacuous(self) -> bool:
         """Whether always answering ½ would promise as much."""
         return self.tolerance >= VACUOUS
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        found = {"tolerance": self.tolerance, "vacuous": self.vacuous}
+        return {**plain(vars(self)), **plain(found)}
 
     def explain(self) -> str:
         """Say all of it in sentences."""

@@ -37,6 +37,7 @@ from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.statistics import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.results import Result
 
 SCHEMA = "ladder"
 _BITS = 20
@@ -44,7 +45,7 @@ _UP = 1 + 2.0**-40
 _FINEST = 4096
 
 
-class Ladder(OneOwner):
+class Ladder(Result, OneOwner):
     """A leaderboard for means over rows of values in [0, 1]; larger is better.
 
     Args:
@@ -236,12 +237,18 @@ class Ladder(OneOwner):
         vacuous = " This is vacuous: a board that always shows 1/2 errs by at most 0.5."
         return text + (vacuous if self.width >= VACUOUS else "")
 
-    def to_json(self) -> str:
-        """Write the board, which is public, as a document of schema `quiltwork/ladder`."""
+    def body(self) -> dict[str, Any]:
+        """Return the board, which is public, as JSON values."""
         shown = ("rows", "submissions", "submitted", "confidence", "steps", "width")
-        standings = [asdict(one) for one in self.standings()]
-        body = {name: getattr(self, name) for name in shown}
-        return files.dump(SCHEMA, 1, {**body, "standings": standings})
+        return {**{name: getattr(self, name) for name in shown}, "standings": self.records()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the standings, best first."""
+        return [asdict(one) for one in self.standings()]
+
+    def to_json(self) -> str:
+        """Write the board as a document of schema `quiltwork/ladder`."""
+        return files.dump(SCHEMA, 1, self.body())
 
     def __repr__(self) -> str:
         """Give the numbers only."""

@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
@@ -31,6 +32,7 @@ from quiltwork.holdout.guarantee import (
     read_share,
 )
 from quiltwork.holdout.max_information import bayesian_epsilon
+from quiltwork.results import Result, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +43,7 @@ _WIDEST = 64.0
 
 
 @dataclass(frozen=True)
-class HoldoutPlan:
+class HoldoutPlan(Result):
     """A promise and what it takes.
 
     Attributes:
@@ -150,6 +152,16 @@ class HoldoutPlan:
                 "questions are chosen."
             )
         return "\n".join([*lines, *other_bounds(self), *other_ways(self)])
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values; what is infinite is null."""
+        told = {name: value for name, value in vars(self).items() if name != "beliefs"}
+        found = ("noise", "threshold", "epsilon", "bayesian_epsilon", "feasible")
+        return {**plain(told), **{name: plain(getattr(self, name)) for name in found}}
+
+    def to_json(self) -> str:
+        """Write the plan as a document of schema `quiltwork/holdout-plan`."""
+        return files.dump("holdout-plan", 1, {**self.body(), "explanation": self.explain()})
 
     def _rows_there(self) -> str:
         if self.available is None:

@@ -26,13 +26,14 @@ from quiltwork.holdout.storage import (
     split_lines,
     text_of,
 )
+from quiltwork.results import Result
 
 SCHEMA, _VERSION = "holdout-transcript", 3
 _MOST_BITS = 64
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Result):
     """What the holdout says about one question.
 
     Attributes:
@@ -47,6 +48,16 @@ class Answer:
     overfit: bool
     remaining: int
     exact: Fraction
+
+    @property
+    def source(self) -> str:
+        """Where the value comes from, in words."""
+        return "from the holdout, with noise" if self.overfit else "as on the training set"
+
+    def explain(self) -> str:
+        """Say where the answer comes from and what is left."""
+        left = f"{self.remaining:,} more answers may come from the holdout"
+        return f"{self.value:.6g}, {self.source}; {left}."
 
 
 @dataclass(frozen=True)
