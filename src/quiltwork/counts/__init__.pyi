@@ -11,8 +11,6 @@ from .chains.mechanism import ChainMechanism as ChainMechanism
 from .chains.mechanism import optimal_for_chain as optimal_for_chain
 from .chains.robustness import Robustness as Robustness
 from .chains.robustness import robustness as robustness
-from .chains.robustness import sweep as sweep
-from .chains.tables import table_leakage as table_leakage
 from .consumers.consumer import Consumer as Consumer
 from .consumers.gains import consumer_gain as consumer_gain
 from .consumers.learning import learn_from_release as learn_from_release

@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import psycopg
 import pytest
-from tests.ledger.raw import raw
 
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.schema import VERSION
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from tests.budget.ledger.raw import raw
 
 INSERT = {
     1: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?)",

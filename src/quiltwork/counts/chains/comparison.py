@@ -12,17 +12,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.arguments import instance, listed
 from quiltwork.audit import leakage
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.counts.chains.mechanism import LARGEST, optimal_for_chain
 from quiltwork.counts.chains.nearby import shifted_chains
+from quiltwork.counts.chains.robustness import read_distance
 from quiltwork.counts.chains.routes import geometric_route
 from quiltwork.counts.chains.tables import statistic_of
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.priors import ChainCounts
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, positive_fraction
+from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Count
 
 if TYPE_CHECKING:
@@ -118,9 +120,16 @@ def frontier(
     """
     chains = single_chains(beliefs)
     level = positive_fraction(epsilon, "epsilon")
-    statistic = statistic_of(query, chains[0], length)
+    length = integer(length, "length", 1)
+    statistic = statistic_of(instance(query, Count, "query"), chains[0], length)
+    caps = [positive_fraction(cap, "A cap") for cap in listed(caps, "caps")]
+    distance = read_distance(distance)
     n = statistic.cells - 1
-    consumer = user or Consumer(_own_counts(chains[0], length, query, n))
+    consumer = (
+        instance(user, Consumer, "user")
+        if user is not None
+        else Consumer(_own_counts(chains[0], length, query, n))
+    )
     around = [other for chain in chains for other in shifted_chains(chain, distance)]
     rows = []
     for method in METHODS:

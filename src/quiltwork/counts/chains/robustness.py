@@ -24,9 +24,10 @@ from quiltwork.beliefs import Belief, ChainBox, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.counts.chains.nearby import shifted_chains
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, to_fraction
+from quiltwork.exact import Number, float_up, integer, shortened, to_fraction
 from quiltwork.influence import influence_curve
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 _ROUNDING = 1 + 2.0**-40
 
@@ -81,7 +82,8 @@ def robustness(
     sigma = to_fraction(scale, "scale")
     if sigma <= 0:
         raise InvalidInputError(f"scale must be greater than 0, not {scale!r}.")
-    release = [(query, sigma)]
+    release = [(read_query(query), sigma)]
+    distance, start_distance = read_distance(distance), read_distance(start_distance)
     levels = [leakage(chain, points, release) for chain in chains]
     moved = [
         level + perturbation_bound(chain, points, distance, start_distance)
@@ -102,6 +104,14 @@ def robustness(
     )
 
 
+def read_distance(value: object) -> float:
+    """Read how far a probability may be off, in [0, 1)."""
+    distance = to_fraction(value, "A distance")
+    if not 0 <= distance < 1:
+        raise InvalidInputError(f"A distance must lie in [0, 1), not {shortened(value)}.")
+    return float_up(distance)
+
+
 def perturbation_bound(
     chain: MarkovChain, length: int, distance: float, start_distance: float = 0.0
 ) -> float:
@@ -120,8 +130,6 @@ def log_ratio(probabilities: FloatArray, distance: float) -> float:
     >>> round(log_ratio(np.array([0.9, 0.1, 0.0]), 0.05), 4)
     0.6931
     """
-    if not 0 <= distance < 1:
-        raise InvalidInputError(f"A distance must lie in [0, 1), not {distance!r}.")
     smallest = float(probabilities[probabilities > 0].min())
     return -math.log1p(-distance / smallest) if distance < smallest else math.inf
 
@@ -143,14 +151,3 @@ def box_bound(
     if plain == 0:
         return 0.0
     return influence_curve(ChainBox(lower, upper, chain.states), length).epsilon(plain)
-
-
-def sweep(
-    beliefs: Belief | Sequence[Belief],
-    length: int,
-    query: Query,
-    scale: Number,
-    distances: Sequence[float],
-) -> tuple[Robustness, ...]:
-    """Return `robustness` at several distances, for a table or a figure."""
-    return tuple(robustness(beliefs, length, query, scale, one) for one in distances)
