@@ -11,7 +11,6 @@ import quiltwork as qw
 from quiltwork.holdout.alternatives import (
     fixed_questions_width,
     lemma_1_rows,
-    lemma_1_tail,
     paper_quilt_rows,
     splitting_width,
 )
@@ -153,7 +152,7 @@ def test_lemma_1_follows_from_max_information():
             beta = 2 * math.exp(-rate * n * tau**2 / 4)
             bits = max_information(n * epsilon**2, beta)
             by_max_information = 2**bits * 2 * math.exp(-rate * n * tau**2) + beta
-            assert by_max_information <= lemma_1_tail(rate, n, tau) * (1 + 1e-9)
+            assert by_max_information <= 4 * math.exp(-rate * n * tau**2 / 4) * (1 + 1e-9)
             assert bits < max_information_of_paper(epsilon, n, beta)
 
 

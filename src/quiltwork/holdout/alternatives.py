@@ -23,14 +23,6 @@ LEMMA_1 = 0.92
 """ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
 
 
-def lemma_1_tail(rate: float, rows: int, tolerance: float) -> float:
-    """Return 4·exp(−κnτ²/4), valid if the Bayesian DP level is at most .92·√κ·τ.
-
-    Theorem: docs/theory/max-information.md
-    """
-    return min(1.0, 4 * math.exp(-rate * rows * tolerance**2 / 4))
-
-
 def paper_quilt_rows(
     budget: int,
     noise: float,
@@ -58,6 +50,8 @@ def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta:
     """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
 
     For clusters, `rate` is that of their mix of sizes.
+
+    Theorem: docs/theory/max-information.md
 
     >>> import math
     >>> math.ceil(lemma_1_rows(2, 5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
