@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.optimality.examples import figure_2, figure_2_consumer
 from quiltwork.counts.plots import heat_map
 from quiltwork.errors import InvalidInputError
 from quiltwork.report.plots import write_figure
+from quiltwork.reproduce.examples.geometric import figure_2, figure_2_consumer
 
 G = GeometricMechanism(5, alpha=0.5)
 

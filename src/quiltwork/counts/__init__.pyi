@@ -22,13 +22,9 @@ from .consumers.minimax import minimax_remap as minimax_remap
 from .consumers.priors import ChainCounts as ChainCounts
 from .contributions import limited_counts as limited_counts
 from .geometric import GeometricMechanism as GeometricMechanism
-from .optimality.derivation import best_remap as best_remap
-from .optimality.derivation import derive as derive
-from .optimality.derivation import vertex_remap as vertex_remap
+from .optimality.constraints import constraint_matrix as constraint_matrix
 from .optimality.program import OptimalMechanism as OptimalMechanism
 from .optimality.program import optimal_mechanism as optimal_mechanism
-from .optimality.structure import constraint_matrix as constraint_matrix
-from .optimality.structure import structure_report as structure_report
 from .remaps.remap import Remap as Remap
 from .remaps.sharpen import sharpen as sharpen
 from .tables import CountTable as CountTable

@@ -14,8 +14,9 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.reproduce.registry import Experiment, Progress, Size
 from quiltwork.reproduce.result import Result, result_from_dict, result_to_dict
 
-PRESENTATION = ("cli", "report", "demo", "reproduce")
-"""Rooms that show results without changing them; they do not make a stored result stale."""
+PRESENTATION = ("cli/", "report/", "demo/", "reproduce/")
+EXAMPLES = "reproduce/examples/"
+"""What shows results without changing them does not make a stored one stale; examples compute."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,9 @@ def _mathematics() -> bytes:
     root = Path(quiltwork.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in PRESENTATION:
-            digest.update(path.relative_to(root).as_posix().encode())
+        name = path.relative_to(root).as_posix()
+        if name.startswith(EXAMPLES) or not name.startswith(PRESENTATION):
+            digest.update(name.encode())
             digest.update(path.read_bytes())
     return digest.digest()
 

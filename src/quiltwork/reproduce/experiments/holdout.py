@@ -11,7 +11,7 @@ from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.classic import Claims, World
+    from quiltwork.reproduce.examples.classic import Claims, World
 
 SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
 
@@ -25,7 +25,7 @@ SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
 )
 def classic(progress: Progress, rows: int, repeats: int) -> Result:
     """As many features as rows: no signal, and 20 weak features."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     noise = _repeated(World(rows, rows), repeats, lambda k: progress(k, 2 * repeats))
     weak = _repeated(
@@ -61,7 +61,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
 )
 def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
     """Attributes share factors and tell the label a little; rows come in pairs of copies."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     world = World(rows, rows // 2, signal=20, bias=6 / rows**0.5, shared=0.3, copies=2)
     found = _repeated(world, repeats, lambda k: progress(k, repeats))
@@ -132,7 +132,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
 def _repeated(
     world: World, repeats: int, done: Callable[[int], None]
 ) -> list[tuple[Claims, Claims]]:
-    from quiltwork.holdout.classic import run_classic
+    from quiltwork.reproduce.examples.classic import run_classic
 
     runs = []
     for seed in range(repeats):

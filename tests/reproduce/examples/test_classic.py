@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quiltwork.holdout.classic import World, run_classic
+from quiltwork.reproduce.examples.classic import World, run_classic
 
 
 def test_a_plain_holdout_praises_noise_and_the_reusable_one_does_not():
