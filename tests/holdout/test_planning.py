@@ -179,7 +179,7 @@ def test_tables_and_figures_show_the_same_numbers():
     plan = qw.plan_holdout(**EXAMPLE)
     table = plan.table([10**5, 10**6])
     assert table[0] == (10**5, replan(plan, 10**5).tolerance)
-    axes = plan.plot().axes[0]
+    axes = plan.plot()
     ours = axes.get_lines()[0]
     assert list(ours.get_xdata()) == [n for n, _ in plan.table()]
     assert list(ours.get_ydata()) == [width for _, width in plan.table()]

@@ -28,9 +28,10 @@ from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
+from quiltwork.report.charts import LineChart, level, steps
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 NOISES = ("laplace", "geometric")
 _MOST_NODES = 10**8
@@ -87,11 +88,22 @@ class Leakage:
             f"most a factor of e^{self.epsilon:.6g}."
         )
 
-    def plot(self) -> Figure:
-        """Draw what each time point leaks at most; needs the `plot` extra."""
-        from quiltwork.audit.plots import leakage_figure
+    def chart(self) -> LineChart:
+        """Return what each protected time point leaks at most, as a chart."""
+        leaked = steps(self.starts - 0.5, self.nodes.stop - 0.5, self.levels)
+        return LineChart(
+            f"Exact leakage: {self.epsilon:.4g}",
+            self.explain(),
+            "time point",
+            "largest log odds factor",
+            (leaked, level("", self.epsilon, [leaked])),
+        )
 
-        return leakage_figure(self)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each time point leaks at most; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def leakage(

@@ -95,7 +95,7 @@ def remap(
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.consumers.gains import consumer_gain
-    from quiltwork.report.plots import check_figure_path, write_figure
+    from quiltwork.report.plots import check_figure_path, figure_of, write_figure
 
     if output is not None:
         if file is not None and os.path.realpath(output) == os.path.realpath(file):
@@ -115,9 +115,9 @@ def remap(
     readings = _readings(gain.remap, [*values, *counts], confidence)
     figure = None
     if plot is not None:
-        from quiltwork.counts.plots import heat_map
+        from quiltwork.counts.plots import heat_maps
 
-        figure = heat_map(mechanism, gain.remap)  # refuses before anything is written
+        figure = figure_of(*heat_maps(mechanism, gain.remap))  # refuses before anything is written
     if output is not None and column is not None and table is not None:
         _write(output, column, table, readings[len(values) :])
     if plot is not None and figure is not None:

@@ -50,9 +50,7 @@ def test_a_figure_and_a_table_show_it(found):
     header, rows = found.table()
     assert len(header) == len(rows[0])
     assert len(rows) == 17
-    assert "not private here" in str(
-        [tick.get_text() for tick in found.plot().axes[0].get_yticklabels()]
-    )
+    assert "not private here" in str([tick.get_text() for tick in found.plot().get_yticklabels()])
 
 
 def test_a_window_has_its_own_counts():

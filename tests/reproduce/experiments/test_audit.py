@@ -33,7 +33,7 @@ def test_the_frontier_ends_at_the_optimal_mechanism():
 
 def test_bounds_lie_above_what_is_found():
     found = audit.wrong_beliefs.function(nothing, length=12)
-    found_levels, bounds = (dict(series.points) for series in found.figures[0].chart.series)
+    found_levels, bounds = (dict(series.points) for series in found.figures[0].chart.lines)
     assert all(bounds[distance] >= level for distance, level in found_levels.items())
 
 

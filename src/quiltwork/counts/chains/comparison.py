@@ -24,9 +24,10 @@ from quiltwork.counts.consumers.priors import ChainCounts
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries import Count
+from quiltwork.report.charts import BarChart
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 METHODS = {
     "entry": ("entry DP", "nobody: it ignores what other time points betray"),
@@ -80,11 +81,23 @@ class Frontier:
         header = ("route", "error", "private", "level", "nearby", "dp_epsilon", "scope")
         return header, tuple(tuple(getattr(row, name) for name in header) for row in self.rows)
 
-    def plot(self) -> Figure:
-        """Draw the errors as bars, routes that are not private here hatched."""
-        from quiltwork.counts.chains.plots import frontier_figure
+    def chart(self) -> BarChart:
+        """Return the errors as bars, those of routes that are not private here as outlines."""
+        shown = {row: row.route + " (not private here)" * (not row.private) for row in self.rows}
+        return BarChart(
+            f"A count of {self.length} time points at epsilon {self.epsilon:g}",
+            "The expected error of every route at equal proven epsilon, the largest first.",
+            "expected absolute error",
+            tuple((name, row.error) for row, name in shown.items()),
+            log=True,
+            hollow=tuple(name for row, name in shown.items() if not row.private),
+        )
 
-        return frontier_figure(self)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the errors as bars; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def frontier(

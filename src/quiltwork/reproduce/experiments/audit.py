@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import Estimate, IntervalChart, LineChart, Series
+from quiltwork.report.charts import Estimate, IntervalChart, Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
@@ -63,9 +63,9 @@ def exact_calibration(progress: Progress, length: int) -> Result:
         "epsilon",
         "noise scale",
         (
-            Series("exact quilts", tuple(quilts)),
-            Series("sweep", tuple(swept)),
-            Series("exact calibration", tuple(exact)),
+            Line("exact quilts", tuple(quilts)),
+            Line("sweep", tuple(swept)),
+            Line("exact calibration", tuple(exact)),
         ),
         log_x=True,
         log_y=True,
@@ -164,8 +164,8 @@ def wrong_beliefs(progress: Progress, length: int) -> Result:
         "distance",
         "level",
         (
-            Series("largest level found", tuple((one.distance, one.observed) for one in found)),
-            Series("proven bound", tuple((one.distance, one.bound) for one in found)),
+            Line("largest level found", tuple((one.distance, one.observed) for one in found)),
+            Line("proven bound", tuple((one.distance, one.bound) for one in found)),
         ),
         log_x=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
@@ -66,9 +66,9 @@ def laplace(progress: Progress, steps: int) -> Result:
         "without bound as α falls.",
         x_axis="α",
         y_axis="expected loss",
-        series=(
-            Series("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
-            Series("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
+        lines=(
+            Line("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
+            Line("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
         ),
         log_x=True,
         log_y=True,
