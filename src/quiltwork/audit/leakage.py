@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import choice
-from quiltwork.audit.ends import Ends, Series, sorted_union
-from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
+from quiltwork.audit.levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import FloatArray, IntArray
@@ -176,7 +175,7 @@ def exact_leakage(laws: Laws) -> Leakage:
     Raises:
         TooLargeError: if the ends may not decide and the law is out of reach.
     """
-    series = Series(laws)
+    series = TiltedChain(laws)
     if series.order is not None:
         with suppress(OutOfRangeError):
             found = series.ends([rate(scale) for scale in laws.statistic.scales])

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.audit.laws import check_cost, marginals
+from quiltwork.audit.laws import check_cost, logarithm, marginals
 from quiltwork.audit.leakage import single_chains
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.logarithms import logarithm
-from quiltwork.audit.smoothing import rate
+from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
