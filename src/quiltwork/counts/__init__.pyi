@@ -4,14 +4,13 @@ from . import optimality as optimality
 from . import remaps as remaps
 from .cascade import release_levels as release_levels
 from .chains.certificate import ChainCertificate as ChainCertificate
-from .chains.comparison import Frontier as Frontier
-from .chains.comparison import FrontierRow as FrontierRow
-from .chains.comparison import frontier as frontier
 from .chains.mechanism import ChainMechanism as ChainMechanism
 from .chains.mechanism import optimal_for_chain as optimal_for_chain
 from .chains.robustness import Robustness as Robustness
 from .chains.robustness import robustness as robustness
-from .chains.robustness import sweep as sweep
+from .chains.routes import Route as Route
+from .chains.routes import RouteComparison as RouteComparison
+from .chains.routes import compare_routes as compare_routes
 from .chains.tables import table_leakage as table_leakage
 from .consumers.consumer import Consumer as Consumer
 from .consumers.gains import consumer_gain as consumer_gain

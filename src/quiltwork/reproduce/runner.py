@@ -20,7 +20,7 @@ EXAMPLES = "reproduce/examples/"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """A result with what it came from; `kept` if it was finished earlier."""
 
     experiment: Experiment
@@ -32,7 +32,7 @@ class Outcome:
 
 def run(
     experiment: Experiment, size: Size, folder: Path, progress: Progress, *, fresh: bool = False
-) -> Outcome:
+) -> Reproduction:
     """Run an experiment and store its result, or return the stored one if nothing changed."""
     if not fresh and (stored := finished(experiment, size, folder)):
         return stored
@@ -51,10 +51,10 @@ def run(
     path = _path(experiment, size, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, files.dump("reproduction", 1, body))
-    return Outcome(experiment, size, result, seconds, kept=False)
+    return Reproduction(experiment, size, result, seconds, kept=False)
 
 
-def finished(experiment: Experiment, size: Size, folder: Path) -> Outcome | None:
+def finished(experiment: Experiment, size: Size, folder: Path) -> Reproduction | None:
     """Return the stored result of the same code and size; None if there is none."""
     try:
         text = _path(experiment, size, folder).read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def finished(experiment: Experiment, size: Size, folder: Path) -> Outcome | None
         result = result_from_dict(document["result"])
     except (FileNotFoundError, InvalidInputError, KeyError):
         return None
-    return Outcome(experiment, size, result, document["seconds"], kept=True)
+    return Reproduction(experiment, size, result, document["seconds"], kept=True)
 
 
 def fingerprint(experiment: Experiment, size: Size) -> str:

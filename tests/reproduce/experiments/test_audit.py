@@ -23,8 +23,8 @@ def test_exact_calibration_needs_a_quarter_of_the_noise():
     assert scales["ε = 1: scale, sweep"] == pytest.approx(least, rel=1e-8)
 
 
-def test_the_frontier_ends_at_the_optimal_mechanism():
-    found = audit.count_frontier.function(nothing, length=12)
+def test_the_routes_end_at_the_optimal_mechanism():
+    found = audit.count_routes.function(nothing, length=12)
     assert found.rows[-1].quantity == "optimal mechanism"
     assert any("not private here" in row.quantity for row in found.rows)
     assert "none" in found.sheets[0].rows[-1]

@@ -1,11 +1,11 @@
-"""The exact audit: how much noise promises waste, and the frontier of private counts."""
+"""The exact audit: how much noise promises waste, and every route to a private count."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import Estimate, IntervalChart, Line, LineChart
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
@@ -80,37 +80,29 @@ def exact_calibration(progress: Progress, length: int) -> Result:
 
 
 @experiment(
-    "count-frontier",
-    title="The frontier of private counts",
+    "count-routes",
+    title="Every route to a private count",
     item="quiltwork",
     quick={"length": 30},
     full={"length": 100},
 )
-def count_frontier(progress: Progress, length: int) -> Result:
+def count_routes(progress: Progress, length: int) -> Result:
     """Every route to a private count at ε = 1, from group DP down to the optimal mechanism."""
     from quiltwork import queries
-    from quiltwork.counts import frontier
+    from quiltwork.counts import compare_routes
 
-    found = frontier(_example(), length, 1, queries.count(1))
+    found = compare_routes(_example(), length, 1, queries.count(1))
     progress(1, 1)
+    chart = found.chart()
     rows = tuple(
         Row(
-            row.route if row.private else f"{row.route} (not private here)",
+            name,
             row.error,
-            unit="expected absolute error",
+            unit=chart.axis,
             note=f"leaks {row.level:.4g}; {row.nearby:.4g} at chains off by {found.distance:g}; "
             f"for {row.scope}",
         )
-        for row in found.rows
-    )
-    chart = IntervalChart(
-        f"A count of {length} time points at ε = 1",
-        "Expected absolute error of every route to a private count.",
-        "expected absolute error",
-        tuple(
-            Estimate(row.route if row.private else f"{row.route} (not private here)", row.error)
-            for row in found.rows
-        ),
+        for (name, _), row in zip(chart.bars, found.rows, strict=True)
     )
     header, table = found.table()
     cells = tuple(tuple(_cell(cell) for cell in row) for row in table)
@@ -119,8 +111,8 @@ def count_frontier(progress: Progress, length: int) -> Result:
         "distribution of counts as the prior. The optimal mechanisms trust the chain completely: "
         "their level rises most when it is slightly wrong.",
         rows,
-        (Figure("count-frontier", chart),),
-        (Sheet("count-frontier", header, cells),),
+        (Figure("errors", chart),),
+        (Sheet("routes", header, cells),),
     )
 
 
