@@ -37,7 +37,7 @@ from quiltwork.influence.quilts.prices import ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.queries.base import Query
 
@@ -130,11 +130,12 @@ class Calibration:
             },
         )
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""
-        from quiltwork.influence.plots import profile_figure
+        from quiltwork.influence.plots import profile_chart
+        from quiltwork.report.plots import draw
 
-        return profile_figure(self.per_node(), self.scale)
+        return draw(profile_chart(self.per_node(), self.scale), ax)
 
 
 def calibrate(

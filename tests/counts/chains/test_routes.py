@@ -1,21 +1,23 @@
-"""The frontier of routes: the worked example, and every row's promise against the audit."""
+"""Routes to a private count: the worked example, and every row's promise against the audit."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from quiltwork import audit, queries
-from quiltwork.counts import frontier
-from quiltwork.counts.chains.routes import clipped_table, remapped
+from quiltwork.counts import compare_routes
+from quiltwork.counts.chains.routes import remapped_loss
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 
 
 @pytest.fixture(scope="module")
 def found():
-    return frontier(CHAIN, 30, 1, queries.count(1), distance=0.01)
+    return compare_routes(CHAIN, 30, 1, queries.count(1), distance=0.01)
 
 
 def test_the_worked_example(found):
@@ -39,7 +41,7 @@ def test_only_entry_dp_is_not_private_here(found):
     }
 
 
-def test_errors_fall_along_the_frontier_and_no_route_beats_the_floor(found):
+def test_errors_fall_along_the_routes_and_no_route_beats_the_floor(found):
     errors = [row.error for row in found.rows]
     assert errors == sorted(errors, reverse=True)
     private = [row.error for row in found.rows if row.private]
@@ -50,13 +52,11 @@ def test_a_figure_and_a_table_show_it(found):
     header, rows = found.table()
     assert len(header) == len(rows[0])
     assert len(rows) == 17
-    assert "not private here" in str(
-        [tick.get_text() for tick in found.plot().axes[0].get_yticklabels()]
-    )
+    assert "not private here" in str([tick.get_text() for tick in found.plot().get_yticklabels()])
 
 
 def test_a_window_has_its_own_counts():
-    other = frontier(CHAIN, 8, 1, queries.count(1).on(3, 6), caps=[1])
+    other = compare_routes(CHAIN, 8, 1, queries.count(1).on(3, 6), caps=[1])
     assert other.rows[-1].error < 2
     assert (
         audit.leakage(
@@ -66,11 +66,12 @@ def test_a_window_has_its_own_counts():
     )
 
 
-def test_remaps_agree_with_those_of_the_geometric_mechanism():
-    user = qw.Consumer()
-    mechanism = qw.GeometricMechanism(7, alpha=0.5)
-    assert np.allclose(clipped_table(0.5, 7), np.array(mechanism.matrix(), dtype=float))
-    scale = 1 / np.log(2)
-    assert remapped(qw.exact.to_fraction(scale, "scale"), 7, user).loss == pytest.approx(
-        mechanism.remap(user).expected_loss, rel=1e-9
-    )
+def test_the_remapped_loss_is_that_of_clipped_noise_and_bayes_rule():
+    """Two-sided geometric noise folded at 0 and n, and the least posterior loss, by hand."""
+    n, scale = 7, Fraction(3, 2)
+    alpha, counts = np.exp(-1 / 1.5), np.arange(n + 1)
+    table = (1 - alpha) / (1 + alpha) * alpha ** np.abs(counts[:, None] - counts)
+    table[:, 0], table[:, n] = (alpha**d / (1 + alpha) for d in (counts, n - counts))
+    losses = table.T @ np.abs(counts[:, None] - counts) / (n + 1)
+    assert remapped_loss(scale, n, qw.Consumer()) == pytest.approx(losses.min(axis=1).sum())
+    assert remapped_loss(Fraction(0), n, qw.Consumer()) == 0

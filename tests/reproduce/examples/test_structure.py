@@ -8,13 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.checks import lp_vertices
-from quiltwork.counts import GeometricMechanism, constraint_matrix, derive, structure_report
+from quiltwork.counts import GeometricMechanism, constraint_matrix
 from quiltwork.counts.optimality.exact_matrix import compose, deterministic
-from quiltwork.counts.optimality.examples import figure_2, footnote_4
-from quiltwork.counts.optimality.structure import STATEMENTS, draw_constraints
-from quiltwork.counts.optimality.uniqueness import compare_with_geometric
-from quiltwork.counts.optimality.vertices import solve_exactly, vertex_of
 from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.reproduce.examples.derivation import derive
+from quiltwork.reproduce.examples.geometric import figure_2, footnote_4
+from quiltwork.reproduce.examples.structure import (
+    STATEMENTS,
+    draw_constraints,
+    solve_exactly,
+    structure_report,
+    vertex_of,
+)
 from tests.counts.oracle import ALPHAS, geometric
 from tests.sizes import sample
 
@@ -150,7 +155,7 @@ def test_what_is_no_matrix_is_refused(matrix):
     "matrix", [[[0.5, 0.6], [0.5, 0.5]], [[1.5, -0.5], [0.5, 0.5]], [[1, 0], [Fraction(1, 2), 0]]]
 )
 def test_rows_that_are_no_distributions_are_refused(matrix):
-    for ask in (constraint_matrix, derive, compare_with_geometric):
+    for ask in (constraint_matrix, derive):
         with pytest.raises(
             InvalidInputError, match=r"Row [01] of the mechanism is no distribution"
         ):

@@ -1,8 +1,6 @@
-"""Mechanisms that look at the whole database: averaging (6.2) and a limit (6.3).
+"""Mechanisms that look at the whole database: if priors are about databases, none serves all.
 
-If a consumer's prior is about counts only, a mechanism may as well look at the count only:
-averaging over the databases of each count keeps privacy and does not raise the worst-case loss
-(Proposition 6.2). If priors are about databases, no mechanism serves all consumers (Theorem 6.3).
+Theorem 6.3 in exact numbers, with its Figures 4 and 5.
 Cost: exponential in the number of rows; meant for small examples.
 
 Theorem: geometric-mechanism, *Beyond counts*.
@@ -16,12 +14,11 @@ from fractions import Fraction
 from itertools import product
 from typing import TypeAlias
 
-from quiltwork.counts.consumers.losses import Loss, read_loss
+from quiltwork.counts.consumers.losses import read_loss
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.counts.optimality.program import Pairs, lagrange_bound, solve
 
 Database: TypeAlias = tuple[Hashable, ...]
-Rows: TypeAlias = Mapping[Database, Sequence[Fraction]]
 Predicate: TypeAlias = Callable[[Hashable], bool]
 
 _SIMPLE = 10**6
@@ -42,38 +39,9 @@ def neighbours(everything: Sequence[Database]) -> list[tuple[int, int]]:
     ]
 
 
-def average_over_databases(mechanism: Rows, predicate: Predicate) -> FractionMatrix:
-    """Return the oblivious mechanism of Proposition 6.2: row i averages the databases of count i.
-
-    The mechanism must cover every database over its domain.
-    """
-    groups: dict[int, list[Sequence[Fraction]]] = {}
-    for database, row in mechanism.items():
-        groups.setdefault(count_of(database, predicate), []).append(row)
-    return [
-        [sum(column, Fraction(0)) / len(groups[i]) for column in zip(*groups[i], strict=True)]
-        for i in sorted(groups)
-    ]
-
-
 def count_of(database: Database, predicate: Predicate) -> int:
     """Return how many rows satisfy the predicate."""
     return sum(bool(predicate(row)) for row in database)
-
-
-def worst_case_loss(
-    mechanism: Rows, prior: Sequence[Fraction], loss: Loss, predicate: Predicate
-) -> Fraction:
-    """Return objective (9): the largest expected loss over database priors that induce `prior`.
-
-    It puts each count's weight on the database of that count that suffers most.
-    """
-    worst = [Fraction(0)] * len(prior)
-    for database, row in mechanism.items():
-        i = count_of(database, predicate)
-        suffered = sum((x * loss.exact(i, r) for r, x in enumerate(row)), Fraction(0))
-        worst[i] = max(worst[i], suffered)
-    return sum((p * w for p, w in zip(prior, worst, strict=True)), Fraction(0))
 
 
 @dataclass(frozen=True)

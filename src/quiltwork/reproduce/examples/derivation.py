@@ -10,23 +10,19 @@ Theorem: geometric-mechanism, *Derivability*.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from quiltwork.arguments import instance
-from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.optimality.constraints import SLACK, ZERO, read_tolerance
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix, read_matrix
-from quiltwork.counts.optimality.states import SLACK, ZERO
-from quiltwork.counts.optimality.structure import read_tolerance, structure_report
 from quiltwork.errors import NotPrivateError
 from quiltwork.exact import Number
+from quiltwork.reproduce.examples.structure import structure_report
 
 
 @dataclass(frozen=True)
@@ -125,27 +121,3 @@ def vertex_remap(matrix: Any, alpha: Number, tolerance: Number | None = None) ->
         if column[0] != ZERO:
             mapping += [r] * (1 + int(np.sum(column == SLACK)))
     return tuple(mapping)
-
-
-def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fraction]:
-    """Return the consumer's Bayes-optimal remap of any mechanism, and its loss, exactly.
-
-    Ties go to the smallest answer. The mechanism may have any number of answers; the remapped
-    ones are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
-    """
-    x = read_matrix(matrix)
-    size = len(x)
-    prior = instance(consumer, Consumer, "consumer").fractions(size - 1)
-    weights, share = _whole([[p * entry for entry in row] for p, row in zip(prior, x, strict=True)])
-    losses, unit = _whole([[consumer.loss.exact(i, r) for r in range(size)] for i in range(size)])
-    costs = (weights.T @ losses).tolist()
-    least = [min(row) for row in costs]
-    mapping = tuple(row.index(cost) for row, cost in zip(costs, least, strict=True))
-    return mapping, Fraction(sum(least), share * unit)
-
-
-def _whole(matrix: FractionMatrix) -> tuple[NDArray[Any], int]:
-    """Return the matrix times a common denominator, as Python integers, and that denominator."""
-    scale = math.lcm(*{entry.denominator for row in matrix for entry in row})
-    rows = [[entry.numerator * (scale // entry.denominator) for entry in row] for row in matrix]
-    return np.array(rows, dtype=object), scale

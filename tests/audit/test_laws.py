@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quiltwork.audit.logarithms import _convolve
+from quiltwork.audit.laws import _log_convolve
 
 
 def term_by_term(one, other, cells):
@@ -27,8 +27,8 @@ def test_tilted_convolutions_equal_sums_term_by_term(seed):
         law[draw.random(len(law)) < 0.3] = -np.inf
     cells = int(sizes.sum()) + 1
     truth = term_by_term(one, other, cells)
-    found, slopes = _convolve(one, other, cells, [0.5])
-    again, _ = _convolve(one, other, cells, slopes)
+    found, slopes = _log_convolve(one, other, cells, [0.5])
+    again, _ = _log_convolve(one, other, cells, slopes)
     tolerance = 1e-13 * (1 + np.abs(truth[np.isfinite(truth)]).max(initial=0))
     for law in (found, again):
         assert ((law == -np.inf) == (truth == -np.inf)).all()

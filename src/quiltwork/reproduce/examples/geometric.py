@@ -1,6 +1,6 @@
 """The second paper's examples and figures, computed: 2, 3, Example 2.2, Section 6.1, footnote 4.
 
-Figures 4 and 5 are in `optimality.oblivious`.
+Figures 4 and 5 are in `databases`.
 """
 
 from __future__ import annotations

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import linprog
 
-from quiltwork.counts import GeometricMechanism, derive, optimal_mechanism, structure_report
-from quiltwork.counts.optimality.exact_matrix import is_private
-from quiltwork.counts.optimality.examples import (
+from quiltwork.counts import GeometricMechanism, optimal_mechanism
+from quiltwork.errors import InvalidInputError
+from quiltwork.reproduce.examples.derivation import derive
+from quiltwork.reproduce.examples.geometric import (
     example_2_2,
     figure_2,
     figure_2_consumer,
     footnote_4,
     laplace_comparison,
 )
-from quiltwork.errors import InvalidInputError
-from tests.counts.oracle import ALPHAS
+from quiltwork.reproduce.examples.structure import structure_report
+from tests.counts.oracle import ALPHAS, is_private
 
 PRINTED = """\
 2/3 0 1/4 1/24 1/48 1/48

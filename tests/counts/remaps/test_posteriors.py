@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts.remaps.filters import decay_filter, one_sided_moments, posteriors
+from quiltwork.counts.remaps.posteriors import decay_filter, one_sided_moments, posteriors
 from tests.counts.oracle import ALPHAS, priors
 
 

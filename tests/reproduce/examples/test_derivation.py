@@ -8,10 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from quiltwork.counts import Consumer, GeometricMechanism, best_remap, derive, vertex_remap
-from quiltwork.counts.optimality.exact_matrix import compose, mix_until_private, smallest_slack
-from quiltwork.counts.optimality.examples import figure_2, footnote_4
+from quiltwork.counts import Consumer, GeometricMechanism
+from quiltwork.counts.optimality.exact_matrix import (
+    best_remap,
+    compose,
+    mix_until_private,
+    smallest_slack,
+)
 from quiltwork.errors import NotPrivateError
+from quiltwork.reproduce.examples.derivation import derive, vertex_remap
+from quiltwork.reproduce.examples.geometric import figure_2, footnote_4
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
 
 

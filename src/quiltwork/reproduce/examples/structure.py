@@ -1,16 +1,14 @@
-"""The structure behind the main theorem: the constraint matrix and the lemmas about it.
+"""Observation 5.3 and Lemmas 5.4–5.10, checked on a mechanism's constraint matrix.
 
-Between rows i and i+1, column r of an α-private mechanism falls by exactly α ("down"), rises by
-exactly 1/α ("up"), does neither ("slack"), or is zero altogether ("zero"). For an optimal vertex of
-a consumer's program these states form a pattern that only remaps of the geometric mechanism have.
-Cost: O(n²) comparisons; the vertex test solves n+1 equations in fractions.
+A mechanism that satisfies them all is a vertex of the polytope of α-private mechanisms, and a remap
+of the geometric one. Cost: elimination on n+1 equations in fractions.
 
 Theorem: geometric-mechanism, *Structure*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -19,71 +17,18 @@ from typing import Any
 import numpy as np
 
 from quiltwork.counts.levels import read_alpha
-from quiltwork.counts.optimality.exact_matrix import read_matrix
-from quiltwork.counts.optimality.states import DOWN, SLACK, UP, ZERO, States
-from quiltwork.counts.optimality.vertices import exact_rank, tight_blocks
-from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.exact import Number, shortened, to_fraction
+from quiltwork.counts.optimality.constraints import (
+    DOWN,
+    SLACK,
+    UP,
+    ZERO,
+    States,
+    constraint_matrix,
+)
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.exact import Number
 
 _ARROWS = {DOWN: "↓", UP: "↑", SLACK: "S", ZERO: "Z"}
-
-
-def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = None) -> States:
-    """Return the n×(n+1) states of Figure 3: "down", "up", "slack" or "zero".
-
-    Entry [i, r] is "down" if α·x[i,r] = x[i+1,r] and "up" if x[i,r] = α·x[i+1,r]. Fractions are
-    compared exactly; floats within `tolerance` (1e-9 unless told), relative to the column.
-
-    Raises:
-        NotPrivateError: naming the first pair of rows that is further apart than α allows.
-
-    >>> from quiltwork.counts import GeometricMechanism
-    >>> print(constraint_matrix(GeometricMechanism(2, alpha=0.5).matrix(exact=True), 0.5))
-    [['down' 'up' 'up']
-     ['down' 'down' 'up']]
-
-    Theorem: geometric-mechanism
-    """
-    level = read_alpha(alpha)
-    if not 0 < level < 1:
-        raise InvalidInputError(f"A constraint matrix needs 0 < alpha < 1, not {alpha!r}.")
-    exact = read_matrix(matrix)
-    slack = read_tolerance(matrix, tolerance)
-    columns = [
-        _column(r, list(column), level, slack) for r, column in enumerate(zip(*exact, strict=True))
-    ]
-    states = np.empty((len(exact) - 1, len(columns)), dtype=object)
-    for r, column in enumerate(columns):
-        states[:, r] = column
-    return states
-
-
-def read_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
-    """Return by how much entries may be off: as told, else 1e-9 for floats, 0 for fractions."""
-    if tolerance is not None:
-        told = to_fraction(tolerance, "tolerance")
-        if not 0 <= told < 1:
-            raise InvalidInputError(f"tolerance must lie in 0..1, not {shortened(tolerance)}.")
-        return told
-    floats = any(isinstance(entry, (float, np.floating)) for row in matrix for entry in row)
-    return Fraction(1, 10**9) if floats else Fraction(0)
-
-
-def _column(r: int, column: list[Fraction], alpha: Fraction, slack: Fraction) -> list[str]:
-    if max(column) <= slack:
-        return [ZERO] * (len(column) - 1)
-    states = []
-    for i, (here, below) in enumerate(pairwise(column)):
-        margin = slack * max(here, below)
-        if below < alpha * here - margin or here < alpha * below - margin:
-            raise NotPrivateError(
-                f"Answer {r} is more than 1/alpha times likelier at one of the counts {i} and "
-                f"{i + 1} ({float(here):.6g}, {float(below):.6g}): the mechanism is not "
-                f"{float(alpha):.6g}-private."
-            )
-        falls, rises = abs(below - alpha * here) <= margin, abs(here - alpha * below) <= margin
-        states.append(DOWN if falls else UP if rises else SLACK)
-    return states
 
 
 def draw_constraints(states: States) -> str:
@@ -217,3 +162,86 @@ STATEMENTS: dict[str, Callable[[States, Fraction], str]] = {
     "Lemma 5.10": _lemma_5_10,
 }
 """Each statement as a function of the states: where it fails, or "" if it holds."""
+
+
+def tight_blocks(states: States, alpha: Fraction) -> Iterator[list[Fraction]]:
+    """Yield what the tight constraints leave free: runs of rows of a column in fixed proportions.
+
+    A mechanism with these states is a sum of such blocks with rows that add up to 1; it is the
+    only one if the blocks are linearly independent.
+    """
+    rows = len(states) + 1
+    for column in states.T:
+        if column[0] == ZERO:
+            continue
+        block = [Fraction(0)] * rows
+        block[0] = Fraction(1)
+        for i, state in enumerate(column):
+            if state == SLACK:
+                yield block
+                block = [Fraction(0)] * rows
+                block[i + 1] = Fraction(1)
+            else:
+                block[i + 1] = block[i] * (alpha if state == DOWN else 1 / alpha)
+        yield block
+
+
+def exact_rank(vectors: list[list[Fraction]]) -> int:
+    """Return the rank by elimination in exact fractions."""
+    rows = [list(vector) for vector in vectors]
+    rank = 0
+    for column in range(len(rows[0])):
+        pivot = next((k for k in range(rank, len(rows)) if rows[k][column]), None)
+        if pivot is None:
+            continue
+        rows[rank], rows[pivot] = rows[pivot], rows[rank]
+        for other in range(rank + 1, len(rows)):
+            factor = rows[other][column] / rows[rank][column]
+            if factor:
+                pairs = zip(rows[other], rows[rank], strict=True)
+                rows[other] = [a - factor * b for a, b in pairs]
+        rank += 1
+    return rank
+
+
+def vertex_of(states: States, alpha: Fraction) -> FractionMatrix | None:
+    """Return the one mechanism with these tight constraints, or None if they leave it free.
+
+    Blocks with weights that make every row add up to 1: n+1 equations in exact fractions.
+    """
+    blocks = list(tight_blocks(states, alpha))
+    weights = solve_exactly(blocks, [Fraction(1)] * (len(states) + 1))
+    if weights is None:
+        return None
+    scaled = iter(
+        [[w * entry for entry in block] for w, block in zip(weights, blocks, strict=True)]
+    )
+    columns = []
+    for column in states.T:
+        parts = 0 if column[0] == ZERO else 1 + int(np.sum(column == SLACK))
+        total = [Fraction(0)] * (len(states) + 1)
+        for _ in range(parts):
+            total = [a + b for a, b in zip(total, next(scaled), strict=True)]
+        columns.append(total)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def solve_exactly(blocks: list[list[Fraction]], target: list[Fraction]) -> list[Fraction] | None:
+    """Return the weights with Σ weight·block = target, or None unless there is exactly one."""
+    rows = [[block[i] for block in blocks] + [target[i]] for i in range(len(target))]
+    width = len(blocks)
+    for column in range(width):
+        pivot = next((k for k in range(column, len(rows)) if rows[k][column]), None)
+        if pivot is None:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        lead = rows[column][column]
+        rows[column] = [entry / lead for entry in rows[column]]
+        for other in range(len(rows)):
+            factor = rows[other][column]
+            if other != column and factor:
+                pairs = zip(rows[other], rows[column], strict=True)
+                rows[other] = [a - factor * b for a, b in pairs]
+    if any(row[-1] for row in rows[width:]):
+        return None
+    return [rows[k][-1] for k in range(width)]

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
-from quiltwork.counts.remaps.filters import Posteriors
+from quiltwork.counts.remaps.posteriors import Posteriors
 
 Columns: TypeAlias = Callable[[int, int], FloatArray]
 
@@ -36,7 +36,7 @@ class Chosen:
     face_cost: FloatArray
 
 
-def whole_centres(post: Posteriors, columns: Columns) -> Chosen:
+def best_answers(post: Posteriors, columns: Columns) -> Chosen:
     """Return the least best candidates; columns(a, b) are the losses of all counts to a..b−1.
 
     Candidates within a relative 1e-12 of the best count as tied.

@@ -61,7 +61,7 @@ def one_sided_moments(prior: FloatArray, decay: float, degree: int) -> list[Floa
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class PosteriorSide:
     """One side of every posterior: the counts up to an anchor (or from it on, mirrored).
 
     Attributes:
@@ -78,7 +78,7 @@ class Side:
     log_mass: FloatArray
     moments: tuple[FloatArray, ...]
 
-    def at(self, answers: IntArray) -> Side:
+    def at(self, answers: IntArray) -> PosteriorSide:
         """Return the sides of some of the answers only."""
         return replace(
             self,
@@ -105,8 +105,8 @@ class Posteriors:
     rate: float
     support: IntArray
     rank: IntArray
-    left: Side
-    right: Side
+    left: PosteriorSide
+    right: PosteriorSide
     log_evidence: FloatArray
     answers: IntArray = field(repr=False)
 
@@ -189,8 +189,10 @@ def posteriors(prior: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
     )
     evidence = np.logaddexp(left_weight, right_weight)
     left_share, right_share = np.exp(left_weight - evidence), np.exp(right_weight - evidence)
-    left = Side(left_anchor, left_share, left_weight, log_left, _relative(left_moments))
-    right = Side(right_anchor, right_share, right_weight, log_right, _relative(right_moments))
+    left = PosteriorSide(left_anchor, left_share, left_weight, log_left, _relative(left_moments))
+    right = PosteriorSide(
+        right_anchor, right_share, right_weight, log_right, _relative(right_moments)
+    )
     return Posteriors(kept, rate, support, below, left, right, evidence, answers)
 
 

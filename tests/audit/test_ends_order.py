@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from quiltwork.audit.order import find_order
+from quiltwork.audit.ends import find_order
 
 COUNT = np.array([0, 0, 1])
 
