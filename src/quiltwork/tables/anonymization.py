@@ -21,13 +21,13 @@ from quiltwork.tables.asked import check_progress, no_group, read_m, read_table
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.encoding import Encoded, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
 from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
-from quiltwork.tables.partitioning.nodes import Counts, starts_of
+from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
-from quiltwork.tables.partitioning.recipe import Method, Recipe, partition
+from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, partition
 from quiltwork.tables.partitioning.records import Records, records_of
-from quiltwork.tables.partitioning.separate import UNPUBLISHED
 from quiltwork.tables.publication import Publication
 from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table

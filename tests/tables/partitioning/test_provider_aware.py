@@ -15,7 +15,7 @@ from quiltwork.tables.partitioning import mondrian as mondrian_module
 from quiltwork.tables.partitioning import provider_aware as provider_aware_module
 from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import Rules, leaves_of, mondrian, whole
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 from quiltwork.tables.partitioning.provider_aware import provider_aware
 from tests.sizes import sample
 
@@ -27,7 +27,7 @@ def as_sets(labels) -> set[frozenset[int]]:
 def loss(records, labels) -> float:
     sizes = np.bincount(labels)
     nodes = Nodes(np.argsort(labels, kind="stable"), starts_of(sizes))
-    return float((widths(records, *bounds(records, nodes)).sum(axis=0) * sizes).sum())
+    return float((records.axes.widths(*bounds(records, nodes)).sum(axis=0) * sizes).sum())
 
 
 @settings(max_examples=20)
@@ -43,22 +43,6 @@ def test_never_wider_than_the_baseline_and_private(seed, m, providers):
         assert withstands(
             zip(records.provider[rows], records.sensitive[rows], strict=True), 3, 2, m
         )
-
-
-@settings(max_examples=sample(10, full=20))
-@given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(2, 5))
-def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
-    records = random_records(seed, rows=150, codes=10, providers=providers)
-    guard, rules = CountingGuard(3, 2, m), Rules(provider_splits=True)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (mondrian_module, provider_aware_module):
-            patch.setattr(module, "BATCH", 20)
-        by_counts = provider_aware(records, guard, rules)
-        patch.setattr(mondrian_module, "countable", lambda records: False)
-        by_levels = provider_aware(records, guard, rules)
-    assert (
-        as_sets(by_counts) == as_sets(by_levels) == as_sets(provider_aware(records, guard, rules))
-    )
 
 
 def compared_in_full(records, guard, rules):
@@ -112,7 +96,6 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
     with pytest.MonkeyPatch.context() as patch:
         for module in (mondrian_module, provider_aware_module):
             patch.setattr(module, "BATCH", batch)
-        patch.setattr(provider_aware_module, "_CHUNK", 2 * batch)
         found = provider_aware(records, guard, rules)
     assert as_sets(found) == compared_in_full(records, guard, rules)
 

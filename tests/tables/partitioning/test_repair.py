@@ -12,13 +12,13 @@ from evidence.random_tables import random_records
 from quiltwork.tables.partitioning import repair
 from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import Rules, mondrian
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 
 
 def loss_and_pairs(records, labels) -> tuple[float, int]:
     sizes = np.bincount(labels)
     nodes = Nodes(np.argsort(labels, kind="stable"), starts_of(sizes))
-    extent = widths(records, *bounds(records, nodes)).sum(axis=0)
+    extent = records.axes.widths(*bounds(records, nodes)).sum(axis=0)
     return float((extent * sizes).sum()), int((sizes**2).sum())
 
 
@@ -52,14 +52,13 @@ def test_duplicates_are_not_traded_for_wide_boxes():
     assert new_pairs <= pairs
 
 
-def test_blocks_cover_every_row_once():
+def test_every_row_has_a_group_whatever_the_blocks():
     records = random_records(1, rows=500, codes=9)
     labels = mondrian(records, CountingGuard(3, 1, 0), Rules(split="loss"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repair, "BLOCK", 100)
-        rows = np.concatenate(list(repair._blocks(labels)))
         after = repair.repair(records, labels, CountingGuard(3, 1, 0))
-    assert sorted(rows.tolist()) == list(range(500))
+    assert len(after) == 500
     assert np.bincount(after).min() >= 3
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.publishing.spark.comparing import collected, sorted_rows
 
 from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError
@@ -29,6 +28,7 @@ from quiltwork.tables.spark import (
 from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import verify_m_privacy
+from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.publishing.spark.comparing import collected, sorted_rows
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
@@ -37,6 +36,7 @@ from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private, verify_m_privacy
+from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import code_type
+from quiltwork.tables.partitioning.cut_rule import Axes
 
 if TYPE_CHECKING:
     from quiltwork.tables.encoding import Column, Encoded
@@ -46,7 +47,12 @@ class Records:
     sensitive: NDArray[np.integer[Any]]
     values: int
     ids: NDArray[np.integer[Any]]
-    trees: tuple[NDArray[np.int64] | None, ...] = ()
+    trees: tuple[NDArray[np.int64] | None, ...]
+
+    @property
+    def axes(self) -> Axes:
+        """The quasi-identifiers as directions of cuts."""
+        return Axes(self.places, self.trees)
 
     @property
     def count(self) -> int:

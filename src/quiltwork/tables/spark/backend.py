@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.asked import no_group
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.partitioning.axes import Axes
 from quiltwork.tables.partitioning.guards import guard_for
 from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
@@ -193,9 +192,10 @@ def anonymize_spark(
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
-        axes = Axes(domains.places, domains.trees)
         smallest = guard_for(domains.nothing, asked, coalition).smallest
-        leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
+        leaves = grow(
+            router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
+        )
         best: Split = "loss" if quality and split == "range" else split
         rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
         # A subtree of method="separate" is one provider's already.

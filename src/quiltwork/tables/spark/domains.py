@@ -29,6 +29,7 @@ from quiltwork.tables.encoding import (
     refuse_respelled,
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.records import is_unordered, records_of
 from quiltwork.tables.provider_sets import Sets
 from quiltwork.tables.spark.session import quoted
@@ -55,7 +56,7 @@ class Domains:
     Attributes:
         quasi: the quasi-identifiers.
         ranks: for each of them, code → working code (the order in which it is cut).
-        places: for each of them, where each working code lies in 0..1.
+        axes: how they are cut, in working codes.
         providers: their labels.
         secrets: the sensitive columns; `codes` are those of the combinations that occur.
         sensitive_values: the combinations, as `Encoded` has them.
@@ -63,14 +64,13 @@ class Domains:
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
         rows: of the whole table.
-        trees: for each quasi-identifier, the blocks of its hierarchy, as `Records` has them.
         circles: with a subject column, the sets of several providers that know one person; else
             None.
     """
 
     quasi: tuple[Column, ...]
     ranks: tuple[Counts, ...]
-    places: tuple[NDArray[np.float64], ...]
+    axes: Axes
     providers: tuple[Any, ...]
     secrets: tuple[Column, ...]
     sensitive_values: tuple[Any, ...]
@@ -78,7 +78,6 @@ class Domains:
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
-    trees: tuple[Counts | None, ...] = ()
     circles: Sets | None = None
 
     def encoded(
@@ -159,7 +158,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     known = Domains(
         quasi=tuple(quasi),
         ranks=tuple(_ranks(column, count) for column, count in zip(quasi, counts, strict=True)),
-        places=(),
+        axes=Axes((), ()),
         providers=providers,
         secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
         sensitive_values=values,
@@ -169,8 +168,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
         rows=int(counts[0].sum()),
         circles=circles,
     )
-    shape = records_of(known.nothing)
-    return replace(known, places=shape.places, trees=shape.trees)
+    return replace(known, axes=records_of(known.nothing).axes)
 
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:

@@ -102,13 +102,13 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
     kind = code_type(max(len(column.values) for column in domains.quasi))
     records = Records(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
-        places=domains.places,
+        places=domains.axes.places,
         provider=provider,
         providers=len(domains.providers),
         sensitive=sensitive,
         values=len(domains.sensitive_values),
         ids=np.arange(rows.count),
-        trees=domains.trees,
+        trees=domains.axes.trees,
     )
     return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.group import Group
-from quiltwork.tables.partitioning.axes import Axes
+from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.spark.blocks import Rows
 from quiltwork.tables.spark.people import People
 from quiltwork.tables.verification import group_is_private
@@ -129,7 +129,7 @@ def grow(
     """
     leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], axes.widest(leaves[node].values)) for node in large]
+    pending = [_Pending(node, leaves[node], axes.tried(leaves[node].values)) for node in large]
     while pending:
         tried = [one for one in pending if _try_next(router, one, axes, smallest)]
         if not tried:
@@ -143,7 +143,7 @@ def grow(
                 for child in children:
                     leaves[child] = found[child]
                     if found[child].size > most_rows:
-                        order = axes.widest(found[child].values)
+                        order = axes.tried(found[child].values)
                         pending.append(_Pending(child, found[child], order))
             else:
                 router.uncut(one.node)
