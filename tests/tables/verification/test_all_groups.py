@@ -20,7 +20,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
 from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table
@@ -116,7 +116,7 @@ LEVELS = st.fractions(1, 3, max_denominator=4)
 def histogram(point):
     point = np.array(point)
     there = np.flatnonzero(point)
-    return Histogram(int(point.sum()), there, point[there])
+    return SecretCounts(int(point.sum()), there, point[there])
 
 
 def constraint_of(draw, values):

@@ -31,7 +31,7 @@ BATCH = 1 << 17
 
 
 @dataclass(frozen=True)
-class Rules:
+class CutRules:
     """How nodes are cut.
 
     Attributes:
@@ -47,7 +47,7 @@ class Rules:
 
 
 def mondrian(
-    records: Records, guard: Guard, rules: Rules, progress: Progress | None = None
+    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group; the whole table must be m-private."""
     labels = np.full(records.count, -1, dtype=np.int64)
@@ -67,7 +67,7 @@ def whole(records: Records) -> Nodes:
     return Nodes(rows, np.zeros(1, dtype=np.int64))
 
 
-def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Iterator[Nodes]:
+def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     """Cut private nodes as far as it goes; give the leaves in portions.
 
     What fits a batch is copied first, so that its records lie next to each other.
@@ -87,14 +87,14 @@ def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Ite
             yield leaves
 
 
-def _descend(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Iterator[Nodes]:
+def _descend(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     while nodes.count:
         leaves, nodes = cut_level(records, nodes, guard, rules)
         if leaves.count:
             yield leaves
 
 
-def cut_level(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> tuple[Nodes, Nodes]:
+def cut_level(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> tuple[Nodes, Nodes]:
     """Cut every node that can be; return the leaves and the children of the others.
 
     Each node is asked for itself: its cut does not depend on which others there are.
@@ -136,7 +136,7 @@ def _first_private(
 
 
 def _by_range(
-    records: Records, nodes: Nodes, guard: Guard, rules: Rules
+    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Try the most balanced cut of every quasi-identifier, the widest first."""
     low, high = bounds(records, nodes)
@@ -164,7 +164,7 @@ def cut_by_provider(records: Records, nodes: Nodes, guard: Guard) -> tuple[Nodes
 
 
 def _by_loss(
-    records: Records, nodes: Nodes, guard: Guard, rules: Rules
+    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Try the best cut of every quasi-identifier, the least loss first."""
     cuts = best_cuts(records, nodes, guard.least(records, nodes), guard.values)
@@ -186,7 +186,7 @@ def _by_loss(
 
 
 def _by_fitness(
-    records: Records, nodes: Nodes, guard: Guard, rules: Rules
+    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Of the cuts with two private sides take the one whose worse side has the best score."""
     low, high = bounds(records, nodes)

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags
-from quiltwork.tables.partitioning.records import Records, Rows
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Some nodes: node i has the rows rows[starts[i]:starts[i+1]]."""
 
-    rows: Rows
+    rows: RowNumbers
     starts: Counts
 
     @property

@@ -22,8 +22,8 @@ from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
     BATCH,
+    CutRules,
     Progress,
-    Rules,
     cut_by_provider,
     cut_level,
     leaves_of,
@@ -50,7 +50,7 @@ def parts_freely(constraint: Constraint) -> bool:
 
 
 def provider_aware(
-    records: Records, guard: Guard, rules: Rules, progress: Progress | None = None
+    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group.
 
@@ -155,7 +155,7 @@ def _can_help(records: Records, guard: Guard) -> bool:
     return bool(np.bincount(records.provider).max() >= guard.smallest)
 
 
-def _checkpoints(records: Records, guard: Guard, rules: Rules) -> Iterator[Nodes]:
+def _checkpoints(records: Records, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     """Go down the baseline's tree; stop at 1/share of the rows, or where nothing cuts a node."""
     nodes = whole(records)
     for share in _SHARES:
@@ -170,7 +170,7 @@ def _checkpoints(records: Records, guard: Guard, rules: Rules) -> Iterator[Nodes
 
 
 def _by_providers_first(
-    records: Records, nodes: Nodes, node: Counts, guard: Guard, rules: Rules, lost: Reals
+    records: Records, nodes: Nodes, node: Counts, guard: Guard, rules: CutRules, lost: Reals
 ) -> tuple[_Leaves, Flags]:
     """Cut nodes between providers as long as both sides are private, then as Mondrian does.
 

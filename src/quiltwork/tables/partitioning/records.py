@@ -18,9 +18,9 @@ from quiltwork.tables.encoding import code_type
 from quiltwork.tables.partitioning.cut_rule import Axes
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import Column, Encoded
+    from quiltwork.tables.encoding import CodedTable, Column
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 """Row numbers, the rows of one node next to each other."""
 
 
@@ -64,7 +64,7 @@ class Records:
         """The most records of one provider."""
         return int(np.bincount(self.provider).max(initial=0))
 
-    def take(self, rows: Rows) -> Records:
+    def take(self, rows: RowNumbers) -> Records:
         """Return some of the rows, next to each other in memory."""
         return Records(
             np.ascontiguousarray(self.codes[:, rows]),
@@ -78,7 +78,7 @@ class Records:
         )
 
 
-def records_of(encoded: Encoded) -> Records:
+def records_of(encoded: CodedTable) -> Records:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
     ranks = [_working_order(column) for column in encoded.quasi]
     kind = code_type(max(len(column.values) for column in encoded.quasi))

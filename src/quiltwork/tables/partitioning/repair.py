@@ -21,7 +21,7 @@ from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
-from quiltwork.tables.partitioning.records import Records, Rows
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 BLOCK = 1 << 16
 EXCHANGE = 0.03
@@ -74,10 +74,10 @@ class _Exchange:
     """
 
     group: int
-    taken: Rows
+    taken: RowNumbers
     donors: Counts
-    left: Rows
-    right: Rows
+    left: RowNumbers
+    right: RowNumbers
 
 
 class _Spares:
@@ -159,7 +159,7 @@ def _round(
     return _applied(records, labels, guard, exchanges), most
 
 
-def _cut_in_middle(points: Points, rows: Rows) -> tuple[Rows, Rows, float]:
+def _cut_in_middle(points: Points, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers, float]:
     """Cut rows into halves along the quasi-identifier where least is lost."""
     here = points[:, rows]
     half = len(rows) // 2

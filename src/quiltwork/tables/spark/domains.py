@@ -18,8 +18,8 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.base import Conjunction, Constraint
 from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.encoding import (
+    CodedTable,
     Column,
-    Encoded,
     Scale,
     by_meaning,
     encode_column,
@@ -31,7 +31,7 @@ from quiltwork.tables.encoding import (
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.records import is_unordered, records_of
-from quiltwork.tables.provider_sets import Sets
+from quiltwork.tables.provider_sets import NumberSets
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.spark.subjects import counts_by_value, read_circles
 from quiltwork.tables.table import Table
@@ -59,7 +59,7 @@ class Domains:
         axes: how they are cut, in working codes.
         providers: their labels.
         secrets: the sensitive columns; `codes` are those of the combinations that occur.
-        sensitive_values: the combinations, as `Encoded` has them.
+        sensitive_values: the combinations, as `CodedTable` has them.
         sensitive_kind: what order they have.
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
@@ -78,7 +78,7 @@ class Domains:
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
-    circles: Sets | None = None
+    circles: NumberSets | None = None
 
     def encoded(
         self,
@@ -87,12 +87,12 @@ class Domains:
         sensitive: NDArray[np.int32],
         person: Counts | None = None,
         circle: NDArray[Any] | None = None,
-    ) -> Encoded:
+    ) -> CodedTable:
         """Return some rows of the table as arrays with the codes of the whole.
 
         `person` numbers people in any way; `circle` says who knows them, in the whole table.
         """
-        found = Encoded(
+        found = CodedTable(
             quasi=quasi,
             provider=provider,
             providers=self.providers,
@@ -108,7 +108,7 @@ class Domains:
         return found
 
     @property
-    def nothing(self) -> Encoded:
+    def nothing(self) -> CodedTable:
         """The table without its rows."""
         none = np.zeros(0, dtype=np.int32)
         if self.circles is None:

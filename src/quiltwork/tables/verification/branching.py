@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
 from quiltwork.tables.verification.lattice import (
     Checks,
@@ -83,7 +83,7 @@ class _Search:
                 return found
         return None
 
-    def _safe(self, chosen: int, left: Histogram, open_: list[int], room: int) -> bool:
+    def _safe(self, chosen: int, left: SecretCounts, open_: list[int], room: int) -> bool:
         """Tell whether no choice among the open blocks can breach, by a bound."""
         if self.wanted is not None:  # each of them removes one of the values that are left
             return len(left.values) - len(open_) >= self.wanted

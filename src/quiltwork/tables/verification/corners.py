@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from quiltwork.exact import positive_fraction
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.group import Group
 from quiltwork.tables.verification.excess import Excess, excess_of
@@ -90,7 +90,7 @@ def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> 
         if doubt[i] > 0:
             counts = corner[i].astype(np.int64)
             there = np.flatnonzero(counts)
-            holds = part.holds(Histogram(int(counts.sum()), there, counts[there]))
+            holds = part.holds(SecretCounts(int(counts.sum()), there, counts[there]))
             value[i] = -np.inf if holds else np.inf
 
 

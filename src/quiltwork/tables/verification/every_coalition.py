@@ -113,7 +113,8 @@ def _positions(counts: SparseCounts) -> Ints:
     order = np.lexsort((-records, owner))
     position = np.empty(len(first), dtype=np.int64)
     position[order] = np.arange(len(first)) - np.searchsorted(owner, owner[order])
-    return position[np.cumsum(new) - 1]
+    of_entry: Ints = position[np.cumsum(new) - 1]
+    return of_entry
 
 
 def _held(counts: SparseCounts, position: Ints, groups: Ints, providers: int) -> Floats:

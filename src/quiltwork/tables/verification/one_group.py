@@ -15,7 +15,7 @@ import numpy as np
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group, Weights
 from quiltwork.tables.verification.branching import breach
 from quiltwork.tables.verification.every_set import breach_between
@@ -37,7 +37,7 @@ class Breach:
 
     coalition: tuple[int, ...]
     part: Constraint
-    left: Histogram
+    left: SecretCounts
     outsiders: bool
 
 
