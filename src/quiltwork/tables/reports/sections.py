@@ -16,7 +16,7 @@ from quiltwork.report import (
     section,
     table,
 )
-from quiltwork.tables.metrics.loss import Loss
+from quiltwork.tables.metrics.loss import InformationLoss
 from quiltwork.tables.risk.assessment import Assessment
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.disclosure import Disclosure
@@ -159,7 +159,7 @@ def intersection_section(found: Intersection) -> Html:
     )
 
 
-def loss_section(loss: Loss, queries: int, error: float | None) -> Html:
+def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Html:
     """Write what generalization lost."""
     chart = BarChart(
         "Normalized certainty penalty by column",

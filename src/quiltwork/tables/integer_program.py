@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class IntegerProgram:
     """Unknowns 0 ≤ x ≤ upper with low ≤ matrix · x ≤ high.
 
     Attributes:

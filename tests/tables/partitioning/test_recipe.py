@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from quiltwork.tables import Table
-from quiltwork.tables.partitioning.ordering import by_content
+from quiltwork.tables.partitioning.recipe import by_content
 from quiltwork.tables.partitioning.records import records_of
 
 

@@ -1,4 +1,4 @@
-"""`Histogram`: how many records of each sensitive value a set of records holds.
+"""`SecretCounts`: how many records of each sensitive value a set of records holds.
 
 Every constraint of this room depends on a group through this alone: neither providers nor
 quasi-identifiers matter once a coalition's records are taken away.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class SecretCounts:
     """A set of records as its sensitive values.
 
     Attributes:
@@ -28,10 +28,10 @@ class Histogram:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, codes: Iterable[int]) -> Histogram:
+    def of(cls, codes: Iterable[int]) -> SecretCounts:
         """Count the codes of some records.
 
-        >>> Histogram.of([2, 0, 2]).as_dict()
+        >>> SecretCounts.of([2, 0, 2]).as_dict()
         {0: 1, 2: 2}
         """
         listed = np.asarray(list(codes), dtype=np.int64)
@@ -39,7 +39,7 @@ class Histogram:
         return cls(len(listed), values, counts.astype(np.int64))
 
     @classmethod
-    def from_counts(cls, counts: Mapping[int, int], size: int | None = None) -> Histogram:
+    def from_counts(cls, counts: Mapping[int, int], size: int | None = None) -> SecretCounts:
         """Take code → records; the size is their sum unless people have several values."""
         kept = sorted((code, number) for code, number in counts.items() if number > 0)
         values = np.array([code for code, _ in kept], dtype=np.int64)

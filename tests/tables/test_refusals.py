@@ -16,7 +16,7 @@ from quiltwork.tables import (
     query_error,
     verify_m_privacy,
 )
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 FRAME = pandas.DataFrame({"p": [*"AB"] * 4, "q": range(8), "s": [*"aabbccdd"]})
 TABLE = Table(FRAME, "p", ["q"], "s")
@@ -62,4 +62,4 @@ def test_all_providers_may_be_asked_about_and_numpy_may_answer():
 def test_a_score_that_is_no_number_is_refused(answer):
     custom = Custom(lambda counts: True, score=lambda counts: answer, name="mine")
     with pytest.raises(InvalidInputError, match="score of mine must be a number"):
-        custom.fitness(Histogram.of([0]))
+        custom.fitness(SecretCounts.of([0]))

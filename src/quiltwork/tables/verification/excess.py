@@ -30,19 +30,11 @@ _ROUNDING = 2.0**-50
 _TANGENTS = 3
 
 
-class Violation(Protocol):
+class Excess(Protocol):
     """A convex function of histograms that is positive exactly where a constraint is violated."""
-
-    def histogram(self, point: Floats) -> Floats:
-        """Return how often each value occurs at a point."""
-        ...
 
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F at each point, and how far rounding may be off (0 where it is exact)."""
-        ...
-
-    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Return boxes in which F is as large as in the given ones; fewer values are open."""
         ...
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -91,10 +83,6 @@ class Distance:
     def _total(self) -> float:
         return float(self.whole.sum())
 
-    def histogram(self, point: Floats) -> Floats:
-        """Return the point itself."""
-        return point
-
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F; exact integers unless they are too large."""
         number = points.sum(axis=1)
@@ -102,16 +90,6 @@ class Distance:
         gaps = here * self._total - self.expected * number[:, None]
         value = self.factor * np.abs(gaps).sum(axis=1) - self.slack * number
         return value, self.rounding * number
-
-    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Fix the values in which F rises, or falls, all over the box."""
-        least, most = self._gaps(low, high)
-        sign = np.where(least >= 0, 1.0, np.where(most <= 0, -1.0, 0.0))
-        slope = self._slopes(sign)
-        spread = self.factor * self._spread(sign == 0)
-        fall = slope + spread <= -self.rounding
-        rise = (slope - spread >= self.rounding) & ~fall
-        return np.where(rise, high, low), np.where(fall, low, high)
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace |gap| by its chord over the gap's range in the box."""
@@ -144,17 +122,6 @@ class Distance:
             own[:, :-1] = np.cumsum(sign[:, ::-1], axis=1)[:, ::-1]
         return self.factor * (own * self._total - common[:, None]) - self.slack
 
-    def _spread(self, open_: Flags) -> Floats:
-        """Return how far slopes can be off if the open gaps may have either sign."""
-        rest = self._total - self.expected
-        if not self.ordered:
-            return (open_ @ self.expected)[:, None] + open_ * (rest - self.expected)
-        above, below = np.cumsum((open_ * rest)[:, ::-1], axis=1)[:, ::-1], open_ * self.expected
-        spread = np.zeros((len(open_), len(self.whole)))
-        spread[:, :-1] += above
-        spread[:, 1:] += np.cumsum(below, axis=1)
-        return spread
-
 
 @dataclass(frozen=True, eq=False)
 class Entropy:
@@ -162,28 +129,11 @@ class Entropy:
 
     level: float
 
-    def histogram(self, point: Floats) -> Floats:
-        """Return the point itself."""
-        return point
-
     def at(self, points: Floats) -> tuple[Floats, Floats]:
         """Return F and its rounding."""
         number = points.sum(axis=1)
         value = _n_log_n(points).sum(axis=1) - _n_log_n(number) + number * self.level
         return value, self._doubt(points)
-
-    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Fix the values that are better raised, or not, whichever others are.
-
-        What raising a value gains falls with the number of other records.
-        """
-        width = high - low
-        gain = _n_log_n(high) - _n_log_n(low) + width * self.level
-        fewest, most = low.sum(axis=1)[:, None], high.sum(axis=1)[:, None]
-        at_best = gain - _n_log_n(fewest + width) + _n_log_n(fewest)
-        at_worst = gain - _n_log_n(most) + _n_log_n(most - width)
-        doubt = self._doubt(high)[:, None]
-        return np.where(at_worst >= doubt, high, low), np.where(at_best <= -doubt, low, high)
 
     def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Replace x·log x by chords and N·log N by the best of a few tangents."""
@@ -212,37 +162,7 @@ class Entropy:
         return doubt
 
 
-@dataclass(frozen=True, eq=False)
-class ByKind:
-    """The same of people by kind, where one person may have several values.
-
-    Attributes:
-        violation: F of histograms of values.
-        values: kind × value: 1 where people of the kind have the value.
-    """
-
-    violation: Violation
-    values: Floats
-
-    def histogram(self, point: Floats) -> Floats:
-        """Return how often each value occurs."""
-        return point @ self.values
-
-    def at(self, points: Floats) -> tuple[Floats, Floats]:
-        """Return F."""
-        return self.violation.at(points @ self.values)
-
-    def narrowed(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Leave the boxes as they are."""
-        return low, high
-
-    def line(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Take the line of the box of values around it."""
-        constant, slope = self.violation.line(low @ self.values, high @ self.values)
-        return constant, slope @ self.values.T
-
-
-def violation_of(part: Constraint, largest: int) -> Violation:
+def excess_of(part: Constraint, largest: int) -> Excess:
     """Return how far a constraint is violated in histograms of at most `largest` records."""
     if isinstance(part, TCloseness):
         return Distance.of(part, largest)

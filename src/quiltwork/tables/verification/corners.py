@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from quiltwork.exact import positive_fraction
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.violation import ByKind, Violation, violation_of
+from quiltwork.tables.verification.excess import Excess, excess_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,7 +36,7 @@ MOST_BOXES = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Corners:
     """What a search found.
 
     Attributes:
@@ -53,8 +53,8 @@ class Found:
 
 
 def _worst_corners(
-    violation: Violation, part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int
-) -> Found:
+    excess: Excess, part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int
+) -> Corners:
     """Look in the boxes of each owner for a corner that violates `part`.
 
     An owner is neither safe nor has a box where more than `MOST_BOXES` boxes were in doubt.
@@ -69,12 +69,11 @@ def _worst_corners(
     lows, highs = low[source].astype(np.float64), high[source].astype(np.float64)
     while len(source):
         looked += len(source)
-        lows, highs = violation.narrowed(lows, highs)
-        constant, slope = violation.line(lows, highs)
+        constant, slope = excess.line(lows, highs)
         corner = np.where(slope > 0, highs, lows)
         upper = constant + (slope * corner).sum(axis=1)
-        value, doubt = violation.at(corner)
-        _confirm(violation, part, corner, value, doubt)
+        value, doubt = excess.at(corner)
+        _confirm(part, corner, value, doubt)
         hit = np.flatnonzero(value > doubt)[::-1]  # the first box of an owner is written last
         found[owner[hit]], points[owner[hit]] = source[hit], corner[hit].astype(np.int64)
         free = lows < highs
@@ -82,18 +81,16 @@ def _worst_corners(
         given_up |= np.bincount(owner[open_], minlength=owners) > MOST_BOXES
         open_ &= ~given_up[owner]
         lows, highs, owner, source = _split(lows[open_], highs[open_], owner[open_], source[open_])
-    return Found((found < 0) & ~given_up, found, points, looked)
+    return Corners((found < 0) & ~given_up, found, points, looked)
 
 
-def _confirm(
-    violation: Violation, part: Constraint, corner: Floats, value: Floats, doubt: Floats
-) -> None:
+def _confirm(part: Constraint, corner: Floats, value: Floats, doubt: Floats) -> None:
     """Ask the constraint itself where rounding leaves the sign open; changes `value`."""
     for i in np.flatnonzero(np.abs(value) <= doubt).tolist():
         if doubt[i] > 0:
-            counts = violation.histogram(corner[i]).astype(np.int64)
+            counts = corner[i].astype(np.int64)
             there = np.flatnonzero(counts)
-            holds = part.holds(Histogram(int(counts.sum()), there, counts[there]))
+            holds = part.holds(SecretCounts(int(counts.sum()), there, counts[there]))
             value[i] = -np.inf if holds else np.inf
 
 
@@ -114,18 +111,18 @@ def _split(
     )
 
 
-def find_violations(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int) -> Found:
+def find_violations(part: Constraint, low: Ints, high: Ints, owner: Ints, owners: int) -> Corners:
     """Look for histograms between `low` and `high` that violate; columns are sensitive values.
 
     For t-closeness a column for each value of the table, for the others as many as are needed.
     """
     if isinstance(part, RecursiveLDiversity):
         return _worst_recursive(part, low, high, owner, owners)
-    violation = violation_of(part, int(high.sum(axis=1).max(initial=1)))
-    return _worst_corners(violation, part, low, high, owner, owners)
+    excess = excess_of(part, int(high.sum(axis=1).max(initial=1)))
+    return _worst_corners(excess, part, low, high, owner, owners)
 
 
-def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Found:
+def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Corners:
     """Look between what coalitions leave of one group, the rows of `kept`, and the whole group.
 
     Rows and the points that are found are weights by kind; each row is an owner.
@@ -138,10 +135,6 @@ def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Found:
     values[:, column] = kinds
     owner, rows = np.arange(len(kept)), len(kept)
     high = np.broadcast_to(group.total, kept.shape)
-    if group.kinds is not None and not isinstance(part, RecursiveLDiversity):
-        largest = int((group.total @ values).sum())
-        by_kind = ByKind(violation_of(part, largest), values.astype(np.float64))
-        return _worst_corners(by_kind, part, kept, high, owner, rows)
     alone = kinds.sum(axis=1) == 1
     more = np.where(alone, high - kept, 0)
     found = find_violations(part, kept @ values, (kept + more) @ values, owner, rows)
@@ -156,7 +149,7 @@ def violations_of_group(group: Group, part: Constraint, kept: Ints) -> Found:
 
 def _worst_recursive(
     part: RecursiveLDiversity, low: Ints, high: Ints, owner: Ints, owners: int
-) -> Found:
+) -> Corners:
     """Try each box with one value raised, and with none: O(values · log values) per box."""
     rows, columns = low.shape
     order = np.argsort(-low, axis=1, kind="stable")
@@ -184,7 +177,7 @@ def _worst_recursive(
     one = which[box[there]] - 1
     some = there[one >= 0]
     point[some, one[one >= 0]] = high[box[some], one[one >= 0]]
-    return Found(box < 0, box, point, rows)
+    return Corners(box < 0, box, point, rows)
 
 
 def at_least(left: Ints, by: int, right: Ints, times: int) -> Flags:
