@@ -195,3 +195,10 @@ def test_a_timed_assertion_would_be_seen():
     assert clocks_read("assert time.monotonic() - start < 10")
     assert clocks_read("clock = time.perf_counter")
     assert not clocks_read("SimpleNamespace(perf_counter=lambda: 1.0)")
+
+
+def test_nothing_but_its_command_imports_reproduce():
+    """What only the papers need is there; no feature of a user may come to stand on it."""
+    for path in sources():
+        if room_of(path) != "reproduce" and path != PACKAGE / "cli" / "reproduce.py":
+            assert "reproduce" not in rooms_entered(path), path.relative_to(ROOT)

@@ -18,10 +18,10 @@ import numpy as np
 from quiltwork.budget.accounting.usage import Charges, Integers, Usage
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
-from quiltwork.influence.families import ClusterFamily, KnownNodes
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.sweep import Levels
 from quiltwork.influence.swept import SweptOutlook
 

@@ -23,8 +23,8 @@ from quiltwork.budget.accounting.leakage import Secrets, quilts_only
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.prices import LeakAt
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.swept import SweptOutlook
 
