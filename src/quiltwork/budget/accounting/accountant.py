@@ -31,7 +31,6 @@ from quiltwork.exact import (
     privacy_level,
     written_fraction,
 )
-from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
@@ -69,25 +68,18 @@ class Accountant:
         self._budget = None if budget is None else privacy_level(budget, "budget")
         self._account = Account(Secrets.read(beliefs, length, episode))
         self._episode = integer(episode, "episode", 1)
-        self._lengths = [(0, self.length)]
 
     @classmethod
     def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
         """Go on from an account that is kept elsewhere."""
         found = cls.__new__(cls)
         found._account, found._budget, found._episode = account, budget, episode
-        found._lengths = [(0, found.length)]
         return found
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
-        return tuple(outlook.belief for outlook in self.outlooks)
-
-    @property
-    def outlooks(self) -> tuple[AnyOutlook, ...]:
-        """The beliefs, each with the method by which its leakage is computed."""
-        return self._account.secrets.outlooks
+        return tuple(outlook.belief for outlook in self.secrets.outlooks)
 
     @property
     def secrets(self) -> Secrets:
@@ -191,7 +183,7 @@ class Accountant:
                 f"{left:.12g} is left. Nothing was recorded. Ask for more noise or a shorter "
                 "window: largest_next() says what fits."
             )
-        self.take(after)
+        self._account = after
 
     def cost_after(self, *releases: Spent | Spending) -> float:
         """Return what the total would be after these releases, recording nothing; rounded up."""
@@ -205,13 +197,9 @@ class Accountant:
         """Return the account with these releases, recording nothing and asking no budget."""
         return self._account.plus(as_spending(release) for release in releases)
 
-    def take(self, account: Account) -> None:
-        """Record what `after` returned, whatever the budget says: for grants made elsewhere."""
-        self._account = account
-
     def record(self, *releases: Spent | Spending) -> None:
         """Record releases that were granted elsewhere, whatever the budget says."""
-        self.take(self.after(*releases))
+        self._account = self.after(*releases)
 
     def _need_budget(self) -> Fraction:
         if self._budget is None:
@@ -282,7 +270,6 @@ class Accountant:
         new = integer(length, "length", 1)
         check_growth(self.beliefs, self.length, new)
         self._account = self._account.seen_by(Secrets.read(self.beliefs, new, self.episode))
-        self._lengths.append((self._account.count, new))
 
     def profile(self) -> LeakageProfile:
         """Return what each time point leaks, as runs of time points.
@@ -321,7 +308,7 @@ class Accountant:
         """Write the account as JSON values; `from_body` computes its total again."""
         return {
             "beliefs": json.loads(beliefs_to_json(self.beliefs)),
-            "lengths": [list(entry) for entry in self._lengths],
+            "length": self.length,
             "budget": None if self._budget is None else str(self._budget),
             "episode": self.episode,
             "spendings": [spending.to_body() for spending in self.spendings],
@@ -336,28 +323,16 @@ class Accountant:
         """
         try:
             beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
-            lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            episode = body.get("episode", 1)
-            # of a budget that nobody means it was warned when it was set
-            secrets = Secrets.read(beliefs, lengths[0][1], episode)
-            account = cls.of(Account(secrets), budget, integer(episode, "episode", 1))
-        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            secrets = Secrets.read(beliefs, body["length"], body["episode"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise
             raise InvalidInputError(f"Not an account: {error}.") from None
-        account._replay(spendings, lengths)
-        return account
+        # of a budget that nobody means it was warned when it was set
+        return cls.of(Account(secrets).plus(spendings), budget, body["episode"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
         return type(self).from_body, (self.to_body(),)
-
-    def _replay(self, spendings: Sequence[Spending], lengths: Sequence[tuple[int, int]]) -> None:
-        """Record releases that were granted before, growing where the series grew."""
-        ends = [count for count, _ in lengths[1:]]
-        for (done, _), end, length in zip(lengths, ends, (n for _, n in lengths[1:]), strict=False):
-            self.record(*spendings[done:end])
-            self.extend(length)
-        self.record(*spendings[lengths[-1][0] :])

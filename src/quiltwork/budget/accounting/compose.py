@@ -259,6 +259,7 @@ def _levels(given: list[Any]) -> list[Fraction]:
 
 
 def _level(one: Any, position: int) -> Fraction:
+    """The level of one of them, if it is one that adds up with others."""
     if not _is_calibrated(one):
         return positive_fraction(one, f"Level {position}")
     if one.method == "sweep":

@@ -240,6 +240,7 @@ def leakage_profile(
 
 
 def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> LeakageProfile:
+    """What every secret leaks under one belief; rows that nothing is said about leak nothing."""
     if isinstance(outlook, SweptOutlook):
         levels = usage.levels(secrets.length)
         return _joined(*outlook.sweep(secrets.episode).profile(levels, secrets.nodes))

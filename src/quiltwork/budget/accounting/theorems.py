@@ -235,6 +235,7 @@ def quilt_singles(account: Account) -> list[Fraction]:
 
 
 def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
+    """What the worst node pays with its best quilt; charges as integers that cannot overflow."""
     charges = spending.per_point, spending.per_pair, spending.once
     unit = math.lcm(*(charge.denominator for charge in charges))
     size = spending.stop - spending.start + 1

@@ -236,6 +236,7 @@ class _Replay:
         self.spendings: dict[str | None, list[Spending]] = {None: []}
 
     def take_in(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        """Follow one entry after the first."""
         self.last = entry
         match entry.kind:
             case "extend":
@@ -264,6 +265,7 @@ class _Replay:
             self.spendings.setdefault(name, []).append(spending)
 
     def dataset(self, name: str) -> tuple[Dataset, dict[str, Account]]:
+        """Add everything up at once, in the series as long as it is in the end."""
         with reading(self.sized):
             secrets = Secrets.read(self.beliefs, self.length, self.episode)
         with reading(self.last):

@@ -33,7 +33,6 @@ _QUESTIONS = frozenset(
         "largest_next",
         "leakage",
         "episode",
-        "outlooks",
         "plot",
         "profile",
         "spendings",
