@@ -49,7 +49,7 @@ _LARGEST = 10**100
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
-class Spent(Protocol):
+class HasSpending(Protocol):
     """Anything that says what it spent, such as a release."""
 
     @property
@@ -237,7 +237,7 @@ class Spending:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
 
-def as_spending(spent: Spent | Spending) -> Spending:
+def as_spending(spent: HasSpending | Spending) -> Spending:
     """Read what a release spent, or a spending as it is.
 
     Raises:

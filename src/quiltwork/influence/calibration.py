@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -219,7 +219,7 @@ def calibrate(
         influence=found.influence,
         nearby=found.nearby,
         change=found.change,
-        method=seen[index].method,
+        method=cast("InfluenceMethod", seen[index].method),
         belief=decides + 1,
         length=points,
         question=question,

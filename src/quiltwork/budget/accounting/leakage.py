@@ -19,6 +19,7 @@ from quiltwork.budget.accounting.usage import Charges, Integers, Usage
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
 from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
@@ -125,7 +126,7 @@ def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float)
     return max(usage.charge(start, start + episode - 1) for start in close)
 
 
-def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
+def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) -> WorstPoint:
     """The worst row of clusters or a network. O(length + rows·quilts)."""
     charges, found = usage.charges(secrets.length), [WorstPoint()]
     for family in _families(outlook):
@@ -141,8 +142,10 @@ def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
     return max(found, key=lambda worst: worst.exact)
 
 
-def _families(outlook: Outlook) -> list[QuiltFamily]:
+def _families(outlook: Outlook | GaussianOutlook) -> list[QuiltFamily]:
     """The families of rows that have something to hide."""
+    if isinstance(outlook, GaussianOutlook):
+        raise no_sum(None)
     return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
 
 
@@ -184,6 +187,7 @@ def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook, ...]:
         if isinstance(one, SweptOutlook)
         else one
         for one in outlooks
+        if not isinstance(one, GaussianOutlook)
     )
 
 

@@ -22,7 +22,7 @@ from quiltwork.budget.accounting.leakage import quilts_only
 from quiltwork.budget.accounting.limits import scale_for
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
-from quiltwork.budget.spending import Spending, Spent
+from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.influence.question import Question
@@ -122,7 +122,7 @@ def plan(
     length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
-    spent: Iterable[Spent | Spending] = (),
+    spent: Iterable[HasSpending | Spending] = (),
     episode: int = 1,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
