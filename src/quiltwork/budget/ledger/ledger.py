@@ -29,7 +29,7 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
-from quiltwork.budget.ledger.moving import begin_from, move
+from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
@@ -130,7 +130,7 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is not None:
                 return
-            backups.refuse_moving(tables)
+            refuse_moving(tables)
             if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
@@ -191,7 +191,7 @@ class Ledger:
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
+        named, text = identifier(dataset, "dataset"), own_reason(reason)
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
