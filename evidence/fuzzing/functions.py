@@ -296,7 +296,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 
 MADE_BY_US = {
     *("Release", "Ledger", "CountTable", "OptimalMechanism", "Remap", "Spending"),
-    *("ChainCertificate", "ChainMechanism", "Frontier", "FrontierRow", "Robustness"),
+    *("ChainCertificate", "ChainMechanism", "Route", "RouteComparison", "Robustness"),
 }
 """Results and handles: nobody calls these classes themselves."""
 

@@ -178,7 +178,7 @@ def test_tables_and_figures_show_the_same_numbers():
         10**5,
         qw.plan_holdout(queries=plan.queries, overfits=plan.overfits, samples=10**5).tolerance,
     )
-    axes = plan.plot().axes[0]
+    axes = plan.plot()
     ours = axes.get_lines()[0]
     assert list(ours.get_xdata()) == [n for n, _ in plan.table()]
     assert list(ours.get_ydata()) == [width for _, width in plan.table()]

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.demo.chapter import Chapter
-from quiltwork.report import LineChart, Series, code, facts, figure, paragraph
+from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:
     from quiltwork.reproduce.climber import Attack
@@ -54,10 +54,10 @@ def _parts(found: Attack) -> tuple[Any, ...]:
         "it called good, against the number of questions asked. Labels are coin flips.",
         x_axis="questions asked",
         y_axis="reported accuracy",
-        series=(
-            Series("plain leaderboard", plain),
-            Series("reusable holdout", ours),
-            Series("truth", truth),
+        lines=(
+            Line("plain leaderboard", plain),
+            Line("reusable holdout", ours),
+            Line("truth", truth),
         ),
     )
     return (

@@ -13,7 +13,9 @@ import math
 from collections.abc import Sequence
 
 from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs.gaussian import Gaussian
 from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.errors import UnsupportedError
 
 _UP = 1 + 2.0**-40
 
@@ -48,6 +50,11 @@ def bayesian_epsilon(
     if all(isinstance(one, Clusters) for one in members):
         largest = max(one.largest for one in members if isinstance(one, Clusters))
         return largest * dp_epsilon * _UP
+    if any(isinstance(one, Gaussian) for one in members):
+        raise UnsupportedError(
+            "Gaussian beliefs bound what sums of clipped numbers tell, not what any statistic "
+            "does; give Clusters of the rows that depend on each other."
+        )
     from quiltwork.influence import bayesian_dp
 
     return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))

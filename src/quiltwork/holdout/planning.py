@@ -35,7 +35,7 @@ from quiltwork.holdout.max_information import bayesian_epsilon
 from quiltwork.results import Result, plain
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _LEAST_TOLERANCE = Fraction(1, 10**9)
 """Below it, 2^60 rows are too few under any belief."""
@@ -180,11 +180,12 @@ class HoldoutPlan(Result):
         sizes = [read_count(n, "samples") for n in listed(samples, "samples")] or usual
         return [(n, _least_tolerance(replace(self, samples=n))) for n in sizes]
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
-        from quiltwork.holdout.plots import plan_figure
+        from quiltwork.holdout.plots import plan_chart
+        from quiltwork.report.plots import draw
 
-        return plan_figure(self)
+        return draw(plan_chart(self), ax)
 
 
 def plan_holdout(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from quiltwork.influence.quilts.prices import ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.queries.base import Query
 
@@ -130,11 +130,12 @@ class Calibration:
             },
         )
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""
-        from quiltwork.influence.plots import profile_figure
+        from quiltwork.influence.plots import profile_chart
+        from quiltwork.report.plots import draw
 
-        return profile_figure(self.per_node(), self.scale)
+        return draw(profile_chart(self.per_node(), self.scale), ax)
 
 
 def calibrate(
@@ -218,7 +219,7 @@ def calibrate(
         influence=found.influence,
         nearby=found.nearby,
         change=found.change,
-        method=seen[index].method,
+        method=cast("InfluenceMethod", seen[index].method),
         belief=decides + 1,
         length=points,
         question=question,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs import Belief, Gaussian, MarkovChain
 
 if TYPE_CHECKING:
     from quiltwork.influence.calibration import Calibration
@@ -18,7 +18,7 @@ def explain(found: Calibration) -> str:
         return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
     if found.method == "entry":
         return _as_if_independent(found)
-    if found.nearby == 1 or found.method != "sweep":
+    if found.nearby == 1 or found.method not in _BY_NODES:
         needs = f"Node {found.node} needs the most."
     else:
         last = found.node + found.nearby - 1
@@ -28,7 +28,7 @@ def explain(found: Calibration) -> str:
         f"(method {found.method}, {found.length} time points).",
         *_protects(found),
         needs,
-        *(_parts(found) if found.method == "sweep" else _quilt_lines(found)),
+        *(_parts(found) if found.method in _BY_NODES else _quilt_lines(found)),
     ]
     if found.method == "sweep" and _alternates(found.outlooks[found.belief - 1].belief):
         lines.append(
@@ -38,6 +38,9 @@ def explain(found: Calibration) -> str:
     if len(found.outlooks) > 1:
         lines.append(f"Belief {found.belief} of {len(found.outlooks)} decides.")
     return "\n".join(lines)
+
+
+_BY_NODES = ("sweep", "gaussian")
 
 
 def _alternates(belief: Belief) -> bool:
@@ -50,12 +53,21 @@ def _alternates(belief: Belief) -> bool:
 
 
 def _protects(found: Calibration) -> list[str]:
-    episode = found.question.episode
-    return [f"Every stretch of {episode} time points is one secret."] if episode > 1 else []
+    episode, belief = found.question.episode, found.outlooks[found.belief - 1].belief
+    lines = [f"Every stretch of {episode} time points is one secret."] if episode > 1 else []
+    if isinstance(belief, Gaussian):
+        apart = "the range" if belief.within is None else f"{float(belief.within):g}"
+        lines.append(f"Hidden are true differences of at most {apart}, whatever was recorded.")
+    return lines
 
 
 def _parts(found: Calibration) -> list[str]:
     """What is spent on the node itself, and what the releases tell through its neighbours."""
+    if str(found.method) == "gaussian":
+        return [
+            f"Spent there: {float(found.epsilon) - found.influence:.6g}. The others move with it, "
+            f"which adds {added(found.influence, found.before)}.",
+        ]
     own = float(found.change * found.unit / found.exact_scale)
     return [
         f"Spent there: {own:.6g}, since it moves the answer by up to {_in_units(found)}.",

@@ -379,8 +379,7 @@ def test_no_bound_for_all_points_is_much_below_the_total(records):
 def test_the_plot_shows_total_and_budget():
     account = Accountant(CHAIN, 60, budget=2)
     account.spend(0.05, 10, 30)
-    figure = account.plot()
-    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    texts = [text.get_text() for text in account.plot().get_legend().get_texts()]
     assert any("total" in text for text in texts)
     assert any("budget" in text for text in texts)
 

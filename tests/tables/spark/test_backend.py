@@ -14,7 +14,7 @@ from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.tables.partitioning.mondrian import Rules
+from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import (
     anonymize_spark,
@@ -220,7 +220,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
     sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
-    plan = Recipe(asked, 1, "provider-aware", Rules(provider_splits=True))
+    plan = Recipe(asked, 1, "provider-aware", CutRules(provider_splits=True))
     finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     published = pa.concat_tables(parts).select(columns)

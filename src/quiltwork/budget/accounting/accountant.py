@@ -37,7 +37,7 @@ from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.budget.accounting.explain import Explanation
     from quiltwork.budget.accounting.profile import LeakageProfile
@@ -296,12 +296,13 @@ class Accountant:
 
         return leakage_profile(self._account)
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import profile_figure
+        from quiltwork.budget.accounting.plots import profile_chart
+        from quiltwork.report.plots import draw
 
         budget = None if self._budget is None else float_down(self._budget)
-        return profile_figure(self.profile(), self.epsilon(), budget)
+        return draw(profile_chart(self.profile(), self.epsilon(), budget), ax)
 
     def explain(self) -> Explanation:
         """Return every bound there is, with its theorem and scope, and which one won.

@@ -31,7 +31,7 @@ from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _ROUGH = 0.1
 
@@ -108,11 +108,12 @@ class ReleasePlan:
 
         return plan_words(self)
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import plan_figure
+        from quiltwork.budget.accounting.plots import plan_chart
+        from quiltwork.report.plots import draw
 
-        return plan_figure(self)
+        return draw(plan_chart(self), ax)
 
 
 def plan(

@@ -84,7 +84,7 @@ class ChainMechanism:
         Looks at the corners of that box around every belief, mass moved between two entries of a
         row: what is found is a fact about those chains, not a bound on all of them.
         """
-        from quiltwork.counts.chains.nearby import shifted_chains
+        from quiltwork.counts.chains.robustness import shifted_chains
 
         found = [self.leakage()]
         for chain in self.beliefs:
@@ -97,11 +97,11 @@ class ChainMechanism:
 
         The distance from `expected_loss` is what the simple route costs.
         """
-        from quiltwork.counts.chains.routes import geometric_route
+        from quiltwork.counts.chains.routes import noise_scale, remapped_loss
 
-        return geometric_route(
-            self.beliefs, self.length, self.certificate.epsilon, self.consumer, self.query
-        ).loss
+        level, method = self.certificate.epsilon, "optimal-scale"
+        scale = noise_scale(self.beliefs, self.length, level, self.query, method)
+        return remapped_loss(scale, self.n, self.consumer)
 
     def release(
         self,

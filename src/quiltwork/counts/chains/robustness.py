@@ -11,9 +11,10 @@ Theorem: robustness
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations, product
 from typing import Literal
 
 import numpy as np
@@ -22,7 +23,6 @@ from quiltwork.audit import leakage
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.chains.nearby import shifted_chains
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, shortened, to_fraction
 from quiltwork.influence import influence_curve
@@ -30,6 +30,7 @@ from quiltwork.queries import Query
 from quiltwork.queries.base import read_query
 
 _ROUNDING = 1 + 2.0**-40
+_MOST_CHAINS = 512
 
 
 @dataclass(frozen=True)
@@ -151,3 +152,37 @@ def box_bound(
     if plain == 0:
         return 0.0
     return influence_curve(ChainBox(lower, upper, chain.states), length).epsilon(plain)
+
+
+def shifted_chains(chain: MarkovChain, distance: float) -> Iterator[MarkovChain]:
+    """Yield chains with `distance` of each row's mass moved between two of its entries.
+
+    Every entry differs by at most `distance`, and by less where it would leave [0, 1]; impossible
+    transitions stay impossible. The start is kept as an array. Where there are more than 512
+    combinations, all rows move the same pair.
+    """
+    if not 0 < distance < 1:
+        raise InvalidInputError(f"distance must lie between 0 and 1, not {distance!r}.")
+    moves = [_moved_rows(row, distance) for row in chain.transition]
+    if np.prod([len(rows) for rows in moves], dtype=float) <= _MOST_CHAINS:
+        combinations = product(*moves)
+    else:
+        longest = max(len(rows) for rows in moves)
+        combinations = zip(*(_repeated(rows, longest) for rows in moves), strict=True)  # type: ignore[assignment]
+    for rows in combinations:
+        yield MarkovChain(np.array(rows), np.array(chain.start), chain.states)
+
+
+def _moved_rows(row: FloatArray, distance: float) -> list[FloatArray]:
+    found = [np.array(row)]
+    for giver, taker in permutations(np.flatnonzero(row > 0), 2):
+        moved = np.array(row)
+        amount = min(distance, row[giver] / 2, (1 - row[taker]))
+        moved[giver] -= amount
+        moved[taker] += amount
+        found.append(moved)
+    return found
+
+
+def _repeated(rows: list[FloatArray], number: int) -> list[FloatArray]:
+    return [rows[j % len(rows)] for j in range(number)]

@@ -26,9 +26,9 @@ from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
-from quiltwork.counts.optimality.derivation import best_remap
 from quiltwork.counts.optimality.exact_matrix import (
     FractionMatrix,
+    best_remap,
     compose,
     deterministic,
     expected_loss,

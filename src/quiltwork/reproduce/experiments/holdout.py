@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
@@ -95,7 +95,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
     progress(1, 1)
     names = ("plain", "reusable", "ladder")
     series = [
-        Series(
+        Line(
             {"plain": "plain board", "reusable": "reusable holdout", "ladder": "Ladder"}[name],
             tuple(
                 (float(climb.questions), 100 * value - 50)
@@ -112,7 +112,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
         "number of questions; the truth is 0.",
         "questions",
         "claimed accuracy above 50 %, in points",
-        (*series, Series("truth", truth)),
+        (*series, Line("truth", truth)),
     )
     last = found.climbs[-1]
     return Result(
@@ -212,13 +212,13 @@ def _chart(title: str, runs: Sequence[tuple[Claims, Claims]], which: int) -> Lin
     )
 
 
-def _series(name: str, runs: Sequence[Sequence[float]]) -> Series:
+def _series(name: str, runs: Sequence[Sequence[float]]) -> Line:
     points, spread = [], []
     for k, values in zip(SIZES, zip(*runs, strict=True), strict=True):
         centre, off = mean(values), stdev(values)
         points.append((float(k), 100 * centre - 50))
         spread.append((100 * (centre - off) - 50, 100 * (centre + off) - 50))
-    return Series(name, tuple(points), spread=tuple(spread))
+    return Line(name, tuple(points), spread=tuple(spread))
 
 
 def _sheet(name: str, runs: Sequence[tuple[Claims, Claims]]) -> Sheet:

@@ -28,7 +28,7 @@ from quiltwork.series.releases.error_bars import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,15 +224,16 @@ class Release:
 
         return release_from_json(text)
 
-    def plot(self, confidence: Number = 0.95) -> Figure:
-        """Draw the value with error bars.
+    def plot(self, confidence: Number = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the value with error bars, onto `ax` or a new figure; return the axes.
 
         Raises:
             UnsupportedError: for a label, or without matplotlib.
         """
-        from quiltwork.series.releases.plots import plot_release
+        from quiltwork.report.plots import draw
+        from quiltwork.series.releases.plots import release_chart
 
-        return plot_release(self, confidence)
+        return draw(release_chart(self, confidence), ax)
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""
