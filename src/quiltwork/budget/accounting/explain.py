@@ -7,7 +7,7 @@ are shown with their scope and never lower the total.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,10 +15,11 @@ from quiltwork.budget.accounting import theorems
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.theorems import EVERYWHERE, Bound
 from quiltwork.exact import float_up
+from quiltwork.results import ResultBase, plain
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(ResultBase):
     """The total of an account and all that was considered; `print` it, or read `bounds`."""
 
     epsilon: float
@@ -29,9 +30,13 @@ class Explanation:
         """The bound that is the total."""
         return next(bound for bound in self.bounds if bound.won)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as JSON values."""
-        return {"epsilon": self.epsilon, "bounds": [asdict(bound) for bound in self.bounds]}
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per bound."""
+        return [plain(bound) for bound in self.bounds]
+
+    def explain(self) -> str:
+        """Show a line per bound, the winner marked."""
+        return str(self)
 
     def __str__(self) -> str:
         """Show a line per bound, the winner marked."""
