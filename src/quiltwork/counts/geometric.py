@@ -22,6 +22,7 @@ from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedErro
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
+from quiltwork.results import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -190,16 +191,16 @@ class GeometricMechanism:
         answer = value + self.noise.draw_one()
         return answer if unbounded else min(max(answer, 0), self.n)
 
-    def interval(self, released: int, confidence: Number = 0.95) -> tuple[int, int]:
+    def interval(self, released: int, confidence: Number = 0.95) -> Interval:
         """Return lo..hi within 0..n that contains the count with at least this confidence.
 
         Valid for a face value and for an answer within 0..n alike.
         """
         answer = min(max(integer(released, "released", -(2**62)), 0), self.n)
         if self.alpha == 1:
-            return 0, self.n
+            return Interval(0, self.n)
         reach = self.noise.quantile(confidence)
-        return max(0, answer - reach), min(self.n, answer + reach)
+        return Interval(max(0, answer - reach), min(self.n, answer + reach))
 
     def remap(self, consumer: Consumer) -> Remap:
         """Return the consumer's optimal remap of the answers within 0..n.
