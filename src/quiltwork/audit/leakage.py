@@ -4,7 +4,7 @@
 log [p(w | X_i = a)/p(w | X_i = b)]. It is the true level of a release, where calibration promises
 an upper bound.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def leakage(
     >>> round(leakage(chain, 100, [(queries.count(1), 12.84)]), 4)
     0.2409
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     return worst_case(beliefs, length, releases, noise, secrets).epsilon
 
@@ -165,7 +165,7 @@ def worst_case(
     >>> round(found.epsilon, 3), found.states, found.output
     (1.726, (1, 0), (20,))
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     choice(noise, NOISES, "noise")
     chains = single_chains(beliefs)

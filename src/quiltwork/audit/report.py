@@ -124,7 +124,7 @@ def report(
     >>> found.sound, round(found.tightness, 2)
     (True, 2.54)
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     promise = None if claimed is None else float_up(positive_fraction(claimed, "claimed"))
     chains = single_chains(beliefs)

@@ -7,7 +7,7 @@ with probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwi
 recipients learn no more than the least private of them, and the release costs that level once.
 Cost: one draw per level.
 
-Theorem: several-levels
+Theorem: docs/theory/several-levels.md
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def release_levels(
     >>> len(answer.values), float(answer.dp_epsilon)
     (3, 2.0)
 
-    Theorem: several-levels
+    Theorem: docs/theory/several-levels.md
     """
     levels = _read_levels(alphas, epsilons)
     first = GeometricMechanism(n, alpha=levels[0][0])

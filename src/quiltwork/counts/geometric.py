@@ -4,7 +4,7 @@ Its range-restricted form G answers 0 for everything below 0 and n for everythin
 a consumer knows and fears, some remap of G is the best α-private mechanism for that consumer
 (`remaps.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class GeometricMechanism:
     >>> 0 <= g.release(1) <= 2
     True
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
 
     n: int
@@ -209,7 +209,7 @@ class GeometricMechanism:
         >>> GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5])).mapping
         (0, 0, 3, 3)
 
-        Theorem: geometric-mechanism
+        Theorem: docs/theory/geometric-mechanism.md
         """
         from quiltwork.counts.remaps.remap import optimal_remap
 

@@ -5,7 +5,7 @@ then moves two cells by 1, adding or removing a row moves one; a person with sev
 many times that. The table says what it protects against, and how it is known how many rows a person
 has. Cost: one draw per cell.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def release_table(
     >>> table.adjacency
     'replace'
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     if not isinstance(counts, Mapping):
         raise InvalidInputError(

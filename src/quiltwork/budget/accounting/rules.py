@@ -5,7 +5,7 @@ substituting one time point compose by joint quilts; a Pufferfish mechanism with
 by Theorem 3.6, with a bound E on how much it depends on everything before; anything else stays
 alone, for Theorem 3.4 shows two mechanisms of level ε that together exceed 2ε.
 
-Theorem: composition
+Theorem: docs/theory/composition.md
 """
 
 from __future__ import annotations

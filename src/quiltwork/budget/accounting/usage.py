@@ -6,7 +6,7 @@ begins there; H(l) adds up, over all times before l, the charges per point, per 
 there and per window that ends there. A set of K releases is O(K) numbers whatever the length of
 the series. All numbers are integers over one common denominator.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations

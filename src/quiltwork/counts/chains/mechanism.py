@@ -4,7 +4,7 @@ It is the floor among mechanisms that see only the count and answer in 0..n. It 
 completely, so it comes with a cap on its plain level by which ledgers price it; without a cap
 nothing may follow it on the same series.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def optimal_for_chain(
     >>> best.leakage() <= 1, best.expected_loss < best.geometric_loss
     (True, True)
 
-    Theorem: optimal-mechanism
+    Theorem: docs/theory/optimal-mechanism.md
     """
     level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")

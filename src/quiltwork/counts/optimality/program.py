@@ -7,7 +7,7 @@ certified in fractions by Lagrange's bound, which knows nothing of the geometric
 the independent side of the theorem.
 Cost: (n+1)² variables, 2n(n+1) constraints.
 
-Theorem: consumer-program
+Theorem: docs/theory/consumer-program.md
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
     (0.333333333, True)
 
-    Theorem: consumer-program
+    Theorem: docs/theory/consumer-program.md
     """
     level = read_alpha(alpha)
     size = integer(n, "n", 1)

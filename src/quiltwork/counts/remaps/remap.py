@@ -4,7 +4,7 @@ Answer r of the range-restricted mechanism becomes the answer that minimises the
 under the posterior given r. It is deterministic; ties go to the smallest answer. For monotone
 losses no other α-private mechanism serves this consumer better.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
     (0, 2, 2, 3, 4, 5)
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
     if n > LARGEST_ANY_LOSS and _degree(loss) is None:

@@ -4,7 +4,7 @@ Noise is added to integers, so an interval is noisy ± c with the least c that h
 asked for, read on the value's scale and widened by what the grid may have cost. All of it is
 public and free.
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class Release(ResultBase):
             InvalidInputError: if confidence is not strictly between 0 and 1.
             UnsupportedError: for a label; see `shortfall`.
 
-        Theorem: public-grid-queries
+        Theorem: docs/theory/public-grid-queries.md
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()

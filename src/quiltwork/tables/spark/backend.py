@@ -194,7 +194,7 @@ def anonymize_spark(
             does not pass its verification.
         UnsupportedError: without PySpark or Java, or with too many values or providers.
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     frame = spark_frame(table)
     from pyspark import StorageLevel
