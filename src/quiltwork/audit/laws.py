@@ -10,7 +10,7 @@ With integer weights (`integer_laws`) nothing is rounded at all. In logarithms (
 underflows; that is slower by an order of magnitude and accurate to about 1e-8 instead of 1e-11 for
 a thousand time points.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations

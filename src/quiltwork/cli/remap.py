@@ -237,7 +237,7 @@ def _lines(
         if len(runs) > _MOST_SHOWN:
             yield f"… {len(runs) - _MOST_SHOWN} more"
     yield ""
-    yield from gain.explain()
+    yield from gain.explain().splitlines()
     yield from (f"wrote {Path(path)}" for path in (output, plot) if path is not None)
 
 

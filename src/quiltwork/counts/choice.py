@@ -1,6 +1,6 @@
 """Drawing from a finite distribution given in exact fractions, with the system's randomness.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It is the floor among mechanisms that see only the count and answer in 0..n. It 
 completely, so it comes with a cap on its plain level by which ledgers price it; without a cap
 nothing may follow it on the same series.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.arguments import instance
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
@@ -39,12 +38,13 @@ from quiltwork.counts.people import read_count
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
+from quiltwork.results import ResultBase
 
 LARGEST = 120
 
 
 @dataclass(frozen=True, eq=False)
-class ChainMechanism:
+class ChainMechanism(ResultBase):
     """The best private mechanism for one count under given chains.
 
     Attributes:
@@ -56,6 +56,8 @@ class ChainMechanism:
         length: the number of time points.
         query: the count.
     """
+
+    schema = ("chain-mechanism", 1)
 
     matrix: FloatArray
     exact: FractionMatrix = field(repr=False)
@@ -161,25 +163,19 @@ class ChainMechanism:
             ]
         )
 
-    def to_json(self) -> str:
-        """Write the mechanism as a document of schema `quiltwork/chain-mechanism`."""
+    def body(self) -> dict[str, Any]:
+        """Return the mechanism as JSON values."""
         certificate = self.certificate
-        return files.dump(
-            "chain-mechanism",
-            1,
-            {
-                "length": self.length,
-                "epsilon": str(certificate.epsilon),
-                "dp_epsilon": None
-                if certificate.dp_epsilon is None
-                else str(certificate.dp_epsilon),
-                "expected_loss": self.expected_loss,
-                "lower_bound": certificate.lower_bound,
-                "mixed": certificate.mixed,
-                "checked": certificate.checked,
-                "matrix": self.matrix.tolist(),
-            },
-        )
+        return {
+            "length": self.length,
+            "epsilon": str(certificate.epsilon),
+            "dp_epsilon": None if certificate.dp_epsilon is None else str(certificate.dp_epsilon),
+            "expected_loss": self.expected_loss,
+            "lower_bound": certificate.lower_bound,
+            "mixed": certificate.mixed,
+            "checked": certificate.checked,
+            "matrix": self.matrix.tolist(),
+        }
 
 
 def optimal_for_chain(
@@ -210,7 +206,7 @@ def optimal_for_chain(
     >>> best.leakage() <= 1, best.expected_loss < best.geometric_loss
     (True, True)
 
-    Theorem: optimal-mechanism
+    Theorem: docs/theory/optimal-mechanism.md
     """
     level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")

@@ -5,7 +5,7 @@ reading of the geometric mechanism is a randomized remap, found by a linear prog
 duals are a least favourable prior, whose Bayesian consumer certifies that no α-private mechanism
 does better. Cost: (upper−lower+1)² variables.
 
-Theorem: minimax-consumers
+Theorem: docs/theory/minimax-consumers.md
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def minimax_remap(
     >>> round(float(answer.worst_loss), 9)
     0.333333333
 
-    Theorem: minimax-consumers
+    Theorem: docs/theory/minimax-consumers.md
     """
     instance(mechanism, GeometricMechanism, "mechanism")
     low = integer(lower, "lower", 0)

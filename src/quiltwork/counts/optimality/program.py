@@ -7,7 +7,7 @@ certified in fractions by Lagrange's bound, which knows nothing of the geometric
 the independent side of the theorem.
 Cost: (n+1)² variables, 2n(n+1) constraints.
 
-Theorem: consumer-program
+Theorem: docs/theory/consumer-program.md
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, 
 from quiltwork.counts.people import read_count
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
+from quiltwork.results import ResultBase, plain
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -70,7 +71,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalMechanism:
+class OptimalMechanism(ResultBase):
     """The best α-private mechanism for one consumer.
 
     Attributes:
@@ -86,6 +87,25 @@ class OptimalMechanism:
     expected_loss: float
     certificate: Certificate
     universality: Universality
+
+    def body(self) -> dict[str, Any]:
+        """Return the mechanism as JSON values."""
+        told = ("matrix", "expected_loss", "certificate")
+        return {name: plain(getattr(self, name)) for name in told}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per count: the probability of every answer."""
+        return [
+            {"count": at, **{str(answer): one for answer, one in enumerate(row)}}
+            for at, row in enumerate(self.matrix.tolist())
+        ]
+
+    def explain(self) -> str:
+        """Say what it loses, and what no private mechanism can go below."""
+        return (
+            f"Expected loss {self.expected_loss:.6g}; no mechanism with alpha = "
+            f"{self.certificate.alpha} is below {float(self.certificate.lower_bound):.6g}."
+        )
 
     def release(
         self,
@@ -125,7 +145,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
     (0.333333333, True)
 
-    Theorem: consumer-program
+    Theorem: docs/theory/consumer-program.md
     """
     level = read_alpha(alpha)
     size = integer(n, "n", 1)

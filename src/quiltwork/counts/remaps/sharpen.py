@@ -6,7 +6,7 @@ post-processing: no privacy is spent and intervals stay those of the noise. Coun
 independent subjects have the convolution of their distributions. Cost: the count distribution,
 O(T²·k²), once per cell.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A mechanism that satisfies them all is a vertex of the polytope of α-private mechanisms, and a remap
 of the geometric one. Cost: elimination on n+1 equations in fractions.
 
-Theorem: geometric-mechanism, *Structure*.
+Theorem: docs/theory/geometric-mechanism.md (Structure)
 """
 
 from __future__ import annotations
