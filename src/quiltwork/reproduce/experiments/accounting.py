@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment
+from quiltwork.reproduce.registry import Progress, experiment, tracked
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
@@ -35,15 +35,12 @@ TYPICAL = (
     "composition-theorem-3-4",
     title="Levels of Pufferfish mechanisms do not add up",
     item="markov-quilt-composition, Theorem 3.4",
-    quick={},
-    full={},
 )
 def theorem_3_4(progress: Progress) -> Result:
     """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
     from quiltwork.reproduce.examples.theorem_3_4 import compare
 
     found = compare(0.9, 0.01)
-    progress(1, 1)
     return Result(
         "The same noisy sum, released once and twice: the level of both exceeds twice the level "
         "of one, so arbitrary Pufferfish mechanisms are refused by the accountant.",
@@ -73,11 +70,10 @@ def many_releases(progress: Progress, most: int) -> Result:
     level = 1 / calibrate(chain, 100, 1, "exact").exact_scale
     one, quilts = Spending.dp(level, 1, 100), influence_curve(chain, 100, method="exact")
     account, swept, joint = Accountant(chain, 100), [], []
-    for done in range(1, most + 1):
+    for done in tracked(progress, range(1, most + 1)):
         account.add(one)
         swept.append((float(done), account.epsilon()))
         joint.append((float(done), quilts.epsilon(done * level)))
-        progress(done, most)
     rows = [
         row
         for k in (1, 2, 5, 10, 20, 50, 100, 200)
@@ -105,7 +101,7 @@ def many_releases(progress: Progress, most: int) -> Result:
         "times. The sweep pays for what the releases tell about the neighbours, at most what a "
         "quilt would betray if it were seen.",
         tuple(rows),
-        (Figure("joint-and-sum", chart),),
+        (Figure("costs", chart),),
     )
 
 
@@ -126,7 +122,6 @@ class Home:
 @experiment(
     "fleet-year",
     title="A year of daily, weekly and monthly histograms for a fleet of homes",
-    item="quiltwork",
     quick={"homes": 10},
     full={"homes": 1000},
 )
@@ -138,10 +133,10 @@ def fleet_year(progress: Progress, homes: int) -> Result:
     histogram = queries.histogram()
     year = calendar(2025, DAY, daily=histogram, weekly=histogram, monthly=histogram)
     chains = fleet(homes)
-    found = []
-    for number, chain in enumerate(chains, 1):
-        found.append(price(f"home {number}", chain, year))
-        progress(number, homes)
+    found = [
+        price(f"home {number}", chain, year)
+        for number, chain in tracked(progress, enumerate(chains, 1))
+    ]
     real = real_home()
     if real is not None:
         found.append(price("the real home", real, year))

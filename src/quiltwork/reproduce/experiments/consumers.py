@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment
+from quiltwork.reproduce.registry import Progress, experiment, tracked
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
     "geometric-figure-3",
     title="Which privacy constraints an optimal mechanism uses",
     item="geometric-mechanism, Figure 3",
-    quick={},
-    full={},
 )
 def figure_3(progress: Progress) -> Result:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
@@ -35,7 +33,6 @@ def figure_3(progress: Progress) -> Result:
     report = structure_report(mechanism, alpha)
     rows = [Row(f"row {i}", ours, FIGURE_3[i]) for i, ours in enumerate(drawn)]
     remap = " ".join(map(str, vertex_remap(mechanism, alpha)))
-    progress(1, 1)
     return Result(
         f"All states are the printed ones; {len(report.passed)} statements about optimal vertices "
         f"hold, and Lemma 5.11 reads the remap {remap} off the matrix.",
@@ -54,11 +51,8 @@ def laplace(progress: Progress, steps: int) -> Result:
     """Least losses on counts {0, 1} with even odds, for falling α."""
     from quiltwork.reproduce.examples.geometric import laplace_comparison
 
-    points = []
-    for step in range(steps):
-        alpha = 0.9 * 0.001 ** (step / (steps - 1))
-        points.append((alpha, *laplace_comparison(alpha)))
-        progress(step + 1, steps)
+    alphas = [0.9 * 0.001 ** (step / (steps - 1)) for step in range(steps)]
+    points = [(alpha, *laplace_comparison(alpha)) for alpha in tracked(progress, alphas)]
     quarter = laplace_comparison(0.25)
     chart = LineChart(
         title="The least loss on one bit",
@@ -87,8 +81,6 @@ def laplace(progress: Progress, steps: int) -> Result:
     "geometric-no-common-optimum",
     title="Priors about databases: no mechanism for everybody",
     item="geometric-mechanism, Theorem 6.3 and Figures 4 and 5",
-    quick={},
-    full={},
 )
 def no_common_optimum(progress: Progress) -> Result:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
@@ -103,7 +95,6 @@ def no_common_optimum(progress: Progress) -> Result:
         for answer, x in databases.FIGURE_4[database].items()
         if answer != databases.count_of(database, bool)
     )
-    progress(1, 1)
     return Result(
         "Each consumer alone can lose 77/240; under one mechanism for both they lose at least 1/40 "
         "more together.",
@@ -133,14 +124,13 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
     rng = np.random.default_rng(31)
     losses = ("absolute", "squared", "binary", "power:3/2", "asymmetric:3:1")
     worst, sheet = 0.0, []
-    for done in range(consumers):
+    for done in tracked(progress, range(consumers)):
         n, alpha = int(rng.integers(1, 13)), Fraction(int(rng.integers(1, 40)), 40)
         user = Consumer(rng.dirichlet(np.full(n + 1, 0.5)), losses[done % len(losses)])
         remapped = GeometricMechanism(n, alpha=alpha).remap(user).expected_loss
         bound = float(optimal_mechanism(user, n, alpha).certificate.lower_bound)
         worst = max(worst, abs(remapped - bound) / max(1.0, bound))
         sheet.append((n, str(alpha), user.loss.name, remapped, bound))
-        progress(done + 1, consumers)
     return Result(
         f"{consumers} random consumers; the remapped geometric mechanism is never further than "
         f"{worst:.1e} from the certified optimum of that consumer's own program.",
@@ -158,7 +148,6 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
 @experiment(
     "three-consumers",
     title="One released table, three consumers",
-    item="quiltwork",
     quick={"tables": 20},
     full={"tables": 500},
 )
@@ -179,14 +168,13 @@ def three_consumers(progress: Progress, tables: int) -> Result:
     remaps = {name: mechanism.remap(user) for name, user in users.items()}
     rng = np.random.default_rng(6)
     truths, released = [], []
-    for done in range(tables):
+    for _ in tracked(progress, range(tables)):
         truth = np.minimum(rng.poisson(20, towns), people)
         table = release_table(
             dict(enumerate(truth.tolist())), epsilon=epsilon, adjacency="add-remove"
         )
         truths.append(truth)
         released.append(np.clip(table.noisy, 0, people))
-        progress(done + 1, tables)
     true, read = np.concatenate(truths), np.concatenate(released)
     rows = [
         row

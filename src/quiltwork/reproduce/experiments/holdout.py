@@ -35,7 +35,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
     )
     figures = [
         *_figures("no-signal", "No feature tells the label", noise),
-        *_figures("weak-features", "20 features tell a little", weak),
+        *_figures("weak", "20 features tell a little", weak),
     ]
     last = SIZES[-1]
     return Result(
@@ -48,7 +48,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
             *_promise(World(rows, rows), noise[0][1].rounds),
         ),
         tuple(figures),
-        (_sheet("no-signal", noise), _sheet("weak-features", weak)),
+        (_sheet("no-signal", noise), _sheet("weak", weak)),
     )
 
 
@@ -83,7 +83,6 @@ def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
 @experiment(
     "holdout-climber",
     title="A greedy climber on three leaderboards",
-    item="quiltwork",
     quick={"rows": 2000, "questions": 1000},
     full={"rows": 10_000, "questions": 5000},
 )
@@ -92,7 +91,6 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
     from quiltwork.holdout.attack import simulate_attack
 
     found = simulate_attack(rows, questions, budget=questions // 5)
-    progress(1, 1)
     names = ("plain", "reusable", "ladder")
     series = [
         Line(
@@ -125,7 +123,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
             Row("truth", 50.0, unit="%"),
             Row("the Ladder's proven width", 100 * found.ladder_width, unit="%", note="at 95 %"),
         ),
-        (Figure("climber", chart),),
+        (Figure("claims", chart),),
     )
 
 

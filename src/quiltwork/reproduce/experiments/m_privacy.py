@@ -7,6 +7,7 @@ Providers have equal or exponentially falling shares. Table II's parameters: k =
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment
+from quiltwork.reproduce.registry import Progress, experiment, tracked
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
@@ -51,8 +52,6 @@ class Measured:
     "m-privacy-table-1",
     title="Four hospitals and two ways to publish",
     item="m-privacy, Table I",
-    quick={},
-    full={},
 )
 def table_1(progress: Progress) -> Result:
     """Verify both published tables at the paper's k and l, and at k = 2."""
@@ -72,7 +71,6 @@ def table_1(progress: Progress) -> Result:
         rows.append(Row(f"{name}, m = 1", ours, published, note="" if verdict else _left(verdict)))
         safe = max_m(table, constraint)
         rows.append(Row(f"{name}: withstands", int(safe), unit="providers", note=_mend(safe)))
-    progress(1, 1)
     return Result(
         "T_a falls to P1 alone, who is left with Sara's record. T_b is 1-private for k = 2, not "
         "for k = 3 as printed: each of its groups has a provider without whom two records are "
@@ -187,11 +185,10 @@ def _figure(
     """Measure all methods for both kinds of shares; draw time and checks for each size."""
     found: dict[tuple[Shares, str], list[Measured]] = {}
     steps = [(shares, setting) for shares in SHARES for setting in settings]
-    for done, (shares, (x, providers, records, m)) in enumerate(steps, start=1):
+    for shares, (x, providers, records, m) in tracked(progress, steps):
         name = "" if axis == "records per provider" else f"{records} records, "
         for measured in _measure(shares, x, providers, records, m, groups):
             found.setdefault((shares, f"{name}{shares} shares"), []).append(measured)
-        progress(done, len(steps))
     figures = [
         Figure(_slug(f"{what} {title}"), _chart(what, title, axis, measured))
         for (_, title), measured in found.items()
@@ -326,7 +323,7 @@ def _quartiles(numbers: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _slug(text: str) -> str:
-    return text.lower().replace(",", "").replace(" ", "-")
+    return re.sub(r" records,| shares", "", text).replace(" ", "-")
 
 
 def _left(verdict: object) -> str:

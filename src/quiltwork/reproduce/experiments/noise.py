@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment
+from quiltwork.reproduce.registry import Progress, experiment, tracked
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def chi_square(progress: Progress, draws: int) -> Result:
     rows: list[Row] = []
     sheets: list[Sheet] = []
     figures: list[Figure] = []
-    for step, text in enumerate(SCALES):
-        progress(step, len(SCALES))
+    for text in tracked(progress, SCALES):
         scale = Fraction(text)
         law = TwoSidedGeometric.from_scale(scale)
         wrong = TwoSidedGeometric.from_scale(scale * Fraction(101, 100))
@@ -60,7 +59,6 @@ def chi_square(progress: Progress, draws: int) -> Result:
         )
         if text == SHOWN:
             figures.append(_figure(list(places), observed[1:-1] / draws, expected / draws))
-    progress(len(SCALES), len(SCALES))
     return Result(
         f"Chi-square tests of {draws:,} draws per scale: p-values against the exact law are "
         "spread over (0, 1); against a law whose scale is wrong by 1 % they vanish.",

@@ -46,7 +46,6 @@ def figure_1(progress: Progress, length: int) -> Result:
             note="the best quilt of the worst node",
         )
     )
-    progress(1, 1)
     return Result(
         f"Removing a quilt Q of X_{NODE} cuts the chain: what is left around X_{NODE} is nearby "
         "(N), the rest is remote (R). A larger nearby set has a weaker quilt: the bound is "
