@@ -1,4 +1,4 @@
-"""Drawing from a finite distribution given in exact fractions, with the system's randomness.
+"""Answers of a mechanism whose probabilities are exact fractions, by the system's randomness.
 
 Theorem: exact-sampling
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
+from typing import Any
 
+from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
 from quiltwork.noise.table import Table, Thresholds
@@ -31,3 +34,35 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
     outcome = Table(thresholds, WORD_BITS).outcome(word(), word)
     below = edges[outcome - 1] if outcome else Fraction(0)
     return next(j for j, total in enumerate([*sums, Fraction(1)]) if total > below)
+
+
+class ExactMechanism:
+    """A mechanism for counts 0..n given by `exact`: one row of probabilities per count."""
+
+    exact: list[list[Fraction]]
+
+    @property
+    def n(self) -> int:
+        """The largest count."""
+        return len(self.exact) - 1
+
+    def release(
+        self,
+        count: int,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+        analyst: str | None = None,
+    ) -> int:
+        """Draw one answer in 0..n; debited first where there is a ledger."""
+        value = read_count(count, self.n, ledger)
+        self._refuse()
+        draw = partial(draw_index, self.exact[value])
+        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
+
+    def _refuse(self) -> None:
+        """Refuse a mechanism that is not private."""
+
+    def _debit(self) -> Any:
+        """Return what a ledger is told."""
+        raise NotImplementedError

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
 from quiltwork.counts.debit import draw_paid, read_count
-from quiltwork.counts.levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import belief_digest, substitution_level
+from quiltwork.counts.levels import alpha_for_epsilon, belief_digest, read_level, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric

@@ -24,7 +24,7 @@ from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
 from quiltwork.counts.debit import check_about, draw_paid
-from quiltwork.counts.people import belief_digest, number_of_people
+from quiltwork.counts.levels import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (

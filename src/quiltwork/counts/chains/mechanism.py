@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,8 @@ from quiltwork.counts.chains.certificate import (
 )
 from quiltwork.counts.chains.program import solve
 from quiltwork.counts.chains.tables import count_laws, table_leakage
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
@@ -43,8 +42,11 @@ LARGEST = 120
 
 
 @dataclass(frozen=True, eq=False)
-class ChainMechanism:
+class ChainMechanism(ExactMechanism):
     """The best private mechanism for one count under given chains.
+
+    With a cap a ledger prices a release by it. Without one a release is debited as one that
+    composes with nothing: on a series with other releases it is refused, and nothing may follow it.
 
     Attributes:
         matrix: P(answer | count) as floats; answers are drawn from `exact`.
@@ -64,11 +66,6 @@ class ChainMechanism:
     length: int
     query: Query
     consumer: Consumer = field(repr=False)
-
-    @property
-    def n(self) -> int:
-        """The largest count."""
-        return len(self.exact) - 1
 
     def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
         """Return what one answer leaks, in floats, under these beliefs or its own.
@@ -101,24 +98,6 @@ class ChainMechanism:
         level, method = self.certificate.epsilon, "optimal-scale"
         scale = noise_scale(self.beliefs, self.length, level, self.query, method)
         return remapped_loss(scale, self.n, self.consumer)
-
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer in 0..n; debited first where there is a ledger.
-
-        With a cap the ledger prices the answer by it. Without one it is debited as a release that
-        composes with nothing: on a series with other releases it is refused, and nothing may
-        follow it.
-        """
-        value = read_count(count, self.n, ledger)
-        draw = partial(draw_index, self.exact[value])
-        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)

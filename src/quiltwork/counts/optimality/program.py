@@ -18,12 +18,11 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from quiltwork.arguments import instance
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.optimality.exact_matrix import (
@@ -69,7 +68,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalMechanism:
+class OptimalMechanism(ExactMechanism):
     """The best α-private mechanism for one consumer.
 
     Attributes:
@@ -86,30 +85,17 @@ class OptimalMechanism:
     certificate: Certificate
     universality: Universality
 
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer from the exact mechanism; debited first where there is a ledger."""
-        value = read_count(count, len(self.exact) - 1, ledger)
+    def _refuse(self) -> None:
         if self.certificate.alpha == 0:
             raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
 
-        def record() -> dict[str, Any]:
-            return {
-                "mechanism": "consumer's program",
-                "n": len(self.exact) - 1,
-                "alpha": str(self.certificate.alpha),
-                "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
-            }
-
-        return draw_paid(
-            ledger, dataset, key, analyst, record, lambda: draw_index(self.exact[value]), str, int
-        )
+    def _debit(self) -> dict[str, Any]:
+        return {
+            "mechanism": "consumer's program",
+            "n": self.n,
+            "alpha": str(self.certificate.alpha),
+            "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
+        }
 
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:
