@@ -89,7 +89,7 @@ CALLS = [
     lambda: ACCOUNT.largest_factor(0.5),
     lambda: ACCOUNT.smallest_scale(7),
     lambda: SPENDING.cost(np.zeros(2), 3),
-    lambda: qw.Spending.from_release(b""),
+    lambda: ACCOUNT.add(b""),
     lambda: qw.Spending(1, 5, composes_by=np.zeros(2)),
     lambda: qw.compose.sequential([1], mqm=np.zeros(2)),
     lambda: qw.compose.same_quilts([1, 2], None),

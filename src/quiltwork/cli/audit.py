@@ -111,8 +111,8 @@ def _noise(
 
 
 def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
+    from quiltwork.beliefs.digests import digest
     from quiltwork.series import Release
-    from quiltwork.series.releases.document import digest
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")

@@ -11,7 +11,6 @@ from .chains.robustness import robustness as robustness
 from .chains.routes import Route as Route
 from .chains.routes import RouteComparison as RouteComparison
 from .chains.routes import compare_routes as compare_routes
-from .chains.tables import table_leakage as table_leakage
 from .consumers.consumer import Consumer as Consumer
 from .consumers.gains import consumer_gain as consumer_gain
 from .consumers.learning import learn_from_release as learn_from_release

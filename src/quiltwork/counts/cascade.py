@@ -20,10 +20,11 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.choice import draw_index
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_level
+from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
@@ -119,9 +120,8 @@ def release_levels(
             "dp_epsilon": str(cost),
         }
 
-    return draw_paid(
-        ledger, dataset, key, analyst, record, draw, LevelledCount.to_json, LevelledCount.from_json
-    )
+    payer = read_payer(ledger, dataset, key, analyst)
+    return pay_and_keep(payer, record, draw, LevelledCount.to_json, LevelledCount.from_json)
 
 
 def nothing_added(before: Fraction, after: Fraction) -> Fraction:

@@ -11,10 +11,11 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
-from quiltwork.counts.debit import draw_paid, read_count
+from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.counts.people import read_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
-from quiltwork.noise.table import Table, Thresholds
+from quiltwork.noise.table import SamplingTable, Thresholds
 
 
 def draw_index(probabilities: Sequence[Fraction]) -> int:
@@ -31,7 +32,7 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
     thresholds = Thresholds(
         len(edges), lambda j, bits: of_fraction(edges[j], bits), edges.__getitem__
     )
-    outcome = Table(thresholds, WORD_BITS).outcome(word(), word)
+    outcome = SamplingTable(thresholds, WORD_BITS).outcome(word(), word)
     below = edges[outcome - 1] if outcome else Fraction(0)
     return next(j for j, total in enumerate([*sums, Fraction(1)]) if total > below)
 
@@ -58,7 +59,8 @@ class ExactMechanism:
         value = read_count(count, self.n, ledger)
         self._refuse()
         draw = partial(draw_index, self.exact[value])
-        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, self._debit, draw, str, int)
 
     def _refuse(self) -> None:
         """Refuse a mechanism that is not private."""

@@ -2,10 +2,9 @@
 
 A mechanism is α-private if neighbouring counts change no output's probability by more than a
 factor 1/α; that is (−ln α)-differential privacy. Between the two scales every rounding goes
-towards privacy: α up, ε up. For people who depend on each other, the level asked for becomes that
-of the noise. Cost: O(1) big-integer operations.
+towards privacy: α up, ε up. Cost: O(1) big-integer operations.
 
-Theorem: geometric-mechanism, and influence-curve for people who depend on each other.
+Theorem: geometric-mechanism
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import decimal
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction, privacy_level, to_fraction
@@ -23,7 +21,6 @@ _PRECISION_BITS = 53
 _LEAST_ALPHA = Fraction(1, 1 << 1000)  # more privacy than a huge ε asks for does no harm
 _LARGEST_EPSILON = 694  # e^-694 < 2^-1000 < e^-693
 _DIGITS = 60
-_NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
 
 
 def read_alpha(alpha: object) -> Fraction:
@@ -93,39 +90,3 @@ def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, 
         return alpha_for_epsilon(epsilon), privacy_level(epsilon, "epsilon")
     value = read_alpha(alpha)
     return value, None if value == 0 else epsilon_for_alpha(value)
-
-
-def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction:
-    """Return the largest dp_epsilon, for substituting one person, that keeps `beliefs` at ε.
-
-    Under `Clusters` it is ε divided by the largest cluster; under independence it is ε. At ε = 0
-    nothing is told, whatever anybody believes.
-
-    Raises:
-        InvalidInputError: if the beliefs are about another number of people.
-    """
-    from quiltwork.influence import influence_curve
-
-    own = number_of_people(beliefs)
-    if own not in (None, people):
-        raise InvalidInputError(f"The belief is about {own} people, the count about {people}.")
-    if epsilon == 0:
-        return Fraction(0)
-    level = influence_curve(beliefs, people).dp_epsilon(epsilon)
-    return _NOTHING_SECRET if math.isinf(level) else Fraction(level)
-
-
-def number_of_people(beliefs: Any) -> int | None:
-    """Return how many people clusters and networks are about; None for chains of any length."""
-    from quiltwork.beliefs import as_beliefs
-
-    lengths = [belief.length for belief in as_beliefs(beliefs)]
-    return next((length for length in lengths if length is not None), None)
-
-
-def belief_digest(beliefs: Any) -> str:
-    """Return the SHA-256 of the beliefs' JSON, as releases record it."""
-    from quiltwork.beliefs import as_beliefs
-    from quiltwork.series.releases.document import digest
-
-    return digest(as_beliefs(beliefs))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.holdout.alternatives import fixed_questions_width, splitting_width
 from quiltwork.holdout.guarantee import VACUOUS
-from quiltwork.holdout.ladder_bound import ladder_width
+from quiltwork.holdout.ladder import ladder_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
@@ -114,4 +115,6 @@ def influence_curve(
     """
     refuse_entry(method)
     seen = outlooks(beliefs, length, method)
+    if any(isinstance(one, GaussianOutlook) for one in seen):
+        raise no_sum(None)
     return InfluenceCurve(seen[0].length, seen)

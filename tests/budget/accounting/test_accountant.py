@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_spending import HOSTILE
-from tests.accounting.test_usage import spendings
 
 import quiltwork as qw
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from tests.budget.accounting.test_usage import spendings
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 COIN = MarkovChain([[0.5, 0.5], [0.5, 0.5]])

@@ -24,9 +24,10 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, to_fraction
+from quiltwork.exact import Number, float_up, integer, shortened, to_fraction
 from quiltwork.influence import influence_curve
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 _ROUNDING = 1 + 2.0**-40
 _MOST_CHAINS = 512
@@ -82,7 +83,8 @@ def robustness(
     sigma = to_fraction(scale, "scale")
     if sigma <= 0:
         raise InvalidInputError(f"scale must be greater than 0, not {scale!r}.")
-    release = [(query, sigma)]
+    release = [(read_query(query), sigma)]
+    distance, start_distance = read_distance(distance), read_distance(start_distance)
     levels = [leakage(chain, points, release) for chain in chains]
     moved = [
         level + perturbation_bound(chain, points, distance, start_distance)
@@ -103,6 +105,14 @@ def robustness(
     )
 
 
+def read_distance(value: object) -> float:
+    """Read how far a probability may be off, in [0, 1)."""
+    distance = to_fraction(value, "A distance")
+    if not 0 <= distance < 1:
+        raise InvalidInputError(f"A distance must lie in [0, 1), not {shortened(value)}.")
+    return float_up(distance)
+
+
 def perturbation_bound(
     chain: MarkovChain, length: int, distance: float, start_distance: float = 0.0
 ) -> float:
@@ -121,8 +131,6 @@ def log_ratio(probabilities: FloatArray, distance: float) -> float:
     >>> round(log_ratio(np.array([0.9, 0.1, 0.0]), 0.05), 4)
     0.6931
     """
-    if not 0 <= distance < 1:
-        raise InvalidInputError(f"A distance must lie in [0, 1), not {distance!r}.")
     smallest = float(probabilities[probabilities > 0].min())
     return -math.log1p(-distance / smallest) if distance < smallest else math.inf
 

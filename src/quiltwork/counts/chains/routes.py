@@ -14,18 +14,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.arguments import instance, listed
 from quiltwork.audit import leakage
 from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.counts.chains.mechanism import LARGEST, optimal_for_chain
-from quiltwork.counts.chains.robustness import shifted_chains
+from quiltwork.counts.chains.robustness import read_distance, shifted_chains
 from quiltwork.counts.chains.tables import statistic_of
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import alpha_for_epsilon
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
-from quiltwork.exact import Number, positive_fraction
+from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Count, Query
@@ -136,8 +137,12 @@ def compare_routes(
     """
     chains = single_chains(beliefs)
     level = positive_fraction(epsilon, "epsilon")
-    n = statistic_of(query, chains[0], length).cells - 1
-    consumer = user or Consumer(_own_counts(chains[0], length, query))
+    length = integer(length, "length", 1)
+    n = statistic_of(instance(query, Count, "query"), chains[0], length).cells - 1
+    caps = [positive_fraction(cap, "A cap") for cap in listed(caps, "caps")]
+    distance = read_distance(distance)
+    own = user is None and Consumer(_own_counts(chains[0], length, query))
+    consumer = instance(own or user, Consumer, "user")
     around = [other for chain in chains for other in shifted_chains(chain, distance)]
     rows: list[Route] = []
     for method, (name, scope) in METHODS.items():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded
 from quiltwork.holdout.reusable import ReusableHoldout
-from quiltwork.holdout.rows import Statistic
+from quiltwork.holdout.statistics import Statistic
 
 _CHUNK = 500
 

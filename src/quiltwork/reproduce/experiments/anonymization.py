@@ -221,11 +221,11 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
     from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
-    from quiltwork.tables.partitioning.mondrian import Rules, mondrian
+    from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
     from quiltwork.tables.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
-    rules = Rules(provider_splits=True)
+    rules = CutRules(provider_splits=True)
     lines: dict[str, list[tuple[float, float]]] = {}
     groups: list[tuple[int, int]] = []
     for rows in tracked(progress, [most >> halved for halved in reversed(range(steps))]):

@@ -88,7 +88,7 @@ def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
 )
 def climber(progress: Progress, rows: int, questions: int) -> Result:
     """Labels that nothing predicts: what each board claims for the climber's vote."""
-    from quiltwork.holdout.attack import simulate_attack
+    from quiltwork.reproduce.climber import simulate_attack
 
     found = simulate_attack(rows, questions, budget=questions // 5)
     names = ("plain", "reusable", "ladder")

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import flag
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
-    expected_shortfall,
     half_steps,
     refuse_label_interval,
     shortfall,
@@ -129,6 +130,26 @@ class Release:
         if most == 0:
             return Fraction(0)
         return most / self.noise_scale if self.noise_scale else None
+
+    @property
+    def spending(self) -> Spending:
+        """What it spent, as accountants and ledgers record it.
+
+        Raises:
+            UnsupportedError: if it added no noise, so that it has no level.
+        """
+        if self.noise_scale == 0:
+            raise UnsupportedError(
+                "This release added no noise, since its beliefs leave nothing to protect; it has "
+                "no level to account for under others. Release it with beliefs that do."
+            )
+        return Spending.of_query(
+            self.query,
+            self.noise_scale,
+            self.length,
+            epsilon=self.exact_epsilon,
+            quilts=f"{self.method} at scale {self.noise_scale}",
+        )
 
     @property
     def dp_epsilon(self) -> float:
