@@ -7,7 +7,7 @@
         quick={"draws": 10_000},
         full={"draws": 1_000_000},
     )
-    def figure_2(progress: Progress, draws: int) -> Result: …
+    def figure_2(progress: Progress, draws: int) -> Findings: …
 
 `progress(done, total)` may be called as often as one likes. Modules import what they need inside
 the functions, so that listing experiments stays instant.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.reproduce.result import Result
+from quiltwork.reproduce.result import Findings
 
 MODULES = (
     "quiltwork.reproduce.experiments.noise",
@@ -50,7 +50,7 @@ class Experiment:
     item: str
     quick: Mapping[str, int]
     full: Mapping[str, int]
-    function: Callable[..., Result]
+    function: Callable[..., Findings]
 
     def parameters(self, size: Size) -> Mapping[str, int]:
         """Return the arguments of a size."""
@@ -64,13 +64,13 @@ def experiment(
     item: str = "quiltwork",
     quick: Mapping[str, int] | None = None,
     full: Mapping[str, int] | None = None,
-) -> Callable[[Callable[..., Result]], Experiment]:
+) -> Callable[[Callable[..., Findings]], Experiment]:
     """Turn a function of (progress, **size) into an experiment, or one that has no sizes.
 
     `item` is the paper's file name and the item in it, or "quiltwork" for a claim of ours.
     """
 
-    def decorate(function: Callable[..., Result]) -> Experiment:
+    def decorate(function: Callable[..., Findings]) -> Experiment:
         return Experiment(name, title, item, dict(quick or {}), dict(full or {}), function)
 
     return decorate

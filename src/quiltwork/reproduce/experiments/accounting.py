@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ TYPICAL = (
     title="Levels of Pufferfish mechanisms do not add up",
     item="markov-quilt-composition, Theorem 3.4",
 )
-def theorem_3_4(progress: Progress) -> Result:
+def theorem_3_4(progress: Progress) -> Findings:
     """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
     from quiltwork.reproduce.examples.theorem_3_4 import compare
 
     found = compare(0.9, 0.01)
-    return Result(
+    return Findings(
         "The same noisy sum, released once and twice: the level of both exceeds twice the level "
         "of one, so arbitrary Pufferfish mechanisms are refused by the accountant.",
         (
@@ -60,7 +60,7 @@ def theorem_3_4(progress: Progress) -> Result:
     quick={"most": 20},
     full={"most": 200},
 )
-def many_releases(progress: Progress, most: int) -> Result:
+def many_releases(progress: Progress, most: int) -> Findings:
     """MQMExact of level 1 on the example chain, K times: the sweep and a joint quilt against K."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
@@ -96,7 +96,7 @@ def many_releases(progress: Progress, most: int) -> Result:
         log_x=True,
         log_y=True,
     )
-    return Result(
+    return Findings(
         "All releases share one quilt per time point, so its influence is paid once and not K "
         "times. The sweep pays for what the releases tell about the neighbours, at most what a "
         "quilt would betray if it were seen.",
@@ -125,7 +125,7 @@ class Home:
     quick={"homes": 10},
     full={"homes": 1000},
 )
-def fleet_year(progress: Progress, homes: int) -> Result:
+def fleet_year(progress: Progress, homes: int) -> Findings:
     """429 histograms of 4 levels per home, 52,560 points each, noise of scale 50."""
     from quiltwork import queries
     from quiltwork.budget import calendar, plan
@@ -154,7 +154,7 @@ def fleet_year(progress: Progress, homes: int) -> Result:
         ("home", "sweep", "sum of single costs", "as if independent", "seconds"),
         tuple((h.name, h.swept, h.linear, h.as_if_independent, round(h.seconds, 3)) for h in found),
     )
-    return Result(
+    return Findings(
         f"{len(found)} homes with {len(year)} releases each, noise of scale {SCALE} on every "
         "count. Adding up single costs says nothing useful; pretending that time points are "
         "independent claims less than what leaks; the sweep is sound and small.",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _figures(prefix: str, axis: str, measured: list[_Measured]) -> tuple[Figure,
     )
 
 
-def _result(axis: str, measured: list[_Measured], summary: str, prefix: str = "") -> Result:
+def _result(axis: str, measured: list[_Measured], summary: str, prefix: str = "") -> Findings:
     rows = [
         Row(
             f"{one.algorithm}, {axis} = {one.x:,}: query error",
@@ -124,7 +124,7 @@ def _result(axis: str, measured: list[_Measured], summary: str, prefix: str = ""
     table = tuple((one.algorithm, one.x, one.seconds, one.error, one.groups) for one in measured)
     header = ("algorithm", axis, "cpu seconds", "query error", "groups")
     figures = _figures(prefix, axis, measured)
-    return Result(summary, tuple(rows), figures, (Sheet(f"{prefix}measured", header, table),))
+    return Findings(summary, tuple(rows), figures, (Sheet(f"{prefix}measured", header, table),))
 
 
 def _worst_ratio(measured: Iterable[_Measured]) -> float:
@@ -142,7 +142,7 @@ def _worst_ratio(measured: Iterable[_Measured]) -> float:
     title="The hospitals of Table I, anonymized",
     item="m-privacy, Table I",
 )
-def hospitals_made_private(progress: Progress) -> Result:
+def hospitals_made_private(progress: Progress) -> Findings:
     """Anonymize T1 to T4 automatically so that no single hospital breaches k = 3, l = 2."""
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
     from quiltwork.tables.examples import hospitals
@@ -160,7 +160,7 @@ def hospitals_made_private(progress: Progress) -> Result:
         ("age", "zip", "disease"),
         tuple(zip(*(map(str, frame[name]) for name in ("age", "zip", "disease")), strict=True)),
     )
-    return Result(
+    return Findings(
         f"{len(publication.groups)} groups, each of which keeps 3 patients and 2 diseases "
         "whichever hospital takes its own away.",
         tuple(rows),
@@ -175,7 +175,7 @@ def hospitals_made_private(progress: Progress) -> Result:
     quick={"rows": 12_000, "queries": 200, "points": 3},
     full={"rows": ROWS, "queries": 2500, "points": 9},
 )
-def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Result:
+def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Findings:
     """Time and query error for every m from 1 to n − 1."""
     table = adult(rows)
     powers = _spread(tuple(range(1, PROVIDERS)), points)
@@ -198,7 +198,7 @@ def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Result
     quick={"most": 6000, "queries": 200, "steps": 2},
     full={"most": ROWS, "queries": 2500, "steps": 6},
 )
-def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result:
+def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Findings:
     """Time and query error for growing tables."""
     sizes = [most * done // steps for done in range(1, steps + 1)]
     measured = _measured(progress, [(adult(rows), rows, 30, 4, 3) for rows in sizes], queries)
@@ -217,7 +217,7 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result
     quick={"most": 400, "steps": 2},
     full={"most": 6400, "steps": 6},
 )
-def figure_11(progress: Progress, most: int, steps: int) -> Result:
+def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
     from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
@@ -257,7 +257,7 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
         *(Row(f"{name}, {most:,} records", seconds, unit="s") for name, seconds in largest.items()),
         Row("sizes at which strategies differ in their groups", sum(n > 1 for _, n in groups), 0),
     ]
-    return Result(
+    return Findings(
         f"All strategies make the same groups. Without any search (exact), {most:,} records take "
         f"{largest['adaptive'] / max(largest['exact'], 1e-9):.0f} times less than with the "
         "adaptive one.",
@@ -273,7 +273,7 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
     quick={"rows": 4000, "queries": 200, "points": 3},
     full={"rows": ROWS, "queries": 2500, "points": 7},
 )
-def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Result:
+def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Findings:
     """Time and query error for growing k, and for growing l."""
     table = adult(rows)
     sizes = _spread((10, 20, 30, 40, 50, 75, 100), points)
@@ -284,7 +284,7 @@ def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Resul
     by_k, by_l = measured[:cut], measured[cut:]
     first, second = _result("k", by_k, "", "k-"), _result("l", by_l, "", "l-")
     worst = max(_worst_ratio(by_k), _worst_ratio(by_l))
-    return Result(
+    return Findings(
         f"Larger k and l cost accuracy; provider-aware errs at most {worst:.2f} times as much as "
         "the baseline.",
         first.rows + second.rows,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.experiments.time_series import activity_chains
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet, Value
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
@@ -43,7 +43,7 @@ def _scales(
     quick={"length": 100},
     full={"length": 1000},
 )
-def exact_calibration(progress: Progress, length: int) -> Result:
+def exact_calibration(progress: Progress, length: int) -> Findings:
     """One count on the example chain: the noise of each method, and what it really leaks."""
     from quiltwork import influence_curve, queries
 
@@ -79,7 +79,7 @@ def exact_calibration(progress: Progress, length: int) -> Result:
         log_x=True,
         log_y=True,
     )
-    return Result(
+    return Findings(
         f"A count over {length} time points of the example chain. Exact calibration adds the "
         "least noise whose true level is ε; it is priced by the influence curve if anything "
         "else is released.",
@@ -94,7 +94,7 @@ def exact_calibration(progress: Progress, length: int) -> Result:
     quick={"length": 30},
     full={"length": 100},
 )
-def count_routes(progress: Progress, length: int) -> Result:
+def count_routes(progress: Progress, length: int) -> Findings:
     """Every route to a private count at ε = 1, from group DP down to the optimal mechanism."""
     from quiltwork import queries
     from quiltwork.counts import compare_routes
@@ -113,7 +113,7 @@ def count_routes(progress: Progress, length: int) -> Result:
     )
     header, table = found.table()
     cells = tuple(tuple(_cell(cell) for cell in row) for row in table)
-    return Result(
+    return Findings(
         "All rows but entry DP have the same proven level. Remaps use the chain's own "
         "distribution of counts as the prior. The optimal mechanisms trust the chain completely: "
         "their level rises most when it is slightly wrong.",
@@ -136,7 +136,7 @@ def _cell(value: Value | bool) -> Value:
     quick={"length": 30},
     full={"length": 100},
 )
-def wrong_beliefs(progress: Progress, length: int) -> Result:
+def wrong_beliefs(progress: Progress, length: int) -> Findings:
     """Exact calibration at ε = 1: levels found at nearby chains, and the proven bound."""
     from quiltwork import calibrate, queries
     from quiltwork.counts import robustness
@@ -164,7 +164,7 @@ def wrong_beliefs(progress: Progress, length: int) -> Result:
         ),
         log_x=True,
     )
-    return Result(
+    return Findings(
         f"A count over {length} time points, calibrated exactly to ε = 1 under the example chain.",
         rows,
         (Figure("levels", chart),),
@@ -177,7 +177,7 @@ def wrong_beliefs(progress: Progress, length: int) -> Result:
     quick={"length": 60},
     full={"length": 240},
 )
-def activity_windows(progress: Progress, length: int) -> Result:
+def activity_windows(progress: Progress, length: int) -> Findings:
     """Five people; each one's chain is fitted on the others, one window of minutes is released."""
     from quiltwork import queries
 
@@ -191,7 +191,7 @@ def activity_windows(progress: Progress, length: int) -> Result:
                 Row(f"{name}: scale, sweep", by_sweep),
                 Row(f"{name}: scale, exact calibration", least),
             ]
-    return Result(
+    return Findings(
         f"Counts of minutes per activity level in windows of {length} minutes at ε = 1, under "
         "chains fitted on the other people.",
         tuple(rows),

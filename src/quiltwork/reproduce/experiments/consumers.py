@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 if TYPE_CHECKING:
     from quiltwork.counts import Consumer, Remap
@@ -21,7 +21,7 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
     title="Which privacy constraints an optimal mechanism uses",
     item="geometric-mechanism, Figure 3",
 )
-def figure_3(progress: Progress) -> Result:
+def figure_3(progress: Progress) -> Findings:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
     from quiltwork.counts import constraint_matrix
     from quiltwork.reproduce.examples.derivation import vertex_remap
@@ -33,7 +33,7 @@ def figure_3(progress: Progress) -> Result:
     report = structure_report(mechanism, alpha)
     rows = [Row(f"row {i}", ours, FIGURE_3[i]) for i, ours in enumerate(drawn)]
     remap = " ".join(map(str, vertex_remap(mechanism, alpha)))
-    return Result(
+    return Findings(
         f"All states are the printed ones; {len(report.passed)} statements about optimal vertices "
         f"hold, and Lemma 5.11 reads the remap {remap} off the matrix.",
         (*rows, Row("remap of 0..5", remap, "0 2 2 3 4 5")),
@@ -47,7 +47,7 @@ def figure_3(progress: Progress) -> Result:
     quick={"steps": 12},
     full={"steps": 60},
 )
-def laplace(progress: Progress, steps: int) -> Result:
+def laplace(progress: Progress, steps: int) -> Findings:
     """Least losses on counts {0, 1} with even odds, for falling α."""
     from quiltwork.reproduce.examples.geometric import laplace_comparison
 
@@ -67,7 +67,7 @@ def laplace(progress: Progress, steps: int) -> Result:
         log_x=True,
         log_y=True,
     )
-    return Result(
+    return Findings(
         "Continuous noise wastes what integers could tell: at α = 1/4 it loses 1/4 instead of 1/5.",
         (
             Row("geometric, α = 1/4", quarter[0], 0.2),
@@ -82,7 +82,7 @@ def laplace(progress: Progress, steps: int) -> Result:
     title="Priors about databases: no mechanism for everybody",
     item="geometric-mechanism, Theorem 6.3 and Figures 4 and 5",
 )
-def no_common_optimum(progress: Progress) -> Result:
+def no_common_optimum(progress: Progress) -> Findings:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
     from quiltwork.reproduce.examples import databases
 
@@ -95,7 +95,7 @@ def no_common_optimum(progress: Progress) -> Result:
         for answer, x in databases.FIGURE_4[database].items()
         if answer != databases.count_of(database, bool)
     )
-    return Result(
+    return Findings(
         "Each consumer alone can lose 77/240; under one mechanism for both they lose at least 1/40 "
         "more together.",
         (
@@ -115,7 +115,7 @@ def no_common_optimum(progress: Progress) -> Result:
     quick={"consumers": 40},
     full={"consumers": 2000},
 )
-def universal_optimality(progress: Progress, consumers: int) -> Result:
+def universal_optimality(progress: Progress, consumers: int) -> Findings:
     """Random consumers: the remapped geometric mechanism against each one's own program."""
     import numpy as np
 
@@ -131,7 +131,7 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
         bound = float(optimal_mechanism(user, n, alpha).certificate.lower_bound)
         worst = max(worst, abs(remapped - bound) / max(1.0, bound))
         sheet.append((n, str(alpha), user.loss.name, remapped, bound))
-    return Result(
+    return Findings(
         f"{consumers} random consumers; the remapped geometric mechanism is never further than "
         f"{worst:.1e} from the certified optimum of that consumer's own program.",
         (
@@ -151,7 +151,7 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
     quick={"tables": 20},
     full={"tables": 500},
 )
-def three_consumers(progress: Progress, tables: int) -> Result:
+def three_consumers(progress: Progress, tables: int) -> Findings:
     """Release tables of 50 towns once; three consumers read every table, each in its own way."""
     import numpy as np
     from scipy import stats
@@ -181,7 +181,7 @@ def three_consumers(progress: Progress, tables: int) -> Result:
         for name, remap in remaps.items()
         for row in _measured(name, users[name], remap, true, read)
     ]
-    return Result(
+    return Findings(
         f"{tables} tables of {towns} towns at ε = {float(epsilon)}, the same for everybody; "
         "each consumer reads them with its own prior and loss, at no cost in privacy.",
         tuple(rows),

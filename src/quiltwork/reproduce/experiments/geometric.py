@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from quiltwork.report.charts import MatrixChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 FIGURE_2 = (
     "2/3 0 1/4 1/24 1/48 1/48",
@@ -27,7 +27,7 @@ DERIVATION = "0 2 2 3 4 5"
     title="An optimal mechanism derived from the geometric one",
     item="geometric-mechanism, Figure 2 and Example 5.2",
 )
-def figure_2(progress: Progress) -> Result:
+def figure_2(progress: Progress) -> Findings:
     """Find the consumer's best remap of the 1/2-geometric mechanism; compare all 36 entries."""
     from quiltwork.counts import GeometricMechanism
     from quiltwork.reproduce.examples import geometric
@@ -45,7 +45,7 @@ def figure_2(progress: Progress) -> Result:
         ("count", "answer", "published", "ours"),
         tuple((i, r, str(published[i][r]), str(derived[i][r])) for i in range(6) for r in range(6)),
     )
-    return Result(
+    return Findings(
         f"{equal} of 36 entries are the printed fractions. The consumer's optimal mechanism is "
         "the geometric mechanism followed by its own best reading of the answers.",
         (
@@ -65,7 +65,7 @@ def figure_2(progress: Progress) -> Result:
     quick={"largest": 9},
     full={"largest": 99},
 )
-def example_2_2(progress: Progress, largest: int) -> Result:
+def example_2_2(progress: Progress, largest: int) -> Findings:
     """Binary loss, half the prior on 0 and half on n: face value against the best remap."""
     from quiltwork.reproduce.examples import geometric
 
@@ -77,7 +77,7 @@ def example_2_2(progress: Progress, largest: int) -> Result:
             Row(f"n = {n}: at face value", str(lost.face_value), str(2 * alpha / (1 + alpha))),
             Row(f"n = {n}: remapped", _short(lost.remapped), _short(printed)),
         ]
-    return Result(
+    return Findings(
         "At face value the expected loss is 2α/(1+α) whatever n; reading answers from (n+1)/2 on "
         "as n, and the others as 0, brings it down to α^((n+1)/2)/(1+α). Here α = 1/2.",
         tuple(rows),

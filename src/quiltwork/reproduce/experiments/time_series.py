@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ FLOOR_POINTS = 400
     title="The worked examples of the Markov Quilt Mechanism",
     item="markov-quilt-composition, Algorithm 1 (examples of the original mechanism)",
 )
-def worked_examples(progress: Progress) -> Result:
+def worked_examples(progress: Progress) -> Findings:
     """T = 100, ε = 1: the printed scale is that of an unknown start; a known start needs less."""
     from quiltwork import MarkovChain, calibrate, influence_curve
 
@@ -67,7 +67,7 @@ def worked_examples(progress: Progress) -> Result:
     rows.append(Row(name, joint, 10.0, note="published: Theorem 3.7; ours: joint quilt"))
     swept_total = influence_curve(start, 100).epsilon(level)
     rows.append(Row(f"{name}, by the sweep", swept_total, note="the same noise"))
-    return Result(
+    return Findings(
         "The printed scale of the first example counts states that cannot occur from its start; "
         "with supports respected the known start needs a little less noise. Quilts pay as if the "
         "adversary saw them; the sweep pays for what the answer tells about them, which is a "
@@ -81,7 +81,7 @@ def worked_examples(progress: Progress) -> Result:
     title="Histograms of physical activity",
     item="markov-quilt-composition, Example 1",
 )
-def activity(progress: Progress) -> Result:
+def activity(progress: Progress) -> Findings:
     """Five people, a week of minutes each, four levels; beliefs come from the other people.
 
     The individual task releases one person's relative frequencies under the chains of the others;
@@ -123,7 +123,7 @@ def activity_chains() -> dict[Any, tuple[MarkovChain, int]]:
     title="Histograms of household power",
     item="markov-quilt-composition, Example 2",
 )
-def power(progress: Progress) -> Result:
+def power(progress: Progress) -> Findings:
     """One household in 2008, ten-minute means in four and ten public levels.
 
     The chain is fitted on the first half of the year and the second half is released.
@@ -155,7 +155,7 @@ def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
     "sweep-noise",
     title="Noise by quilts, by the sweep, and the floor of all mechanisms",
 )
-def sweep_noise(progress: Progress) -> Result:
+def sweep_noise(progress: Progress) -> Findings:
     """Scales for a count (the papers' examples) or a histogram (real series), and what they are of.
 
     The floor is what some mechanism of the same level per point needs: with less noise than that it
@@ -179,7 +179,7 @@ def sweep_noise(progress: Progress) -> Result:
         for n, name in enumerate(cases)
     ]
     header = ("series", "epsilon", "floor", "sweep", "MQMExact", "MQMApprox", "MQMExact / sweep")
-    return Result(
+    return Findings(
         "Scales of the noise. With less than the floor some mechanism of the same level per point "
         "tells more than ε, so no bound that knows levels only can be lower: what the sweep asks "
         "for is nearly always just that.",
@@ -267,7 +267,7 @@ class Job:
         return self.cells * noise / (self.length * self.subjects)
 
 
-def _histogram_errors(tasks: Mapping[str, Sequence[Job]], progress: Progress) -> Result:
+def _histogram_errors(tasks: Mapping[str, Sequence[Job]], progress: Progress) -> Findings:
     """Expected L1 error of relative frequencies, for every task, method and epsilon."""
     errors = {
         (task, epsilon, method): mean(job.error(epsilon, method) for job in tasks[task])
@@ -283,7 +283,7 @@ def _histogram_errors(tasks: Mapping[str, Sequence[Job]], progress: Progress) ->
         for task, epsilon in product(tasks, EPSILONS)
     ]
     figures = [_figure(task, errors) for task in tasks]
-    return Result(
+    return Findings(
         "Expected L1 error of the released relative frequencies. Entry DP protects a single time "
         "point only if the others say nothing about it, which is false here; it is shown as the "
         "floor. Errors above 1 are useless: frequencies sum to 1.",
