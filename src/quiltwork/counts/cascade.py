@@ -28,6 +28,7 @@ from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.results import plain
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,7 @@ class LevelledCount:
 
     def to_json(self) -> str:
         """Return the answers as a document of schema `quiltwork/levelled-count`."""
-        body = {
-            "n": self.n,
-            "alphas": [str(alpha) for alpha in self.alphas],
-            "noisy": list(self.noisy),
-            "dp_epsilon": str(self.dp_epsilon),
-        }
-        return files.dump("levelled-count", 1, body)
+        return files.dump("levelled-count", 1, plain(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> LevelledCount:

@@ -37,6 +37,7 @@ from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
+from quiltwork.results import plain
 
 LARGEST = 120
 
@@ -140,23 +141,8 @@ class ChainMechanism(ExactMechanism):
 
     def to_json(self) -> str:
         """Write the mechanism as a document of schema `quiltwork/chain-mechanism`."""
-        certificate = self.certificate
-        return files.dump(
-            "chain-mechanism",
-            1,
-            {
-                "length": self.length,
-                "epsilon": str(certificate.epsilon),
-                "dp_epsilon": None
-                if certificate.dp_epsilon is None
-                else str(certificate.dp_epsilon),
-                "expected_loss": self.expected_loss,
-                "lower_bound": certificate.lower_bound,
-                "mixed": certificate.mixed,
-                "checked": certificate.checked,
-                "matrix": self.matrix.tolist(),
-            },
-        )
+        own = {name: getattr(self, name) for name in ("length", "expected_loss", "matrix")}
+        return files.dump("chain-mechanism", 1, plain(self.certificate) | plain(own))
 
 
 def optimal_for_chain(
