@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from quiltwork.counts import Consumer, GeometricMechanism
-from quiltwork.counts.plots import heat_maps
 from quiltwork.errors import InvalidInputError
 from quiltwork.report.plots import figure_of, write_figure
 from quiltwork.reproduce.examples.geometric import figure_2, figure_2_consumer
@@ -13,7 +12,7 @@ G = GeometricMechanism(5, alpha=0.5)
 
 
 def test_the_heat_maps_show_both_mechanisms(tmp_path):
-    charts = heat_maps(G, G.remap(figure_2_consumer()))
+    charts = G.remap(figure_2_consumer()).charts()
     shown = [np.square(chart.values) for chart in charts]
     assert np.allclose(shown[0], G.matrix())
     assert np.allclose(shown[1], np.array(figure_2(), dtype=float))
@@ -24,14 +23,12 @@ def test_the_heat_maps_show_both_mechanisms(tmp_path):
 
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(InvalidInputError, match="400"):
-        heat_maps(GeometricMechanism(1000, alpha=0.5))
-    with pytest.raises(InvalidInputError, match="n = 3"):
-        heat_maps(G, GeometricMechanism(3, alpha=0.5).remap(Consumer("uniform")))
+        GeometricMechanism(1000, alpha=0.5).remap(Consumer()).plot()
 
 
 @pytest.mark.parametrize("n", [1, 5, 20, 57, 400])
 def test_counts_and_answers_are_marked_by_whole_numbers(n):
-    axes = figure_of(*heat_maps(GeometricMechanism(n, alpha=0.6))).axes[0]
+    axes = GeometricMechanism(n, alpha=0.6).remap(Consumer()).plot()
     for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
         assert 1 < len(ticks) <= 12
         assert all(0 <= int(tick.get_text()) <= n for tick in ticks)
@@ -40,6 +37,6 @@ def test_counts_and_answers_are_marked_by_whole_numbers(n):
 def test_a_faint_diagonal_is_seen_beside_a_certain_answer():
     """Linear shades would put it within a tenth of the background."""
     mechanism = GeometricMechanism(200, epsilon=0.3)
-    (chart,) = heat_maps(mechanism)
+    chart, _ = mechanism.remap(Consumer()).charts()
     assert mechanism.matrix()[100, 100] < 0.2
     assert chart.values[100][100] > 0.3
