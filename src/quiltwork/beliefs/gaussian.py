@@ -139,9 +139,8 @@ class GaussianSeries(Gaussian):
         if self.finite:
             return self._circular(size, random)
         memory = len(self.ar)
-        start = np.linalg.cholesky(
-            np.array(toeplitz(self.autocorrelation(memory)[:memory].tolist()))
-        )
+        first = self.autocorrelation(memory)[:memory].tolist()
+        start = np.linalg.cholesky(np.array(toeplitz(first)))
         found = list(start @ random.standard_normal(memory))
         coefficients = [float(one) for one in self.ar]
         spread = np.sqrt(1 - float(np.dot(coefficients, self.autocorrelation(memory)[1:])))

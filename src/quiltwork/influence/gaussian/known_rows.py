@@ -61,7 +61,7 @@ def _(belief: GaussianRows, length: int) -> float:
 def bounded_factor(belief: GaussianRows) -> float:
     """1 + the most, over n known rows, that the others move, where no |correlation| is above ρ.
 
-    Each of m − 1 − n moves by at most ρ/(1 − nρ), and by at most √((1 − (n−1)ρ)/((1 − nρ)(1 + ρ))), times the
+    Each of m − 1 − n moves by at most ρ/(1 − nρ), and √((1 − (n−1)ρ)/((1 − nρ)(1 + ρ))), times the
     ratio of deviations. Without clipping; numbers clipped to the range also move by at most that,
     each. Rounded up.
 

@@ -22,6 +22,7 @@ from quiltwork.influence.sweep import Leak
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
+    from quiltwork.queries.numbers import Sum
 
 
 class Hidden(Protocol):
@@ -75,14 +76,16 @@ class GaussianOutlook:
 
     def profile(self, question: Question, epsilon: Fraction) -> Profile:
         """The scale that each node needs."""
-        hidden = self.hidden(span_of(question), question.episode)
-        first, last, leak = hidden.profile(Spent.of(question.charge, self.length), question.nodes)
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        first, last, leak = hidden.profile(Spent.of(query, self.length), question.nodes)
         return runs_of(first, last, leak / float(epsilon) * (1 + 2.0**-50))
 
     def _alone(self, question: Question) -> Leak:
         """What leaks at noise of scale 1."""
-        hidden = self.hidden(span_of(question), question.episode)
-        return hidden.worst(Spent.of(question.charge, self.length), question.nodes)
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        return hidden.worst(Spent.of(query, self.length), question.nodes)
 
     def _answer(self, question: Question, found: Leak, scale: Fraction) -> Answer:
         stop = min(found.node + question.episode - 1, self.length)
@@ -93,15 +96,16 @@ class GaussianOutlook:
         return Answer(scale, found.node, change, nearby, added, (), found.before * per)
 
 
-def span_of(question: Question) -> Fraction:
-    """Return the width of the range that numbers are clipped to.
+def sum_of(question: Question) -> Sum:
+    """Return the sum or mean that is asked.
 
     Raises:
-        UnsupportedError: for everything but sums and means.
+        UnsupportedError: for everything else.
     """
-    span = getattr(question.query, "span", None)
-    if isinstance(span, Fraction):
-        return span
+    from quiltwork.queries.numbers import Sum
+
+    if isinstance(question.query, Sum):
+        return question.query
     raise no_sum(question.query)
 
 
