@@ -244,12 +244,10 @@ def _floats(cells: Any, quietly: bool) -> NDArray[np.float64]:
 
 
 def _float(cell: Any) -> float:
-    if not isinstance(cell, numbers.Real):
-        return math.nan
     try:
-        return float(cell)
+        return float(cell) if isinstance(cell, numbers.Real) else math.nan
     except OverflowError:
-        return math.inf if math.floor(cell) > 0 else -math.inf
+        return math.inf if cell > 0 else -math.inf
 
 
 def _with_values(query: Sum, codes: IntArray, alphabet: States, quietly: bool) -> States:

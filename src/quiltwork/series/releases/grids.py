@@ -1,8 +1,8 @@
 """The grid of a sum or mean, and the noise that protects the answer on it.
 
 Quilts price the grid itself, and totals of numbers are charged one step of it. The exact leakage
-of "optimal-scale" is that of the values as they are, and moving every answer by at most δ adds at most 2δ/σ to it: where values do not lie on the
-grid, a thousandth of ε is kept for that.
+of "optimal-scale" is that of the values as they are, and moving every answer by at most δ adds at
+most 2δ/σ to it: where values do not lie on the grid, a thousandth of ε is kept for that.
 
 Theorem: exact-calibration
 """
