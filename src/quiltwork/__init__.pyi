@@ -15,6 +15,7 @@ from . import noise as noise
 from . import queries as queries
 from . import report as report
 from . import reproduce as reproduce
+from . import results as results
 from . import series as series
 from . import tables as tables
 from ._version import __version__ as __version__

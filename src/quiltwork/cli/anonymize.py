@@ -28,7 +28,6 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
     from quiltwork.tables.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
@@ -145,7 +144,9 @@ def anonymize(
                 progress=_advance(bar),
             )
         publication.write(output, formulas)
-        body = (_on_spark if backend == "spark" else _here)(publication, report)
+        if report is not None:
+            publication.report(report)
+        body = publication.summary()
     body |= {
         "constraint": publication.constraint,
         "m": publication.m,
@@ -171,31 +172,6 @@ def _advance(bar: Any) -> Callable[[int, int], None]:
         bar.update(done - bar.pos)
 
     return to
-
-
-def _here(publication: Publication, report: str | None) -> dict[str, Any]:
-    """Write the report, and return the sizes of what was published."""
-    from quiltwork.tables.metrics.loss import publication_loss
-
-    if report is not None:
-        publication.report(report)
-    return {
-        "rows": len(publication.rows),
-        "groups": len(publication.groups),
-        "suppressed": publication.suppressed,
-        "loss": publication_loss(publication).as_dict(),
-    }
-
-
-def _on_spark(publication: Any, report: str | None) -> dict[str, Any]:
-    """Do the same with what the workers counted, and free their disks."""
-    found = publication.report(report)
-    publication.unpersist()
-    measures = ("gcp", "discernibility", "average_class_size", "suppressed")
-    return {
-        **{name: found[name] for name in ("rows", "groups", "suppressed")},
-        "loss": {name: found[name] for name in measures},
-    }
 
 
 def _whoever(m: int) -> str:

@@ -15,10 +15,10 @@ from quiltwork.beliefs import Belief, ChainBox, Gaussian, as_beliefs
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.gaussian import GaussianOutlook
-from quiltwork.influence.protocol import InfluenceMethod
 from quiltwork.influence.question import Question
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.sweep import can_be_swept
 from quiltwork.influence.swept import SweptOutlook
 

@@ -22,7 +22,7 @@ from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 _SLACK = Fraction(1, 2**39)
@@ -80,11 +80,12 @@ class InfluenceCurve:
             level, step = level * (1 - step), step * 2**6
         return level
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve and the line of independent nodes; needs the `plot` extra."""
-        from quiltwork.influence.plots import curve_figure
+        from quiltwork.influence.plots import curve_chart
+        from quiltwork.report.plots import draw
 
-        return curve_figure(self)
+        return draw(curve_chart(self), ax)
 
 
 def influence_curve(

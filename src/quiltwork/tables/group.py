@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 Weights = NDArray[np.int64]
 
@@ -84,16 +84,16 @@ class Group:
             rest = self.weights[~self.held[:, members].any(axis=1)].sum(axis=0)
         return rest
 
-    def left(self, coalition: Iterable[int]) -> Histogram:
+    def left(self, coalition: Iterable[int]) -> SecretCounts:
         """Return what is left when the coalition takes away everyone whom it knows."""
         return self.histogram(self.kept(coalition))
 
-    def known(self, coalition: Iterable[int]) -> Histogram:
+    def known(self, coalition: Iterable[int]) -> SecretCounts:
         """Return what the coalition knows: its attack power is the fitness of this."""
         return self.histogram(self.total - self.kept(coalition))
 
-    def histogram(self, by_kind: Weights) -> Histogram:
+    def histogram(self, by_kind: Weights) -> SecretCounts:
         """Turn weights by kind into a histogram of values."""
         counts = by_kind if self.kinds is None else by_kind @ self.kinds
         there = counts > 0
-        return Histogram(int(by_kind.sum()), self.values[there], counts[there])
+        return SecretCounts(int(by_kind.sum()), self.values[there], counts[there])

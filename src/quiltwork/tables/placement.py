@@ -20,12 +20,12 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.programs import Program
+from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 40
 _SCALE = 10**6
@@ -110,7 +110,7 @@ def left_private(kinds: Kinds, risky: Counts, parts: Sequence[Constraint]) -> bo
             return False
         left, known = kinds.shown - taken, len(tangents)
         for place, group in enumerate(risky.tolist()):
-            records = Histogram.from_counts(dict(enumerate(left[group].tolist())))
+            records = SecretCounts.from_counts(dict(enumerate(left[group].tolist())))
             broken = [part for part in parts if records.size and not part.holds(records)]
             found = [_tangent(part, left[group]) for part in broken]
             if None in found:
@@ -230,7 +230,7 @@ def _diagonal(numbers: NDArray[Any]) -> Any:
     return diags_array(numbers.astype(np.int64), dtype=np.int64).tocsr()
 
 
-def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Program:
+def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> IntegerProgram:
     from scipy.sparse import block_array
 
     matrix = block_array([row for row, _, _ in blocks], format="csr")
@@ -241,4 +241,4 @@ def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Pro
         ).astype(np.int64)
         for side in (1, 2)
     )
-    return Program(matrix, low, high, upper)
+    return IntegerProgram(matrix, low, high, upper)

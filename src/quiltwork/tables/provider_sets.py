@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class NumberSets:
     """Several sets of numbers, one after the other.
 
     Attributes:
@@ -42,10 +42,10 @@ class Sets:
         return position, self.members[np.repeat(self.start[indices], sizes) + offset]
 
 
-NO_SETS = Sets(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
+NO_SETS = NumberSets(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
-def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Sets]:
+def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, NumberSets]:
     """Return, for each row, who knows its person, and the sets of several providers.
 
     A number below `providers` is that provider alone; above, it counts through the sets.
@@ -56,7 +56,7 @@ def who_knows(subject: Ints, provider: Ints, providers: int) -> tuple[Ints, Sets
     return ids[subject], sets
 
 
-def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints, Sets]:
+def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints, NumberSets]:
     """Give each owner the number of their set of members: the member if there is one only.
 
     `owner` is sorted, and `member` is within each owner.
@@ -73,7 +73,7 @@ def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints,
         known.append(found.reshape(-1))
         lengths.append(np.full(len(found), size, dtype=np.int64))
     start = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    return ids, Sets(start, np.concatenate(known))
+    return ids, NumberSets(start, np.concatenate(known))
 
 
 def distinct_rows(

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.counting import present
-from quiltwork.tables.encoding import Encoded
+from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group
-from quiltwork.tables.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
+from quiltwork.tables.provider_sets import NO_SETS, NumberSets, distinct_rows, set_ids
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -43,8 +43,8 @@ class SparseCounts:
     inside: Ints
     providers: int
     values: int
-    sets: Sets = NO_SETS
-    kinds: Sets = NO_SETS
+    sets: NumberSets = NO_SETS
+    kinds: NumberSets = NO_SETS
     contributors: tuple[Ints, Ints] | None = None
 
     @property
@@ -89,7 +89,7 @@ class SparseCounts:
 
 
 def count_groups(
-    encoded: Encoded, labels: Ints, groups: int, rows: NDArray[np.integer[Any]] | None = None
+    encoded: CodedTable, labels: Ints, groups: int, rows: NDArray[np.integer[Any]] | None = None
 ) -> SparseCounts:
     """Count the groups of a table, or of some of its rows; `labels` gives each row's group.
 
@@ -139,7 +139,7 @@ def _some(
 
 
 def _count_people(
-    encoded: Encoded,
+    encoded: CodedTable,
     subject: Ints,
     provider: NDArray[np.integer[Any]],
     sensitive: NDArray[np.integer[Any]],

@@ -79,6 +79,7 @@ def test_one_provider_per_record_needs_no_search():
         records.sensitive,
         records.values,
         records.ids,
+        records.trees,
     )
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:

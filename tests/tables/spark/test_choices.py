@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.publishing.spark.comparing import sorted_rows
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.anonymization import anonymize
@@ -27,6 +26,7 @@ from quiltwork.tables.spark import (
     watching,
 )
 from quiltwork.tables.table import Table
+from tests.tables.spark.comparing import sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

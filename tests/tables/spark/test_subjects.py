@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.publishing.spark.comparing import collected, sorted_rows
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.tables.partitioning.mondrian import Rules
+from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.provider_sets import who_knows
 from quiltwork.tables.spark import (
@@ -37,6 +36,7 @@ from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private, verify_m_privacy
+from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -228,7 +228,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     everyone = counted[counted["kind"] == b""].groupby("node")["people"].sum()
     assert everyone.tolist() == [source[0][side]["person"].nunique() for side in (left, ~left)]
     sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
-    plan = Recipe(asked, 1, "baseline", Rules(split="loss"), quality=True)
+    plan = Recipe(asked, 1, "baseline", CutRules(split="loss"), quality=True)
     told: list[int] = []
     finisher = finish._finisher(table, known, plan, told.append)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]

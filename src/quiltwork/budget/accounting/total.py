@@ -18,11 +18,11 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst import Worst
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
-from quiltwork.influence.families import KnownNodes
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
-from quiltwork.influence.protocol import QuiltFamily
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.sweep import Levels
 from quiltwork.influence.swept import SweptOutlook
 

@@ -32,9 +32,9 @@ from quiltwork.influence.bayesian import (
 from quiltwork.influence.bayesian.families import AdversaryOutlook, Bound
 from quiltwork.influence.bayesian.reversible import reversible_level
 from quiltwork.influence.gaussian import known_rows_factor
-from quiltwork.influence.intervals import Found
-from quiltwork.influence.prices import LeakAt, ScaleFor
 from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.quilts.intervals import Found
+from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 
 _SLACK = Fraction(1, 2**39)

@@ -18,7 +18,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.spent import Spent
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.protocol import FloatArray
 
 _UNIT = 2.0**-52
 _UP = 2.0**-40
@@ -61,9 +61,9 @@ def _(belief: GaussianRows, length: int) -> float:
 def bounded_factor(belief: GaussianRows) -> float:
     """1 + the most, over n known rows, that the others move, where no |correlation| is above ρ.
 
-    Each of m − 1 − n moves by at most ρ/(1 − nρ), and √((1 − (n−1)ρ)/((1 − nρ)(1 + ρ))), times the
-    ratio of deviations. Without clipping; numbers clipped to the range also move by at most that,
-    each. Rounded up.
+    Each of m − 1 − n moves by at most ρ/(1 − nρ), and by at most √((1 − (n−1)ρ)/((1 − nρ)(1 + ρ))),
+    times the ratio of deviations. Without clipping; numbers clipped to the range also move by at
+    most that, each. Rounded up.
 
     Raises:
         UnsupportedError: unless ρ < 1/(m − 2).

@@ -18,7 +18,7 @@ import numpy as np
 from quiltwork.beliefs import GaussianRows
 from quiltwork.influence.gaussian.reach import Reach
 from quiltwork.influence.gaussian.spent import Spent
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Leak
 
 _MOST_NODES = 1 << 22

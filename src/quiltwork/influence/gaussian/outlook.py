@@ -16,8 +16,8 @@ from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
 from quiltwork.influence.gaussian.spent import Spent
 from quiltwork.influence.profile import Profile, runs_of
-from quiltwork.influence.protocol import FloatArray, IntArray, quilt_families
-from quiltwork.influence.question import Answer, Question
+from quiltwork.influence.question import NoiseNeeded, Question
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
 from quiltwork.influence.sweep import Leak
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class GaussianOutlook:
             )
         return RowsLeakage(self.belief, ratio)
 
-    def scale(self, question: Question, epsilon: Fraction) -> Answer:
+    def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
         """The least noise with which no secret leaks more than epsilon."""
         found = self._alone(question)
         return self._answer(question, found, Fraction(found.leak) / epsilon)
@@ -68,7 +68,7 @@ class GaussianOutlook:
         """What noise of this scale leaks about the worst secret, rounded up."""
         return self.told(question, scale)[0]
 
-    def told(self, question: Question, scale: Fraction) -> tuple[float, Answer]:
+    def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
         """The same, and which secret that is."""
         found = self._alone(question)
         leak = float_up(Fraction(found.leak) / scale) if scale else 0.0
@@ -87,13 +87,13 @@ class GaussianOutlook:
         hidden = self.hidden(query.span, question.episode)
         return hidden.worst(Spent.of(query, self.length), question.nodes)
 
-    def _answer(self, question: Question, found: Leak, scale: Fraction) -> Answer:
+    def _answer(self, question: Question, found: Leak, scale: Fraction) -> NoiseNeeded:
         stop = min(found.node + question.episode - 1, self.length)
         change = question.charge.change(found.node, stop)
         per = float(1 / scale) if scale else 0.0
         added = (found.before + found.after) * per
         nearby = stop - found.node + 1
-        return Answer(scale, found.node, change, nearby, added, (), found.before * per)
+        return NoiseNeeded(scale, found.node, change, nearby, added, (), found.before * per)
 
 
 def sum_of(question: Question) -> Sum:

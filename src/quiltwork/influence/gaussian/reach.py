@@ -21,7 +21,7 @@ import numpy as np
 from quiltwork.beliefs import GaussianSeries
 from quiltwork.beliefs.gaussian_algebra import solved, toeplitz
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.protocol import FloatArray
 
 MOST_DISTANCES = 1 << 20
 _MOST_FREE = 10

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from quiltwork.queries.numbers import Sum

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
@@ -90,7 +90,7 @@ def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
 def _figures(name: str, axis: str, measured: list[_Measured]) -> tuple[Figure, Figure]:
     def chart(what: str, axis_name: str, pick: Any) -> LineChart:
         series = tuple(
-            Series(
+            Line(
                 algorithm,
                 tuple((float(one.x), pick(one)) for one in measured if one.algorithm == algorithm),
             )
@@ -232,11 +232,11 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
     from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
-    from quiltwork.tables.partitioning.mondrian import Rules, mondrian
+    from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
     from quiltwork.tables.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
-    rules = Rules(provider_splits=True)
+    rules = CutRules(provider_splits=True)
     lines: dict[str, list[tuple[float, float]]] = {}
     groups: list[tuple[int, int]] = []
     for done in range(steps):
@@ -261,7 +261,7 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
         "verification.",
         "|T|",
         "CPU seconds",
-        tuple(Series(name, tuple(points)) for name, points in lines.items()),
+        tuple(Line(name, tuple(points)) for name, points in lines.items()),
         log_x=True,
         log_y=True,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened, to_fraction
 from quiltwork.tables.constraints.base import Constraint, agreeing
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 _CLOSE = 1e-11
 _MOST = 10**15
@@ -30,8 +30,8 @@ class EntropyLDiversity(Constraint):
     Raises:
         InvalidInputError: unless l is a number from 1 to 10¹⁵.
 
-    >>> EntropyLDiversity(2).holds(Histogram.of([0, 1])), EntropyLDiversity(2).holds(
-    ...     Histogram.of([0, 1, 1])
+    >>> EntropyLDiversity(2).holds(SecretCounts.of([0, 1])), EntropyLDiversity(2).holds(
+    ...     SecretCounts.of([0, 1, 1])
     ... )
     (True, False)
     """
@@ -48,7 +48,7 @@ class EntropyLDiversity(Constraint):
                 f"l must be at least 1 and at most {_MOST:g}, not {shortened(self.l)}."
             )
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether Σ n·log(N/n) ≥ N·log l."""
         total = int(left.counts.sum())
         if total == 0:
@@ -59,7 +59,7 @@ class EntropyLDiversity(Constraint):
             return surplus > 0
         return _exactly_at_least(left.counts.tolist(), self._level)
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return the effective number of values, e^entropy, over l."""
         effective = math.exp(_entropy(left)) if left.counts.sum() else 0.0
         return agreeing(effective / float(self._level), self.holds(left))
@@ -73,7 +73,7 @@ class EntropyLDiversity(Constraint):
         return f"entropy {self.l}-diversity"
 
 
-def _entropy(left: Histogram) -> float:
+def _entropy(left: SecretCounts) -> float:
     shares = left.counts / left.counts.sum()
     return float(-(shares * np.log(shares)).sum())
 

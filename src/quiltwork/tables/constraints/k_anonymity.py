@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import MOST, Constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class KAnonymity(Constraint):
     Raises:
         InvalidInputError: unless k is an integer ≥ 1.
 
-    >>> KAnonymity(3).holds(Histogram.of([0, 0, 1]))
+    >>> KAnonymity(3).holds(SecretCounts.of([0, 0, 1]))
     True
     """
 
@@ -29,11 +29,11 @@ class KAnonymity(Constraint):
         """Read k."""
         object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether there are at least k records."""
         return left.size >= self.k
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return records / k."""
         return left.size / self.k
 

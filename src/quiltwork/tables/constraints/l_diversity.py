@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import MOST, Constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class LDiversity(Constraint):
     Raises:
         InvalidInputError: unless l is an integer ≥ 1.
 
-    >>> LDiversity(2).holds(Histogram.of([0, 0, 0]))
+    >>> LDiversity(2).holds(SecretCounts.of([0, 0, 0]))
     False
     """
 
@@ -29,11 +29,11 @@ class LDiversity(Constraint):
         """Read l."""
         object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether there are at least l values."""
         return left.distinct >= self.l
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return distinct values / l."""
         return left.distinct / self.l
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.tables.constraints.base import MOST, Constraint, agreeing
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RecursiveLDiversity(Constraint):
     Raises:
         InvalidInputError: unless c is a number > 0 and l an integer ≥ 1.
 
-    >>> RecursiveLDiversity(2, 2).holds(Histogram.of([0, 0, 1, 2]))
+    >>> RecursiveLDiversity(2, 2).holds(SecretCounts.of([0, 0, 1, 2]))
     True
     """
 
@@ -37,17 +37,17 @@ class RecursiveLDiversity(Constraint):
         positive_fraction(self.c, "c")
         object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether the most frequent value is below c times the tail."""
         most, tail = self._weights(left)
         return most < self._factor * tail
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return c·tail / r₁."""
         most, tail = self._weights(left)
         return agreeing(float(self._factor * tail / most) if most else 0.0, self.holds(left))
 
-    def _weights(self, left: Histogram) -> tuple[int, int]:
+    def _weights(self, left: SecretCounts) -> tuple[int, int]:
         falling = np.sort(left.counts)[::-1]
         return int(falling[0]) if len(falling) else 0, int(falling[self.l - 1 :].sum())
 

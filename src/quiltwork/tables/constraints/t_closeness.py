@@ -13,10 +13,10 @@ from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened, to_fraction
 from quiltwork.tables.constraints.base import Constraint, agreeing
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import Encoded
+    from quiltwork.tables.encoding import CodedTable
 
 Distance: TypeAlias = Literal["equal", "ordered"]
 
@@ -47,7 +47,7 @@ class TCloseness(Constraint):
             raise InvalidInputError(f"t must be at least 0 and below 1, not {shortened(self.t)}.")
         choice(self.distance, get_args(Distance), "The distance")
 
-    def bind(self, encoded: Encoded) -> TCloseness:
+    def bind(self, encoded: CodedTable) -> TCloseness:
         """Take the distribution of the whole table as the reference.
 
         Raises:
@@ -72,19 +72,19 @@ class TCloseness(Constraint):
         counts = np.bincount(codes, minlength=len(encoded.sensitive_values))
         return replace(self, reference=tuple(counts.tolist()))
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether the distance is at most t."""
         distance = self.emd(left)
         return distance is not None and distance <= to_fraction(self.t, "t")
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return (1 − distance) / (1 − t)."""
         distance = self.emd(left)
         if distance is None:
             return 0.0
         return agreeing(float((1 - distance) / (1 - to_fraction(self.t, "t"))), self.holds(left))
 
-    def emd(self, left: Histogram) -> Fraction | None:
+    def emd(self, left: SecretCounts) -> Fraction | None:
         """Return the earth mover's distance to the reference; None if there are no records.
 
         Raises:

@@ -27,7 +27,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
+class RangeLabels:
     """Labels that cover codes lower..upper, and the missing value (the last code) where said."""
 
     lower: NDArray[np.int64]
@@ -51,7 +51,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class SetLabels:
     """Labels that cover sets of codes; `below[i, c]` counts those of set i that are less than c."""
 
     below: NDArray[np.int32]
@@ -80,19 +80,21 @@ class Coverage:
         sizes: the records of each group.
     """
 
-    columns: tuple[Ranges | Sets, ...]
+    columns: tuple[RangeLabels | SetLabels, ...]
     label_of: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
 
 def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[Any]) -> Coverage:
     """Return the coverage of a publication's boxes over the columns they were made from."""
-    covers: list[Ranges | Sets] = []
+    covers: list[RangeLabels | SetLabels] = []
     for place, column in enumerate(columns):
         members = boxes.members[place]
         if members is None:
             lower, upper = (side[:, place].astype(np.int64) for side in (boxes.lower, boxes.upper))
-            covers.append(Ranges(lower, upper, boxes.missing[:, place], len(column.values) - 1))
+            covers.append(
+                RangeLabels(lower, upper, boxes.missing[:, place], len(column.values) - 1)
+            )
         else:
             owners = np.repeat(np.arange(boxes.count), members.sizes)
             covers.append(_sets(owners, members.codes, boxes.count, len(column.values)))
@@ -123,7 +125,7 @@ def coverage_of_texts(original: Table, published: Table) -> Coverage:
     )
 
 
-def covered(column: Column, texts: Sequence[Any]) -> Sets:
+def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
     """Return what published texts cover of a column's values.
 
     Raises:
@@ -145,7 +147,7 @@ def covered(column: Column, texts: Sequence[Any]) -> Sets:
     return _sets(owners, np.concatenate(found), len(found), len(column.values))
 
 
-def _sets(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> Sets:
+def _sets(owners: NDArray[Any], codes: NDArray[Any], labels: int, values: int) -> SetLabels:
     below = np.zeros((labels, values + 1), dtype=np.int32)
     below[owners, codes.astype(np.int64) + 1] = 1
-    return Sets(np.cumsum(below, axis=1, dtype=np.int32))
+    return SetLabels(np.cumsum(below, axis=1, dtype=np.int32))

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.tables.asked import read_table
 from quiltwork.tables.constraints.base import MOST
 from quiltwork.tables.metrics.coverage import Coverage, coverage_of_boxes, coverage_of_texts
-from quiltwork.tables.table import Table
+from quiltwork.tables.publication import LocalPublication, Publication
+from quiltwork.tables.table import Table, read_table
 
 LEAST_SHARE = 0.001
 """Errors are relative to at least this share of the rows."""
@@ -39,7 +39,9 @@ class RangeQuery:
     ranges: tuple[tuple[int, int, int], ...]
 
 
-def query_error(table: Table, publication: Any, queries: int = 2500, seed: int = 0) -> float:
+def query_error(
+    table: Table, publication: Publication | Table, queries: int = 2500, seed: int = 0
+) -> float:
     """Return the mean relative error of random range queries answered from a publication.
 
     Args:
@@ -69,11 +71,11 @@ def query_error(table: Table, publication: Any, queries: int = 2500, seed: int =
     return float(np.mean(np.abs(answers - truth) / scale))
 
 
-def coverage(table: Table, publication: Any) -> Coverage:
+def coverage(table: Table, publication: Publication | Table) -> Coverage:
     """Return what a publication, or a Table of published texts, covers of a table's columns."""
     if isinstance(publication, Table):
         return coverage_of_texts(table, publication)
-    if not hasattr(publication, "boxes"):
+    if not isinstance(publication, LocalPublication):
         raise InvalidInputError(
             f"Give what anonymize returned, or a Table of published texts, not a "
             f"{type(publication).__name__}."

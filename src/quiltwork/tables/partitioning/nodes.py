@@ -5,6 +5,7 @@ Nothing here loops over nodes: a level of the tree costs a fixed number of passe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,17 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.partitioning.records import Records, Rows
-
-Counts = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from quiltwork.tables.partitioning.cut_rule import Counts, Flags
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """Some nodes: node i has the rows rows[starts[i]:starts[i+1]]."""
 
-    rows: Rows
+    rows: RowNumbers
     starts: Counts
 
     @property
@@ -50,6 +49,12 @@ class Nodes:
     def owners(self) -> Counts:
         """For each row in order, its node."""
         return np.repeat(np.arange(self.count), self.sizes)
+
+    def portions(self, most: int) -> Iterator[Nodes]:
+        """Give the nodes in turn, several small ones together, about `most` rows at a time."""
+        place = np.cumsum(self.sizes) // most
+        for number in np.unique(place).tolist():
+            yield self.select(place == number)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,22 +121,3 @@ def bounds(records: Records, nodes: Nodes) -> tuple[NDArray[Any], NDArray[Any]]:
         np.minimum.reduceat(taken, nodes.starts, out=low[place])
         np.maximum.reduceat(taken, nodes.starts, out=high[place])
     return low, high
-
-
-def widths(records: Records, low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
-    """Return each node's extent in each quasi-identifier, as a share of the whole."""
-    extents = [place[b] - place[a] for place, a, b in zip(records.places, low, high, strict=True)]
-    for number, blocks in enumerate(records.trees):
-        if blocks is not None:
-            extents[number] = label_widths(blocks, low[number], high[number])
-    return np.stack(extents)
-
-
-def label_widths(
-    blocks: NDArray[np.int64], low: NDArray[Any], high: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Return the share of the other values that the lowest common label covers."""
-    level = (blocks[:, low] == blocks[:, high]).argmax(axis=0)
-    inside = np.stack([np.bincount(row)[row] for row in blocks])
-    widths: NDArray[np.float64] = (inside[level, low] - 1) / max(1, blocks.shape[1] - 1)
-    return widths

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import code_type
+from quiltwork.tables.partitioning.cut_rule import Axes
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import Column, Encoded
+    from quiltwork.tables.encoding import CodedTable, Column
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 """Row numbers, the rows of one node next to each other."""
 
 
@@ -46,7 +47,12 @@ class Records:
     sensitive: NDArray[np.integer[Any]]
     values: int
     ids: NDArray[np.integer[Any]]
-    trees: tuple[NDArray[np.int64] | None, ...] = ()
+    trees: tuple[NDArray[np.int64] | None, ...]
+
+    @property
+    def axes(self) -> Axes:
+        """The quasi-identifiers as directions of cuts."""
+        return Axes(self.places, self.trees)
 
     @property
     def count(self) -> int:
@@ -58,7 +64,7 @@ class Records:
         """The most records of one provider."""
         return int(np.bincount(self.provider).max(initial=0))
 
-    def take(self, rows: Rows) -> Records:
+    def take(self, rows: RowNumbers) -> Records:
         """Return some of the rows, next to each other in memory."""
         return Records(
             np.ascontiguousarray(self.codes[:, rows]),
@@ -72,7 +78,7 @@ class Records:
         )
 
 
-def records_of(encoded: Encoded) -> Records:
+def records_of(encoded: CodedTable) -> Records:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
     ranks = [_working_order(column) for column in encoded.quasi]
     kind = code_type(max(len(column.values) for column in encoded.quasi))

@@ -19,7 +19,7 @@ from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
 from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.sparse import SparseCounts, by_value, subset
-from quiltwork.tables.verification.worst_histogram import find_violations
+from quiltwork.tables.verification.corners import find_violations
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

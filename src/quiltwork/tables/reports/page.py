@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.files import named, write
 from quiltwork.report import Html, facts, page, section
-from quiltwork.tables.metrics.loss import Loss, publication_loss
+from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
-from quiltwork.tables.reports.parts import (
+from quiltwork.tables.reports.sections import (
     disclosure_section,
     intersection_section,
     loss_section,
@@ -25,7 +25,7 @@ from quiltwork.tables.risk.downcoding import downcoding
 from quiltwork.tables.risk.minimality import refused_cuts
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.publication import LocalPublication
     from quiltwork.tables.spark.backend import SparkPublication
 
 QUERIES = 2500
@@ -49,7 +49,7 @@ class TableReport:
     lead: str
     headline: Mapping[str, str]
     assessment: Assessment
-    loss: Loss | None = None
+    loss: InformationLoss | None = None
     queries: int = 0
     query_error: float | None = None
 
@@ -113,7 +113,9 @@ def risk_report(assessment: Assessment, name: str) -> TableReport:
     )
 
 
-def publication_report(publication: Publication, path: str | Path | None = None) -> TableReport:
+def publication_report(
+    publication: LocalPublication, path: str | Path | None = None
+) -> TableReport:
     """Return what a publication reveals and keeps; with a path, also write it as a page.
 
     Cost: a few passes over the rows, the deFinetti attack, and the query error of up to 2,500

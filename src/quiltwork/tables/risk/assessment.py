@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.asked import read_table
 from quiltwork.tables.metrics.models import Models, privacy_models
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.disclosure import Disclosure, disclosures
@@ -15,7 +14,7 @@ from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import Refused
 from quiltwork.tables.risk.reidentification import Reidentification, reidentification
 from quiltwork.tables.risk.warnings import RiskWarning, warnings_for
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, read_table
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.asked import read_table
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.metrics.counts import value_counts
 from quiltwork.tables.risk.extents import Reading, overlaps
-from quiltwork.tables.risk.worlds import People, pinned_down
-from quiltwork.tables.table import Table, read_orders
+from quiltwork.tables.risk.worlds import Memberships, pinned_down
+from quiltwork.tables.table import Table, read_orders, read_table
 
 MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
@@ -202,7 +201,7 @@ def _by_subject(earlier: Table, later: Table, releases: tuple[_Release, _Release
     have = np.zeros(int(units.max()) + 1, dtype=np.int64)
     have[units] = value
     counts = np.concatenate((first.counts, second.counts))
-    sure, may = pinned_down(People(counts, len(first.counts), units, group, have))
+    sure, may = pinned_down(Memberships(counts, len(first.counts), units, group, have))
     unit_of = np.zeros(len(steady), dtype=np.int64)
     unit_of[person] = units
     joined = _matching(before, after)

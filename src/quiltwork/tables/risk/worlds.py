@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.programs import Program
+from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 50
 MOST_ENTRIES = 5_000_000
@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class Memberships:
     """Who is in which groups, and what they have.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Kinds:
     times: Ints
 
 
-def pinned_down(people: People) -> tuple[Flags, Flags]:
+def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
     """Tell who is pinned down for certain, and who may be: the same people where it is decided."""
     kinds = _kinds(people)
     have = np.zeros((len(kinds.sizes), people.counts.shape[1]), dtype=np.int64)
@@ -91,7 +91,7 @@ def pinned_down(people: People) -> tuple[Flags, Flags]:
     return sure[kinds.of], may[kinds.of]
 
 
-def _kinds(people: People) -> _Kinds:
+def _kinds(people: Memberships) -> _Kinds:
     """Put people together who are in the same groups equally often."""
     order = np.lexsort((people.group, people.person))
     person, group = people.person[order], people.group[order]
@@ -113,7 +113,7 @@ def _kinds(people: People) -> _Kinds:
     return _Kinds(label, sizes, cells[:, 0], cells[:, 1], times)
 
 
-def _on_cycles(people: People, kinds: _Kinds, have: Ints) -> Flags:
+def _on_cycles(people: Memberships, kinds: _Kinds, have: Ints) -> Flags:
     """Tell which kinds have someone on a cycle of people who can hand two values around.
 
     Those with several records in one table are left out. Nobody counts where a person has no
@@ -144,7 +144,7 @@ def _on_cycles(people: People, kinds: _Kinds, have: Ints) -> Flags:
     return found
 
 
-def _possible(people: People, kinds: _Kinds) -> tuple[Ints, Ints]:
+def _possible(people: Memberships, kinds: _Kinds) -> tuple[Ints, Ints]:
     """Return every kind with every value that all its groups have, by kind."""
     starts = np.searchsorted(kinds.kind, np.arange(len(kinds.sizes)))
     step = max(1, MOST_ENTRIES // people.counts.shape[1])
@@ -176,7 +176,7 @@ class _System:
     high: Ints
 
 
-def _system(people: People, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
+def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
     """Write down that every kind has its people and every group its counts."""
     from scipy.sparse import csc_array
 
@@ -236,7 +236,7 @@ def _search(system: _System, unknowns: Ints, sure: Flags, may: Flags, have: Ints
     rows = np.flatnonzero(np.diff(matrix.indptr))
     left = (system.right - system.matrix @ system.low)[rows]
     upper = (system.high - system.low)[unknowns]
-    program = Program(matrix[rows], left, left, upper)
+    program = IntegerProgram(matrix[rows], left, left, upper)
     kind, value = system.kind[unknowns], system.value[unknowns]
     other = have[kind, value] == 0
     while True:

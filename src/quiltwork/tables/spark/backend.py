@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.tables.asked import no_group
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.partitioning.axes import Axes
 from quiltwork.tables.partitioning.guards import guard_for
-from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
+from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
 from quiltwork.tables.spark.blocks import encoded_blocks
@@ -32,6 +30,7 @@ from quiltwork.tables.spark.verification import (
 )
 from quiltwork.tables.spark.watching import Watch
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification.verdict import never_private
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
@@ -100,6 +99,15 @@ class SparkPublication:
         from pyspark.sql import functions
 
         return float(self.published.agg(functions.avg(WIDTH)).first()[0])
+
+    def summary(self) -> dict[str, Any]:
+        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+        found = self.report()
+        measures = ("gcp", "discernibility", "average_class_size", "suppressed")
+        return {
+            **{name: found[name] for name in ("rows", "groups", "suppressed")},
+            "loss": {name: found[name] for name in measures},
+        }
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
         """Return what the verification counted; with a path, write it as an HTML page."""
@@ -193,11 +201,12 @@ def anonymize_spark(
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
-        axes = Axes(domains.places, domains.trees)
         smallest = guard_for(domains.nothing, asked, coalition).smallest
-        leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
+        leaves = grow(
+            router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
+        )
         best: Split = "loss" if quality and split == "range" else split
-        rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
+        rules = CutRules(method == "provider-aware" and parts_freely(asked), best, relaxed)
         # A subtree of method="separate" is one provider's already.
         recipe = Recipe(
             asked, coalition, "baseline" if alone else method, rules, quality and not alone
@@ -265,7 +274,7 @@ def _private_roots(
     lost = sum(found.size for root, found in roots.items() if root not in private)
     if lost and not alone:
         decided(roots[0], constraint, m)  # says why, if it is only too much to search
-        raise no_group(domains.rows, m, constraint)
+        raise never_private(domains.rows, m, constraint)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]
         raise NotPrivateError(

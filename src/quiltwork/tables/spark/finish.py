@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.encoding import Encoded, code_type
+from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.partitioning.records import Records
-from quiltwork.tables.spark.blocks import Packing, Rows
+from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import Domains
 from quiltwork.tables.spark.subjects import CIRCLE
 
@@ -86,13 +86,13 @@ class _Roles:
     subject: str | None
 
 
-def _in_order(rows: Rows) -> Rows:
+def _in_order(rows: BlockRecords) -> BlockRecords:
     """Order records by content, so that results do not depend on how they arrived."""
     person = [] if rows.person is None else [rows.person]
     return rows.take(np.lexsort((*person, rows.sensitive, rows.provider, *rows.codes[::-1])))
 
 
-def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
+def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Records]:
     """Return some records as the local core sees them, with the codes of the whole table."""
     quasi = tuple(
         replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
@@ -102,19 +102,24 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
     kind = code_type(max(len(column.values) for column in domains.quasi))
     records = Records(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
-        places=domains.places,
+        places=domains.axes.places,
         provider=provider,
         providers=len(domains.providers),
         sensitive=sensitive,
         values=len(domains.sensitive_values),
         ids=np.arange(rows.count),
-        trees=domains.trees,
+        trees=domains.axes.trees,
     )
     return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
 
 
 def _published(
-    domains: Domains, encoded: Encoded, rows: Rows, labels: Counts, subtree: int, roles: _Roles
+    domains: Domains,
+    encoded: CodedTable,
+    rows: BlockRecords,
+    labels: Counts,
+    subtree: int,
+    roles: _Roles,
 ) -> Any:
     """Write each record's box as texts, in an order that content alone decides."""
     import pyarrow as pa

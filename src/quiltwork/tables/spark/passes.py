@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.spark.blocks import Packing, Rows
+from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
 from quiltwork.tables.spark.people import Places, needs_sets, people_of_nodes
 from quiltwork.tables.spark.tree import Measure, Measurer, Router
@@ -88,7 +88,7 @@ def _places(domains: Domains, router: Router, nodes: list[int]) -> Places:
     position = np.full(len(router.axis), -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
 
-    def read(data: bytes) -> tuple[Rows, Counts]:
+    def read(data: bytes) -> tuple[BlockRecords, Counts]:
         rows = packing.unpacked(data)
         at = position[router.route(rows)]
         wanted = np.flatnonzero(at >= 0)

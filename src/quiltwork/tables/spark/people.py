@@ -21,7 +21,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
+from quiltwork.tables.provider_sets import NO_SETS, NumberSets, distinct_rows, set_ids
 from quiltwork.tables.sparse import SparseCounts
 from quiltwork.tables.verification.all_groups import groups_withstand
 
@@ -42,7 +42,7 @@ Places = Callable[[bytes], tuple[Any, Counts]]
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class NodePeople:
     """The people of one node.
 
     Attributes:
@@ -70,7 +70,7 @@ def needs_sets(constraint: Constraint) -> bool:
 
 def people_of_nodes(
     blocks: DataFrame, domains: Domains, places: Places, nodes: list[int], whole: bool
-) -> dict[int, People]:
+) -> dict[int, NodePeople]:
     """Count the people of some nodes over all blocks; `whole`: by their sets of values.
 
     Raises:
@@ -94,7 +94,7 @@ def people_of_nodes(
     }
 
 
-def _gathered(domains: Domains, who: Counts, kind: NDArray[Any], people: Counts) -> People:
+def _gathered(domains: Domains, who: Counts, kind: NDArray[Any], people: Counts) -> NodePeople:
     who = who.astype(np.int64)
     inside = np.sort(who[kind == _INSIDE])
     total = np.flatnonzero(kind == _ALL)
@@ -110,7 +110,7 @@ def _gathered(domains: Domains, who: Counts, kind: NDArray[Any], people: Counts)
     by_values = _counts(
         domains, who[rest][order], ids[order], people[rest][order], inside, kinds=sets
     )
-    return People(by_circle, by_values)
+    return NodePeople(by_circle, by_values)
 
 
 def _counts(
@@ -119,7 +119,7 @@ def _counts(
     kind: Counts,
     people: Counts,
     inside: Counts,
-    kinds: Sets = NO_SETS,
+    kinds: NumberSets = NO_SETS,
 ) -> SparseCounts:
     """Make one node the only group of a table."""
     return SparseCounts(

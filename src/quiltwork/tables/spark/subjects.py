@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.tables.encoding import encode_column
-from quiltwork.tables.provider_sets import NO_SETS, Sets, set_ids, who_knows
+from quiltwork.tables.provider_sets import NO_SETS, NumberSets, set_ids, who_knows
 from quiltwork.tables.spark.session import mapped, quoted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _SET = "quiltwork_set"
 Counts = NDArray[np.int64]
 
 
-def read_circles(table: Table, frame: DataFrame, providers: Sequence[Any]) -> Sets:
+def read_circles(table: Table, frame: DataFrame, providers: Sequence[Any]) -> NumberSets:
     """Bring the sets of several providers that know one person to the driver, in order.
 
     Raises:
@@ -141,7 +141,7 @@ def people_of(rows: Any, subject: str, provider: Counts, domains: Domains) -> tu
     return (_partition() << 32) + code, _renumbered(own, sets, domains)
 
 
-def _renumbered(own: Counts, sets: Sets, domains: Domains) -> Counts:
+def _renumbered(own: Counts, sets: NumberSets, domains: Domains) -> Counts:
     """Replace numbers of this partition's sets by those of the whole table."""
     known = domains.circles or NO_SETS
     place = {known[index]: index for index in range(len(known))}

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.group import Group
-from quiltwork.tables.partitioning.axes import Axes
-from quiltwork.tables.spark.blocks import Rows
-from quiltwork.tables.spark.people import People
+from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.spark.blocks import BlockRecords
+from quiltwork.tables.spark.people import NodePeople
 from quiltwork.tables.verification import group_is_private
 
 Counts = NDArray[np.int64]
@@ -37,7 +37,7 @@ class Measure:
     """
 
     values: tuple[Counts, ...]
-    holdings: Counts | People
+    holdings: Counts | NodePeople
 
     @property
     def size(self) -> int:
@@ -85,7 +85,7 @@ class Router:
         """Make a node a leaf again; its children are never reached."""
         self.axis[node] = -1
 
-    def route(self, rows: Rows) -> Counts:
+    def route(self, rows: BlockRecords) -> Counts:
         """Return the leaf of each record. O(records · depth)."""
         node = np.zeros(rows.count, dtype=np.int64)
         if self.roots > 1:
@@ -129,7 +129,7 @@ def grow(
     """
     leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], axes.widest(leaves[node].values)) for node in large]
+    pending = [_Pending(node, leaves[node], axes.tried(leaves[node].values)) for node in large]
     while pending:
         tried = [one for one in pending if _try_next(router, one, axes, smallest)]
         if not tried:
@@ -143,7 +143,7 @@ def grow(
                 for child in children:
                     leaves[child] = found[child]
                     if found[child].size > most_rows:
-                        order = axes.widest(found[child].values)
+                        order = axes.tried(found[child].values)
                         pending.append(_Pending(child, found[child], order))
             else:
                 router.uncut(one.node)
@@ -181,6 +181,6 @@ def decided(measure: Measure, constraint: Constraint, m: int) -> bool:
     Raises:
         UnsupportedError: if there are too many sets to try.
     """
-    if isinstance(measure.holdings, People):
+    if isinstance(measure.holdings, NodePeople):
         return measure.holdings.withstand(constraint, m)
     return group_is_private(Group.from_counts(measure.holdings.tolist()), constraint, m)

@@ -24,8 +24,8 @@ from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.counting import counted
 from quiltwork.tables.provider_sets import distinct_rows
 from quiltwork.tables.sparse import SparseCounts, by_value, one_value_each, subset
-from quiltwork.tables.verification.violation import Entropy
-from quiltwork.tables.verification.worst_histogram import at_least, find_violations
+from quiltwork.tables.verification.corners import at_least, find_violations
+from quiltwork.tables.verification.excess import Entropy
 
 OPEN, SAFE, BROKEN = 0, 1, 2
 

@@ -16,27 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.checks import Checks, LimitReached, Outcome
-from quiltwork.tables.verification.spaces import Space, spaces
+from quiltwork.tables.verification.lattice import (
+    Checks,
+    LimitReached,
+    SearchOutcome,
+    Space,
+    spaces,
+)
 
 
-def breach(group: Group, part: Constraint, m: int, limit: int) -> Outcome:
+def breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
     """Look for a coalition of at most m providers that breaches one EG-monotonic constraint."""
     checks = Checks(group, part, limit)
     if isinstance(part, KAnonymity) and group.held is None and group.contributors is None:
-        return Outcome(_largest(group, part.k, min(m, group.size - 1)), 1)
+        return SearchOutcome(_largest(group, part.k, min(m, group.size - 1)), 1)
     try:
         for space in spaces(group, m):
             found = _Search(group, part, space, checks).from_nobody()
             if found is not None:
-                return Outcome(found, checks.done)
+                return SearchOutcome(found, checks.done)
     except LimitReached:
-        return Outcome(None, checks.done - 1, settled=False)
-    return Outcome(None, checks.done)
+        return SearchOutcome(None, checks.done - 1, settled=False)
+    return SearchOutcome(None, checks.done)
 
 
 def _largest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
@@ -78,7 +83,7 @@ class _Search:
                 return found
         return None
 
-    def _safe(self, chosen: int, left: Histogram, open_: list[int], room: int) -> bool:
+    def _safe(self, chosen: int, left: SecretCounts, open_: list[int], room: int) -> bool:
         """Tell whether no choice among the open blocks can breach, by a bound."""
         if self.wanted is not None:  # each of them removes one of the values that are left
             return len(left.values) - len(open_) >= self.wanted

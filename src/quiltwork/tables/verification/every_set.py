@@ -1,10 +1,9 @@
 """Definition 2.1 in full: every set between what a coalition leaves and the whole group.
 
 A coalition may breach a constraint that is not EG monotonic by taking away only some of its own
-records. Every coalition of the largest size is looked at; those of equal providers count once.
-Entropy and recursive diversity and t-closeness are decided for many coalitions at a time
-(`worst_histogram`); any other constraint, and what stays in doubt, is tried on every set. What
-takes more than the limit is refused.
+records. Every coalition of the largest size is looked at. Entropy and recursive diversity and
+t-closeness are decided for many coalitions at a time (`corners`); any other constraint, and what
+stays in doubt, is tried on every set. What takes more than the limit is refused.
 
 Theorem: m-privacy
 """
@@ -20,10 +19,8 @@ import numpy as np
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.group import Group, Weights
-from quiltwork.tables.verification.checks import Outcome
-from quiltwork.tables.verification.every_coalition import draws_of
-from quiltwork.tables.verification.spaces import spaces
-from quiltwork.tables.verification.worst_histogram import DECIDED, Flags, violations_of_group
+from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
+from quiltwork.tables.verification.lattice import SearchOutcome, spaces
 
 _PORTION = 256
 _SETS_EACH = 10
@@ -32,7 +29,7 @@ _SETS_EACH = 10
 
 def breach_between(
     group: Group, part: Constraint, m: int, limit: int
-) -> tuple[Outcome, Weights | None]:
+) -> tuple[SearchOutcome, Weights | None]:
     """Look for a coalition and a set in between that violates; return both.
 
     Raises:
@@ -43,7 +40,7 @@ def breach_between(
         if not checks:
             checks = 1
             if not part.holds(group.left(())):
-                return Outcome(_listed(members[0]), checks), group.total
+                return SearchOutcome(_listed(members[0]), checks), group.total
         if number > limit:
             raise _too_many(part, number, 1, limit)
         kept = _kept(group, members)
@@ -53,7 +50,7 @@ def breach_between(
             checks += found.looked
             hit = np.flatnonzero(found.box >= 0)
             if len(hit):
-                return Outcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
+                return SearchOutcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
             doubtful = np.flatnonzero(~found.safe).tolist()
             if checks > _SETS_EACH * limit:
                 raise _too_many(part, number, _SETS_EACH, limit)
@@ -64,8 +61,8 @@ def breach_between(
                 raise _too_many(part, number, sets, limit)
             violating = violating_set(group, part, kept[i])
             if violating is not None:
-                return Outcome(_listed(members[i]), checks), violating
-    return Outcome(None, checks), None
+                return SearchOutcome(_listed(members[i]), checks), violating
+    return SearchOutcome(None, checks), None
 
 
 def sets_between(part: Constraint, known: Weights) -> int:
@@ -90,9 +87,6 @@ def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | No
 
 def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
     """Yield how many coalitions there are, and some of them as rows: who is in it."""
-    if group.held is None and group.contributors is None:
-        yield from _unlike_coalitions(group, min(m, group.size - 1))
-        return
     for space in spaces(group, m):
         teams = combinations(space.candidates, space.level)
         number = comb(len(space.candidates), space.level)
@@ -100,24 +94,6 @@ def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
             members = np.zeros((len(chosen), group.size), dtype=np.bool_)
             members[np.arange(len(chosen))[:, None], np.array(chosen, dtype=np.int64)] = True
             yield number, members
-
-
-def _unlike_coalitions(group: Group, size: int) -> Iterator[tuple[int, Flags]]:
-    """Of coalitions that hold the same, take the one with the first of equal providers."""
-    found, kind = np.unique(group.weights, axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
-    number = np.bincount(kind)
-    order = np.argsort(kind, kind="stable")
-    place = np.empty(group.size, dtype=np.int64)  # of each provider among its like
-    place[order] = np.arange(group.size) - np.searchsorted(kind[order], kind[order])
-    draws = draws_of(len(found), group.size, size)
-    every = draws.all()
-    while some := list(islice(every, _PORTION)):
-        drawn = draws.table(some)
-        possible = drawn[(drawn <= number).all(axis=1)]
-        if len(possible):
-            members = place < possible[:, kind]
-            yield draws.number, ~members if draws.spared else members
 
 
 def _kept(group: Group, members: Flags) -> Weights:

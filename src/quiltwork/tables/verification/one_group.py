@@ -15,12 +15,12 @@ import numpy as np
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group, Weights
 from quiltwork.tables.verification.branching import breach
 from quiltwork.tables.verification.every_set import breach_between
+from quiltwork.tables.verification.lattice import spaces
 from quiltwork.tables.verification.search import Method, search
-from quiltwork.tables.verification.spaces import spaces
 
 LIMIT = 200_000
 """Checks within one group after which an exact verification gives up."""
@@ -37,7 +37,7 @@ class Breach:
 
     coalition: tuple[int, ...]
     part: Constraint
-    left: Histogram
+    left: SecretCounts
     outsiders: bool
 
 

@@ -107,6 +107,23 @@ class Verdict:
         return files.dump("verdict", 1, body)
 
 
+def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:
+    """Return the refusal of a table that is not private even as one group.
+
+    >>> str(never_private(80, 0, "99-anonymity"))[:58]
+    'Even one group of all 80 rows does not fulfil 99-anonymity'
+    """
+    what = f"fulfil {constraint}"
+    if m:
+        who = f"{m} colluding providers" if m > 1 else "a single provider"
+        what = f"withstand {who} under {constraint}"
+    everyone = f"all {rows:,} rows" if rows > 1 else "the only row"
+    return NotPrivateError(
+        f"Even one group of {everyone} does not {what}; "
+        "ask for less (a smaller m, k or l) or add records."
+    )
+
+
 def _coalition(m: int) -> str:
     return "outsider" if m == 0 else f"coalition of at most {m} provider{'s' if m != 1 else ''}"
 

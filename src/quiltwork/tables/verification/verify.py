@@ -18,12 +18,11 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.asked import read_m, read_table
-from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.encoding import Encoded
+from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
+from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group
 from quiltwork.tables.sparse import SparseCounts, count_groups
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.bounds import BROKEN, SAFE
 from quiltwork.tables.verification.one_group import (
@@ -93,7 +92,7 @@ class Labelled(Protocol):
     """What puts names on the groups of a table."""
 
     @property
-    def encoded(self) -> Encoded:
+    def encoded(self) -> CodedTable:
         """The labels of providers and sensitive values."""
         ...
 
