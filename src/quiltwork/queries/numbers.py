@@ -245,6 +245,10 @@ class NumericSum(Sum):
         total = clipped_total(part, self.lo, self.hi) - self.lo * len(part)
         return np.array([math.floor(total / self.step + Fraction(1, 2))], dtype=object)
 
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """One cell, named as for states."""
+        return (self.kind.removeprefix("numeric_"),)
+
     def rounding(self, states: States, points: int, subjects: int) -> Fraction:
         """Half a step for every total."""
         _, unit = self.grid(points)
