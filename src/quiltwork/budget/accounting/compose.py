@@ -16,8 +16,8 @@ from typing import Any
 
 from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import divergence, max_divergence
-from quiltwork.budget.accounting.rules import EXAMPLE
 from quiltwork.budget.spending import Spending, Spent
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
@@ -259,6 +259,7 @@ def _levels(given: list[Any]) -> list[Fraction]:
 
 
 def _level(one: Any, position: int) -> Fraction:
+    """The level of one of them, if it is one that adds up with others."""
     if not _is_calibrated(one):
         return positive_fraction(one, f"Level {position}")
     if one.method == "sweep":

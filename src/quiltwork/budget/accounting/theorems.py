@@ -1,6 +1,9 @@
-"""The bounds that may apply to an account, one function per theorem.
+"""Every bound on an account, one function per theorem, and the one that won.
 
-Each returns a `Bound`: its value where the theorem applies, else the reason why it does not.
+Each returns a `Bound`: its value where the theorem applies, else the reason why it does not. Only
+bounds for every time point can be the total. Theorems 3.1 and 3.3 speak of secrets inside two
+windows; between the windows more can leak (`python -m quiltwork.reproduce.examples.gap`), so they
+are shown with their scope and never lower the total.
 
 Theorem: docs/theory/composition.md, docs/theory/sweep.md
 """
@@ -9,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from quiltwork import queries
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.total import Secrets, quilts_only
+from quiltwork.budget.accounting.leakage import Secrets, quilts_only
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
@@ -44,9 +48,42 @@ class Bound:
     won: bool = False
 
 
-def mark(bound: Bound, won: bool) -> Bound:
-    """Return the bound with its mark."""
-    return replace(bound, won=won)
+@dataclass(frozen=True)
+class Explanation:
+    """The total of an account and all that was considered; `print` it, or read `bounds`."""
+
+    epsilon: float
+    bounds: tuple[Bound, ...]
+
+    @property
+    def winner(self) -> Bound:
+        """The bound that is the total."""
+        return next(bound for bound in self.bounds if bound.won)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as JSON values."""
+        return {"epsilon": self.epsilon, "bounds": [asdict(bound) for bound in self.bounds]}
+
+    def __str__(self) -> str:
+        """Show a line per bound, the winner marked."""
+        width = max(len(bound.theorem) for bound in self.bounds)
+        lines = [f"total ε = {self.epsilon:.9g}, for every time point"]
+        for bound in self.bounds:
+            mark = "*" if bound.won else " "
+            value = "      –" if bound.epsilon is None else f"{bound.epsilon:7.6g}"
+            scope = "" if bound.epsilon is None else f" {bound.scope};"
+            lines.append(f"{mark} {bound.theorem:<{width}} {value} {scope} {bound.note}".rstrip())
+        return "\n".join(lines)
+
+
+def explain(account: Account) -> Explanation:
+    """Compute every bound. O(distinct windows) calibrations beside the account's own total."""
+    bounds = [theorem(account) for theorem in _THEOREMS]
+    total = float_up(account.total)
+    everywhere = [b for b in bounds if b.epsilon is not None and b.scope == EVERYWHERE]
+    winner = min(everywhere, key=lambda bound: float(bound.epsilon or 0.0))
+    marked = tuple(replace(bound, won=bound is winner) for bound in bounds)
+    return Explanation(min(total, float(winner.epsilon or Fraction(0))), marked)
 
 
 def swept(account: Account) -> Bound:
@@ -177,7 +214,7 @@ def by_mqm_approx(spending: Spending) -> bool:
     return spending.epsilon is not None and spending.method == "spectral"
 
 
-ALL = (swept, general, sequential, same_quilts, group, parallel, far_apart)
+_THEOREMS = (swept, general, sequential, same_quilts, group, parallel, far_apart)
 
 
 def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
@@ -198,6 +235,7 @@ def quilt_singles(account: Account) -> list[Fraction]:
 
 
 def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
+    """What the worst node pays with its best quilt; charges as integers that cannot overflow."""
     charges = spending.per_point, spending.per_pair, spending.once
     unit = math.lcm(*(charge.denominator for charge in charges))
     size = spending.stop - spending.start + 1

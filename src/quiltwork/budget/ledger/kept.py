@@ -15,8 +15,8 @@ from typing import Any, get_args
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.total import Secrets
-from quiltwork.budget.accounting.usage import Usage
+from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.usage import Corner, Usage
 from quiltwork.budget.spending import Composition
 from quiltwork.exact import written_fraction
 
@@ -46,7 +46,7 @@ class Kept:
     def of(cls, account: Account) -> tuple[Kept, dict[int, str]]:
         """Return what is kept of an account, and all its rows. O(rows)."""
         usage = account.usage
-        rows = {time: row(usage, time) for time in usage.corners()}
+        rows = {time: row(usage, time) for time in sorted(usage.corners)}
         return cls._with(account, digest(rows)), rows
 
     def plus(
@@ -76,7 +76,7 @@ class Kept:
         usage = Usage.of_corners(self.denominator, {time: corners[rows[time]] for time in rows})
         return Account(secrets, usage, None, self.count, self.others, self.latest)
 
-    def _corner(self, text: str) -> tuple[int, int, int, int]:
+    def _corner(self, text: str) -> Corner:
         parts = (part.partition("/") for part in text.split(" "))
         numbers = [int(above) * (self.denominator // int(below or 1)) for above, _, below in parts]
         point, pair, begun, ended = numbers

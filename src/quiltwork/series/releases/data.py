@@ -59,7 +59,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
+class EncodedSeries:
     """Encoded sequences; `alphabet[code]` is the label.
 
     The alphabet is what the beliefs or the query name, or else what the data contain, which stays
@@ -89,7 +89,7 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
 
 def encode_cells(
     source: Source, members: tuple[Belief, ...], query: Query, *, quietly: bool = False
-) -> Encoded:
+) -> EncodedSeries:
     """Encode the cells by the states of the beliefs or the query.
 
     Raises:
@@ -104,15 +104,15 @@ def encode_cells(
         encoded = _each(source.cells, lambda cells: encode(cells, states))
         for belief in members:
             _each(encoded, belief.check_codes)
-        return Encoded(encoded, states)
+        return EncodedSeries(encoded, states)
     rows = tuple(map(as_labels, source.cells)) if quietly else source.cells
     if states is not None:
         known = _each(rows, lambda cells: encode_known(cells, states, quietly=quietly))
-        return Encoded(known, states)
+        return EncodedSeries(known, states)
     ((codes, alphabet),) = _each(rows, read_labels)
     if isinstance(query, Sum):
         alphabet = _with_values(query, codes, alphabet, quietly)
-    return Encoded((codes,), alphabet)
+    return EncodedSeries((codes,), alphabet)
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:

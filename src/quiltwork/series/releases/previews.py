@@ -14,8 +14,8 @@ from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
+from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
-from quiltwork.series.releases.words import stretch
 
 _MOST_SUBJECTS = 10**10
 

@@ -237,7 +237,7 @@ class Release:
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""
-        from quiltwork.series.releases.words import explain_release
+        from quiltwork.series.releases.explanation import explain_release
 
         return explain_release(self)
 
