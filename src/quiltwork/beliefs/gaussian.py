@@ -47,6 +47,11 @@ class Gaussian(Belief):
         """The difference that is hidden, as a multiple of the range of a query."""
         return Fraction(1) if self.within is None else self.within / span
 
+    @property
+    def farthest(self) -> Fraction | None:
+        """How far any number moves when a secret does; None where nobody said `within`."""
+        return self.within
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class GaussianSeries(Gaussian):

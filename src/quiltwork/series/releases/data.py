@@ -98,7 +98,7 @@ def encode_cells(
             the beliefs name every value that a cell may have, hence whatever the query.
     """
     if isinstance(members[0], Gaussian):
-        return Encoded(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
+        return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
     if states is not None and states_are_all(members):
         encoded = _each(source.cells, lambda cells: encode(cells, states))

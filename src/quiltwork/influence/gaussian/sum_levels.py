@@ -18,7 +18,7 @@ _UP = 1 + 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
-class Spent:
+class SumLevels:
     """Run j begins at node first[j] (first[0] is 1) and ends before the next, or at `length`.
 
     `level` is what moving a number of the run by the whole range costs; `once` is what every
@@ -31,7 +31,7 @@ class Spent:
     once: float = 0.0
 
     @classmethod
-    def of(cls, query: Sum, length: int) -> Spent:
+    def of(cls, query: Sum, length: int) -> SumLevels:
         """One release of a sum or mean with noise of scale 1 on its integers."""
         start, stop = query.window(length)
         runs = [(1, 0.0), (start, float(query.subdivision)), (stop + 1, 0.0)]
