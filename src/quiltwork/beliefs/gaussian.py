@@ -32,6 +32,7 @@ MOST_MEMORY = 32
 _MOST_LAGS = 10**6
 _LONGEST_SAMPLE = 10**8
 _ROUNDING = 1e-9
+_FARTHEST = Fraction(10**12)
 
 
 class Gaussian(Belief):
@@ -44,8 +45,18 @@ class Gaussian(Belief):
     within: Fraction | None
 
     def ratio(self, span: Fraction) -> Fraction:
-        """The difference that is hidden, as a multiple of the range of a query."""
-        return Fraction(1) if self.within is None else self.within / span
+        """The difference that is hidden, as a multiple of the range of a query.
+
+        Raises:
+            InvalidInputError: if the two cannot be meant in one unit.
+        """
+        ratio = Fraction(1) if self.within is None else self.within / span
+        if not 1 / _FARTHEST <= ratio <= _FARTHEST:
+            raise InvalidInputError(
+                "within and the range that is asked about are more than 10^12 times apart; give "
+                "both in the same unit."
+            )
+        return ratio
 
     @property
     def farthest(self) -> Fraction | None:
