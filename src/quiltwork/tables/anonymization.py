@@ -20,6 +20,7 @@ from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
@@ -28,7 +29,6 @@ from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, partition
 from quiltwork.tables.partitioning.records import Records, records_of
 from quiltwork.tables.publication import LocalPublication, Publication
-from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
 from quiltwork.tables.verification.verdict import never_private

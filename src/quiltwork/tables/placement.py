@@ -20,10 +20,9 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
 from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.integer_program import IntegerProgram
 

@@ -21,8 +21,7 @@ from quiltwork.tables.constraints import (
     TCloseness,
 )
 from quiltwork.tables.constraints.secret_counts import SecretCounts
-from quiltwork.tables.group import Group
-from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import corners, every_coalition, group_breach
 from quiltwork.tables.verification.all_groups import decide_together

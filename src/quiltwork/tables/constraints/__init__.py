@@ -1,4 +1,4 @@
-"""Privacy constraints on a group of records; one module each, joined by `&`."""
+"""Privacy constraints on a group of records; joined by `&`."""
 
 from quiltwork.tables.constraints.base import (
     Conjunction,
@@ -7,9 +7,8 @@ from quiltwork.tables.constraints.base import (
     as_constraint,
 )
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.constraints.t_closeness import TCloseness
 
 __all__ = [

@@ -19,9 +19,8 @@ from quiltwork.report import (
 from quiltwork.tables.metrics.loss import InformationLoss
 from quiltwork.tables.risk.assessment import Assessment
 from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.disclosure import Disclosure
+from quiltwork.tables.risk.disclosure import Disclosure, Reidentification
 from quiltwork.tables.risk.intersection import Intersection
-from quiltwork.tables.risk.reidentification import Reidentification
 
 
 def warnings_section(assessment: Assessment) -> Html:

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.matching import fitting_groups
+from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import ValueCounts, value_counts
-from quiltwork.tables.metrics.models import sensitive_column
+from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.table import Table, read_table
 

@@ -23,7 +23,7 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import value_counts
+from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.risk.extents import Reading, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, read_orders, read_table

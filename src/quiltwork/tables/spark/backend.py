@@ -21,7 +21,7 @@ from quiltwork.tables.spark.passes import measurer, sent
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.subjects import CIRCLE
 from quiltwork.tables.spark.suppression import without_widest
-from quiltwork.tables.spark.tree import Measure, Router, decided, grow, is_private
+from quiltwork.tables.spark.tree import Measure, Router, grow, is_private
 from quiltwork.tables.spark.verification import (
     PartVerdict,
     combined,
@@ -30,6 +30,7 @@ from quiltwork.tables.spark.verification import (
 )
 from quiltwork.tables.spark.watching import Watch
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification import group_is_private
 from quiltwork.tables.verification.verdict import never_private
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
@@ -197,7 +198,7 @@ def anonymize_spark(
     published: Any = None
     try:
         router = Router(len(domains.providers) if alone else 1)
-        measure = watch.passes(measurer(blocks, domains, asked), subtree_rows)
+        measure = watch.passes(measurer(blocks, domains), subtree_rows)
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
@@ -273,7 +274,8 @@ def _private_roots(
     private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
     lost = sum(found.size for root, found in roots.items() if root not in private)
     if lost and not alone:
-        decided(roots[0], constraint, m)  # says why, if it is only too much to search
+        # says why, if it is only too much to search
+        group_is_private(roots[0].holdings.cut(0), constraint, m)
         raise never_private(domains.rows, m, constraint)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.base import Conjunction, Constraint
 from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import (
     CodedTable,
     Column,
@@ -31,7 +32,6 @@ from quiltwork.tables.encoding import (
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.records import is_unordered, records_of
-from quiltwork.tables.provider_sets import NumberSets
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.spark.subjects import counts_by_value, read_circles
 from quiltwork.tables.table import Table

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.group import one_group
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
-from quiltwork.tables.spark.people import Places, needs_sets, people_of_nodes
+from quiltwork.tables.spark.people import Places, people_of_nodes
 from quiltwork.tables.spark.tree import Measure, Measurer, Router
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ SENT_SCHEMA = "subtree long, data binary"
 Counts = NDArray[np.int64]
 
 
-def measurer(blocks: DataFrame, domains: Domains, constraint: Constraint) -> Measurer:
+def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
     """Return the function that counts nodes: per value of each column, per provider and secret.
 
     Workers add up their own blocks; Spark adds up the workers; only the sums reach the driver. With
-    a subject column a second pass counts people; what of them depends on the constraint.
+    a subject column a second pass counts people.
     """
     people = len(domains.providers) + len(domains.circles or ())
     cells = sum(_shapes(domains)) + people * (len(domains.sensitive_values) + 1)
@@ -36,7 +36,7 @@ def measurer(blocks: DataFrame, domains: Domains, constraint: Constraint) -> Mea
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
         found: dict[int, Measure] = {}
         for start in range(0, len(nodes), together):
-            found |= _measured(blocks, domains, router, nodes[start : start + together], constraint)
+            found |= _measured(blocks, domains, router, nodes[start : start + together])
         return found
 
     return measure
@@ -51,7 +51,7 @@ def _shapes(domains: Domains) -> list[int]:
 
 
 def _measured(
-    blocks: DataFrame, domains: Domains, router: Router, nodes: list[int], constraint: Constraint
+    blocks: DataFrame, domains: Domains, router: Router, nodes: list[int]
 ) -> dict[int, Measure]:
     from pyspark.sql import functions
 
@@ -69,13 +69,11 @@ def _measured(
         counts[cell[here]] = records[here]
         tables.append(counts.reshape(len(nodes), shape))
     known, holdings = tables[: len(domains.quasi)], tables[len(domains.quasi) :]
-    held: dict[int, Any]
     if holdings:
         cells = len(domains.providers), len(domains.sensitive_values)
-        held = {node: holdings[0][i].reshape(cells) for i, node in enumerate(nodes)}
+        held = {node: one_group(holdings[0][i].reshape(cells)) for i, node in enumerate(nodes)}
     else:
-        places = _places(domains, router, nodes)
-        held = people_of_nodes(blocks, domains, places, nodes, needs_sets(constraint))
+        held = people_of_nodes(blocks, domains, _places(domains, router, nodes), nodes)
     return {
         node: Measure(tuple(table[i] for table in known), held[node])
         for i, node in enumerate(nodes)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.tables.distinct import NO_SETS, NumberSets, set_ids, who_knows
 from quiltwork.tables.encoding import encode_column
-from quiltwork.tables.provider_sets import NO_SETS, NumberSets, set_ids, who_knows
 from quiltwork.tables.spark.session import mapped, quoted
 
 if TYPE_CHECKING:

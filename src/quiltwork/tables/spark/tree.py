@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.group import Group
+from quiltwork.tables.group import SparseCounts
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.spark.blocks import BlockRecords
-from quiltwork.tables.spark.people import NodePeople
-from quiltwork.tables.verification import group_is_private
+from quiltwork.tables.verification.all_groups import groups_withstand
 
 Counts = NDArray[np.int64]
 
@@ -32,12 +30,12 @@ class Measure:
 
     Attributes:
         values: for each quasi-identifier, records per working code.
-        holdings: records by provider and sensitive value; with a subject column, people by who
-            knows them.
+        holdings: its records by provider and sensitive value, as the only group of a table; with
+            a subject column its people by who knows them.
     """
 
     values: tuple[Counts, ...]
-    holdings: Counts | NodePeople
+    holdings: SparseCounts
 
     @property
     def size(self) -> int:
@@ -169,18 +167,4 @@ def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
 
 def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
     """Tell whether a node is proven to withstand every coalition of at most m providers."""
-    try:
-        return decided(measure, constraint, m)
-    except UnsupportedError:  # too many sets to try
-        return False
-
-
-def decided(measure: Measure, constraint: Constraint, m: int) -> bool:
-    """Tell the same.
-
-    Raises:
-        UnsupportedError: if there are too many sets to try.
-    """
-    if isinstance(measure.holdings, NodePeople):
-        return measure.holdings.withstand(constraint, m)
-    return group_is_private(Group.from_counts(measure.holdings.tolist()), constraint, m)
+    return bool(groups_withstand(measure.holdings, constraint, m)[0])

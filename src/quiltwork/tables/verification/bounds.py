@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.counting import counted
-from quiltwork.tables.provider_sets import distinct_rows
-from quiltwork.tables.sparse import SparseCounts, by_value, one_value_each, subset
+from quiltwork.tables.distinct import counted, distinct_rows
+from quiltwork.tables.group import SparseCounts, by_value, one_value_each, subset
 from quiltwork.tables.verification.corners import at_least, find_violations
 from quiltwork.tables.verification.excess import Entropy
 

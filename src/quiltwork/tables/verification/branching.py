@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import Group
 from quiltwork.tables.verification.lattice import (
     Checks,
