@@ -163,8 +163,10 @@ def _placement(
 ) -> Counts | None:
     """Return the own rows by group and value, with k and l records and values left; None if none.
 
-    Unknowns are the rows of each open pair; for each risky group whether it is all own; and for
-    each of its values whether it is left.
+    Unknowns, in this order: the rows of each open pair (of a kind and a group, one of several that
+    the kind fits); for each risky group whether it is all own; for each cell (a value that a risky
+    group shows) whether some of it is left. Each block of constraints is a row of matrices, one for
+    each of these, between a lower and an upper end.
     """
     k = max((part.k for part in parts if isinstance(part, KAnonymity)), default=1)
     l_ = max((part.l for part in parts if isinstance(part, LDiversity)), default=1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import count
+from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,14 +23,13 @@ from quiltwork.tables.spark.passes import measurer, sent
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.subjects import CIRCLE
 from quiltwork.tables.spark.suppression import without_widest
-from quiltwork.tables.spark.tree import Measure, Router, grow, is_private
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private
 from quiltwork.tables.spark.verification import (
     PartVerdict,
     combined,
     domains_left,
     part_verdicts,
 )
-from quiltwork.tables.spark.watching import Watch
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private
 from quiltwork.tables.verification.verdict import never_private
@@ -176,8 +177,8 @@ def anonymize_spark(
 
     The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
     they rule within subtrees. With `method="baseline"` and none of them the result is that of the
-    local backend. `progress` is called for the passes that decide the top of the tree, and again
-    for the records whose subtrees are finished.
+    local backend. `progress` is called after every pass that decides the top of the tree, and
+    before and after the subtrees are finished and verified.
 
     Raises:
         NotPrivateError: if not even one group of all rows is m-private, or the finished table
@@ -193,12 +194,11 @@ def anonymize_spark(
     asked = bound(constraint, domains)
     alone = method == "separate"
     coalition = 0 if alone else m
-    watch = Watch(frame.sparkSession, progress, domains.rows)
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
         router = Router(len(domains.providers) if alone else 1)
-        measure = watch.passes(measurer(blocks, domains), subtree_rows)
+        measure = _told(measurer(blocks, domains), progress, domains.rows, subtree_rows)
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
@@ -213,8 +213,10 @@ def anonymize_spark(
             asked, coalition, "baseline" if alone else method, rules, quality and not alone
         )
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, recipe, watch.tell)
+        published = finished(table, frame, parts, domains, recipe)
         published = published.persist(StorageLevel.DISK_ONLY)
+        if progress is not None:
+            progress(0, domains.rows)
         left = sum(found.size for found in leaves.values())
         lost = domains.rows - left
 
@@ -228,9 +230,9 @@ def anonymize_spark(
             """Leave out what fits; less where the table does not pass with so much, as locally."""
             rest, gone = published, 0
             if room > 0:
-                rest, gone = watch.run(lambda: without_widest(published, room))
+                rest, gone = without_widest(published, room)
             try:
-                found = watch.run(lambda: verified(rest))
+                found = verified(rest)
             except BaseException:
                 rest.unpersist()
                 raise
@@ -244,6 +246,8 @@ def anonymize_spark(
             published.unpersist()
         published, left = rest, left - gone
         _check_verdicts(verdicts, left, domains.rows)
+        if progress is not None:
+            progress(domains.rows, domains.rows)
     except BaseException:
         if published is not None:
             published.unpersist()
@@ -260,6 +264,24 @@ def anonymize_spark(
         published=published,
         suppressed=domains.rows - left,
     )
+
+
+def _told(measure: Measurer, progress: Progress | None, rows: int, most_rows: int) -> Measurer:
+    """Return the same function that tells after every pass, of about as many as there will be.
+
+    Nodes are halved until they have at most `most_rows` records.
+    """
+    if progress is None:
+        return measure
+    expected = 1 + max(0, ceil(log2(rows / most_rows)))
+    passes = count(1)
+
+    def told(router: Router, nodes: list[int]) -> dict[int, Measure]:
+        found = measure(router, nodes)
+        progress(min(next(passes) * rows // expected, rows), rows)
+        return found
+
+    return told
 
 
 def _private_roots(

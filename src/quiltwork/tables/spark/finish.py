@@ -28,8 +28,6 @@ GROUP = "quiltwork_group"
 """The number of a record's group before equal boxes are one: for suppression, never published."""
 
 Counts = NDArray[np.int64]
-Tell = Callable[[int], object]
-"""Called by workers with the records that they have done."""
 
 
 def finished(
@@ -38,7 +36,6 @@ def finished(
     parts: DataFrame,
     domains: Domains,
     recipe: Recipe,
-    tell: Tell | None = None,
 ) -> Any:
     """Return the published records of all subtrees, with provider, width and group.
 
@@ -55,12 +52,10 @@ def finished(
         known.append(types.StructField(table.subject, types.LongType()))
         known.append(types.StructField(CIRCLE, types.IntegerType()))
     schema = types.StructType([*text, *kept, *known])
-    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe, tell), schema)
+    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe), schema)
 
 
-def _finisher(
-    table: Table, domains: Domains, recipe: Recipe, tell: Tell | None = None
-) -> Callable[[Any], Any]:
+def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any], Any]:
     packing = Packing.of(domains)
     roles = _Roles(table.provider, table.sensitive, table.subject)
 
@@ -69,10 +64,7 @@ def _finisher(
         encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, recipe)
         subtree = blocks.column("subtree")[0].as_py()
-        done = _published(domains, encoded, rows, labels, subtree, roles)
-        if tell is not None:
-            tell(rows.count)
-        return done
+        return _published(domains, encoded, rows, labels, subtree, roles)
 
     return finish
 
