@@ -94,10 +94,10 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
 
 
 def room_names() -> dict[str, object]:
-    """What the rooms of counts and tables offer beyond the facade."""
+    """What the rooms offer beyond the facade."""
     return {
         f"{room}.{name}": value
-        for room in ("counts", "publishing", "publishing.risk")
+        for room in ("budget", "counts", "series", "tables", "tables.risk")
         for module in [importlib.import_module(f"quiltwork.{room}")]
         for name in module.__all__
         for value in [getattr(module, name)]

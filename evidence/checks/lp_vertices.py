@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.counts import GeometricMechanism, derive, structure_report, vertex_remap
+from quiltwork.counts import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import compose, deterministic
 from quiltwork.counts.optimality.program import solve
-from quiltwork.counts.optimality.vertices import vertex_of
+from quiltwork.reproduce.examples.derivation import derive, vertex_remap
+from quiltwork.reproduce.examples.structure import structure_report, vertex_of
 
 NAME = "Optimal vertices"
 CLAIM = (

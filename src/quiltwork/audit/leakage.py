@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import choice
-from quiltwork.audit.ends import Ends, Series, sorted_union
-from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
+from quiltwork.audit.levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import FloatArray, IntArray
@@ -28,9 +27,10 @@ from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
+from quiltwork.report.charts import LineChart, level, steps
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 NOISES = ("laplace", "geometric")
 _MOST_NODES = 10**8
@@ -87,11 +87,22 @@ class Leakage:
             f"most a factor of e^{self.epsilon:.6g}."
         )
 
-    def plot(self) -> Figure:
-        """Draw what each time point leaks at most; needs the `plot` extra."""
-        from quiltwork.audit.plots import leakage_figure
+    def chart(self) -> LineChart:
+        """Return what each protected time point leaks at most, as a chart."""
+        leaked = steps(self.starts - 0.5, self.nodes.stop - 0.5, self.levels)
+        return LineChart(
+            f"Exact leakage: {self.epsilon:.4g}",
+            self.explain(),
+            "time point",
+            "largest log odds factor",
+            (leaked, level("", self.epsilon, [leaked])),
+        )
 
-        return leakage_figure(self)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each time point leaks at most; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def leakage(
@@ -164,7 +175,7 @@ def exact_leakage(laws: Laws) -> Leakage:
     Raises:
         TooLargeError: if the ends may not decide and the law is out of reach.
     """
-    series = Series(laws)
+    series = TiltedChain(laws)
     if series.order is not None:
         with suppress(OutOfRangeError):
             found = series.ends([rate(scale) for scale in laws.statistic.scales])

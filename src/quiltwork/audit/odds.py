@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.audit.laws import check_cost, marginals
+from quiltwork.audit.laws import check_cost, logarithm, marginals
 from quiltwork.audit.leakage import single_chains
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.logarithms import logarithm
-from quiltwork.audit.smoothing import rate
+from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, to_fraction
 from quiltwork.queries import Query
+from quiltwork.report.charts import Line, LineChart
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -44,11 +43,27 @@ class Odds:
     posterior: FloatArray = field(compare=False, repr=False)
     moved: FloatArray = field(compare=False, repr=False)
 
-    def plot(self) -> Figure:
-        """Draw how far the odds of each time point moved; needs the `plot` extra."""
-        from quiltwork.audit.plots import odds_figure
+    def chart(self) -> LineChart:
+        """Return the probability of the last state at each time point, before and after."""
+        nodes = self.nodes.tolist()
+        before, after = (
+            tuple(zip(nodes, beliefs[:, -1].tolist(), strict=True))
+            for beliefs in (self.prior, self.posterior)
+        )
+        moved = f"The odds of two states move by e^{self.moved.max():.4g} at most"
+        return LineChart(
+            f"{moved}, at time point {nodes[int(self.moved.argmax())]}",
+            "What an adversary believes of each time point, before and after seeing the output.",
+            "time point",
+            f"P({self.states[-1]!r})",
+            (Line("before", before, dashed=True), Line("after", after)),
+        )
 
-        return odds_figure(self)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw prior and posterior of every time point; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def odds(

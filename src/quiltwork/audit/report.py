@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork import files
-from quiltwork.audit.ends import Series
+from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.leakage import (
     Leakage,
@@ -25,9 +25,8 @@ from quiltwork.audit.leakage import (
     worst_case,
     worst_of,
 )
-from quiltwork.audit.levels import Laws
+from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
@@ -153,7 +152,7 @@ def _found(laws: Laws) -> Leakage:
     except TooLargeError:
         with suppress(OutOfRangeError):
             rates = [rate(scale) for scale in laws.statistic.scales]
-            return at_ends(Series(laws).ends(rates), laws)
+            return at_ends(TiltedChain(laws).ends(rates), laws)
         raise
 
 

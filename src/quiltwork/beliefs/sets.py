@@ -12,13 +12,18 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
+from quiltwork.beliefs.gaussian_rows import GaussianRows
 from quiltwork.beliefs.grids import Grid, differing
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_KINDS: dict[str, Any] = {kind.schema: kind for kind in (MarkovChain, ChainBox, Clusters, Network)}
+_KINDS: dict[str, Any] = {
+    kind.schema: kind
+    for kind in (MarkovChain, ChainBox, Clusters, Network, GaussianSeries, GaussianRows)
+}
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
@@ -38,6 +43,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
                 f"Belief {position} is {type(belief).__name__}; give a MarkovChain, ChainBox, "
                 "Clusters, Network or a list of them."
             )
+    _check_same_data(members)
     _check_same_states(members)
     _check_same_length(members)
     _check_same_grid(members)
@@ -56,6 +62,14 @@ def _listed(beliefs: Any) -> tuple[Any, ...]:
             "least one."
         )
     return tuple(beliefs)
+
+
+def _check_same_data(members: tuple[Belief, ...]) -> None:
+    if len({isinstance(belief, Gaussian) for belief in members}) > 1:
+        raise InvalidInputError(
+            "Gaussian beliefs are about numbers, the others about states; a list must be of one "
+            "kind."
+        )
 
 
 def _check_same_states(members: tuple[Belief, ...]) -> None:

@@ -20,12 +20,11 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.choice import draw_index
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_level
-from quiltwork.counts.optimality.derivation import derive
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
@@ -121,9 +120,8 @@ def release_levels(
             "dp_epsilon": str(cost),
         }
 
-    return draw_paid(
-        ledger, dataset, key, analyst, record, draw, LevelledCount.to_json, LevelledCount.from_json
-    )
+    payer = read_payer(ledger, dataset, key, analyst)
+    return pay_and_keep(payer, record, draw, LevelledCount.to_json, LevelledCount.from_json)
 
 
 def nothing_added(before: Fraction, after: Fraction) -> Fraction:
@@ -141,17 +139,6 @@ def draw_step(before: Fraction, after: Fraction) -> int:
     if draw_index([stay, 1 - stay]) == 0:
         return 0
     return TwoSidedGeometric.from_alpha(after).draw_one()
-
-
-def step_matrix(n: int, before: Number, after: Number) -> FractionMatrix:
-    """Return the remap that makes G at level `after` out of G at level `before`, within 0..n."""
-    private = GeometricMechanism(n, alpha=after).matrix(exact=True)
-    derivation = derive(private, before)
-    if not derivation.derivable:
-        raise InvalidInputError(
-            f"Level {after} is less private than {before}: {derivation.detail}."
-        )
-    return derivation.remap
 
 
 def _read_levels(

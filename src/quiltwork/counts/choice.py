@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
-from quiltwork.noise.table import Table, Thresholds
+from quiltwork.noise.table import SamplingTable, Thresholds
 
 
 def draw_index(probabilities: Sequence[Fraction]) -> int:
@@ -28,6 +28,6 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
     thresholds = Thresholds(
         len(edges), lambda j, bits: of_fraction(edges[j], bits), edges.__getitem__
     )
-    outcome = Table(thresholds, WORD_BITS).outcome(word(), word)
+    outcome = SamplingTable(thresholds, WORD_BITS).outcome(word(), word)
     below = edges[outcome - 1] if outcome else Fraction(0)
     return next(j for j, total in enumerate([*sums, Fraction(1)]) if total > below)

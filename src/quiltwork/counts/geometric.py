@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
-from quiltwork.counts.debit import draw_paid, read_count
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import belief_digest, substitution_level
+from quiltwork.counts.people import belief_digest, read_count, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
@@ -181,9 +181,8 @@ class GeometricMechanism:
                 **({} if self.belief_digest is None else {"length": self.n}),
             }
 
-        return draw_paid(
-            ledger, dataset, key, analyst, record, lambda: self._draw(value, unbounded), str, int
-        )
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, record, lambda: self._draw(value, unbounded), str, int)
 
     def _draw(self, value: int, unbounded: bool) -> int:
         if self.alpha == 1:

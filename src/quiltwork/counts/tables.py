@@ -21,9 +21,9 @@ from typing import Any, Literal, TypeAlias
 
 from quiltwork import files
 from quiltwork.arguments import choice, flag, instance, listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
-from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
@@ -314,16 +314,16 @@ def release_table(
             **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
         }
 
+    payer = read_payer(ledger, dataset, key, analyst)
     if believed is not None:
-        check_about(ledger, dataset, key, record)  # before the counts are compared with anything
+        if payer is not None:
+            payer.check(record())  # before the counts are compared with anything
         if sum(exact.values()) > most * believed:
             raise InvalidInputError(
                 "The table counts more people than the beliefs are about; their number is public, "
                 "so give it as people=…."
             )
-    return draw_paid(
-        ledger, dataset, key, analyst, record, draw, CountTable.to_json, CountTable.from_json
-    )
+    return pay_and_keep(payer, record, draw, CountTable.to_json, CountTable.from_json)
 
 
 def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:

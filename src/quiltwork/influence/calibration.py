@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
     AnyOutlook,
@@ -31,13 +30,14 @@ from quiltwork.influence.arguments import (
     read_lengths,
     read_question,
 )
-from quiltwork.influence.prices import ScaleFor
 from quiltwork.influence.profile import Profile, combined, quilt_profile
-from quiltwork.influence.protocol import InfluenceMethod
 from quiltwork.influence.question import Question
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import ScaleFor
+from quiltwork.influence.quilts.protocol import InfluenceMethod
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.queries.base import Query
 
@@ -103,7 +103,7 @@ class Calibration:
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""
-        from quiltwork.influence.words import explain
+        from quiltwork.influence.explanation import explain
 
         return explain(self)
 
@@ -130,11 +130,12 @@ class Calibration:
             },
         )
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""
-        from quiltwork.influence.plots import profile_figure
+        from quiltwork.influence.plots import profile_chart
+        from quiltwork.report.plots import draw
 
-        return profile_figure(self.per_node(), self.scale)
+        return draw(profile_chart(self.per_node(), self.scale), ax)
 
 
 def calibrate(
@@ -218,7 +219,7 @@ def calibrate(
         influence=found.influence,
         nearby=found.nearby,
         change=found.change,
-        method=seen[index].method,
+        method=cast("InfluenceMethod", seen[index].method),
         belief=decides + 1,
         length=points,
         question=question,

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 _SLACK = Fraction(1, 2**39)
@@ -79,11 +80,12 @@ class InfluenceCurve:
             level, step = level * (1 - step), step * 2**6
         return level
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the curve and the line of independent nodes; needs the `plot` extra."""
-        from quiltwork.influence.plots import curve_figure
+        from quiltwork.influence.plots import curve_chart
+        from quiltwork.report.plots import draw
 
-        return curve_figure(self)
+        return draw(curve_chart(self), ax)
 
 
 def influence_curve(
@@ -113,4 +115,6 @@ def influence_curve(
     """
     refuse_entry(method)
     seen = outlooks(beliefs, length, method)
+    if any(isinstance(one, GaussianOutlook) for one in seen):
+        raise no_sum(None)
     return InfluenceCurve(seen[0].length, seen)

@@ -36,7 +36,7 @@ from quiltwork.influence.arguments import (
 )
 from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.profile import Profile, Run
-from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.queries import Count
 
 if TYPE_CHECKING:

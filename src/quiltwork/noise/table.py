@@ -67,7 +67,7 @@ class Thresholds:
         return self.count
 
 
-class Table:
+class SamplingTable:
     """Thresholds prepared for sampling with words of `word_bits` bits."""
 
     def __init__(self, thresholds: Thresholds, word_bits: int = WORD_BITS) -> None:

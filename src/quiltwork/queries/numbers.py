@@ -70,9 +70,14 @@ class Sum(Query):
             )
 
     @property
+    def span(self) -> Fraction:
+        """The width of the range, hi − lo."""
+        return self.hi - self.lo
+
+    @property
     def step(self) -> Fraction:
         """The distance between neighbouring grid points: (hi − lo)/2^bits."""
-        return (self.hi - self.lo) / (1 << self.bits)
+        return self.span / (1 << self.bits)
 
     @property
     def subdivision(self) -> int:

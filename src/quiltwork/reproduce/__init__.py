@@ -14,13 +14,13 @@ from quiltwork.reproduce.registry import (
     select,
 )
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
-from quiltwork.reproduce.runner import Outcome, finished, run
+from quiltwork.reproduce.runner import Reproduction, finished, run
 
 __all__ = [
     "Experiment",
     "Figure",
-    "Outcome",
     "Progress",
+    "Reproduction",
     "Result",
     "Row",
     "Sheet",

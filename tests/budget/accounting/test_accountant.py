@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_spending import HOSTILE
-from tests.accounting.test_usage import spendings
 
 import quiltwork as qw
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from tests.budget.accounting.test_usage import spendings
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 COIN = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
@@ -379,8 +379,7 @@ def test_no_bound_for_all_points_is_much_below_the_total(records):
 def test_the_plot_shows_total_and_budget():
     account = Accountant(CHAIN, 60, budget=2)
     account.spend(0.05, 10, 30)
-    figure = account.plot()
-    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    texts = [text.get_text() for text in account.plot().get_legend().get_texts()]
     assert any("total" in text for text in texts)
     assert any("budget" in text for text in texts)
 

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.ledger.raw import raw
 
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.ledger.kept import Kept
 from quiltwork.errors import BudgetExceeded, StorageError, UnsupportedError
+from tests.budget.ledger.raw import raw
 
 
 def some_spending(draw: np.random.Generator, length: int) -> Spending:

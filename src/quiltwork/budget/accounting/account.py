@@ -13,10 +13,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from quiltwork.budget.accounting.rules import by_theorem_3_6, check_composition, check_window
-from quiltwork.budget.accounting.spending import Composition, Spending
 from quiltwork.budget.accounting.total import Secrets
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst import Worst
+from quiltwork.budget.spending import Composition, Spending
 from quiltwork.exact import Number, positive_fraction
 
 History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ...]] | None"
@@ -56,7 +56,7 @@ class Account:
             check_composition(count, latest, spending)
             history, count, latest = (spending, history), count + 1, spending.composes_by
             others = _bounded(others + by_theorem_3_6(spending))
-            if spending.composes_by == "joint-quilt":
+            if spending.composes_by == "levels":
                 usage = usage.plus(spending)
         return Account(self.secrets, usage, history, count, others, latest)
 

@@ -22,8 +22,8 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting import room, rules
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
-from quiltwork.budget.accounting.spending import Released, Spending
 from quiltwork.budget.accounting.total import Secrets, read_account
+from quiltwork.budget.spending import Spending, Spent, as_spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import (
     Number,
@@ -37,7 +37,7 @@ from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.budget.accounting.explain import Explanation
     from quiltwork.budget.accounting.profile import LeakageProfile
@@ -171,7 +171,7 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.add(Spending.dp(dp_epsilon, start, last, label))
 
-    def add(self, release: Released | Spending) -> Spending:
+    def add(self, release: Spent | Spending) -> Spending:
         """Record a release made by `qw.release`, or a spending; return what was recorded.
 
         Raises:
@@ -183,7 +183,7 @@ class Accountant:
         self.add_all([spending])
         return spending
 
-    def add_all(self, releases: Iterable[Released | Spending]) -> None:
+    def add_all(self, releases: Iterable[Spent | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
         after = self.after(*listed(releases, "releases"))
         if self._budget is not None and not after.fits(self._budget):
@@ -193,15 +193,15 @@ class Accountant:
             )
         self.take(after)
 
-    def cost_after(self, *releases: Released | Spending) -> float:
+    def cost_after(self, *releases: Spent | Spending) -> float:
         """Return what the total would be after these releases, recording nothing; rounded up."""
         return float_up(self.after(*releases).total)
 
-    def fits(self, *releases: Released | Spending) -> bool:
+    def fits(self, *releases: Spent | Spending) -> bool:
         """Tell whether these releases together would fit the budget, recording nothing."""
         return self._budget is None or self.after(*releases).fits(self._budget)
 
-    def after(self, *releases: Released | Spending) -> Account:
+    def after(self, *releases: Spent | Spending) -> Account:
         """Return the account with these releases, recording nothing and asking no budget."""
         return self._account.plus(as_spending(release) for release in releases)
 
@@ -209,7 +209,7 @@ class Accountant:
         """Record what `after` returned, whatever the budget says: for grants made elsewhere."""
         self._account = account
 
-    def record(self, *releases: Released | Spending) -> None:
+    def record(self, *releases: Spent | Spending) -> None:
         """Record releases that were granted elsewhere, whatever the budget says."""
         self.take(self.after(*releases))
 
@@ -233,7 +233,7 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.largest_factor([Spending.dp(1, start, last)])
 
-    def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
+    def largest_factor(self, releases: Sequence[Spent | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
         spendings = [as_spending(release) for release in listed(releases, "releases")]
         return room.largest_factor(self._account, self._need_budget(), spendings)
@@ -254,7 +254,7 @@ class Accountant:
             raise rules.nothing_left(self.epsilon(), float_up(self._need_budget()))
         return scale
 
-    def how_many_more(self, release: Released | Spending) -> int | float:
+    def how_many_more(self, release: Spent | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
 
         Raises:
@@ -296,12 +296,13 @@ class Accountant:
 
         return leakage_profile(self._account)
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import profile_figure
+        from quiltwork.budget.accounting.plots import profile_chart
+        from quiltwork.report.plots import draw
 
         budget = None if self._budget is None else float_down(self._budget)
-        return profile_figure(self.profile(), self.epsilon(), budget)
+        return draw(profile_chart(self.profile(), self.epsilon(), budget), ax)
 
     def explain(self) -> Explanation:
         """Return every bound there is, with its theorem and scope, and which one won.
@@ -362,12 +363,3 @@ class Accountant:
             self.record(*spendings[done:end])
             self.extend(length)
         self.record(*spendings[lengths[-1][0] :])
-
-
-def as_spending(release: Released | Spending) -> Spending:
-    """Read a release or a spending as a spending.
-
-    Raises:
-        InvalidInputError: if it is neither.
-    """
-    return release if isinstance(release, Spending) else Spending.from_release(release)

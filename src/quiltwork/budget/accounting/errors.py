@@ -8,8 +8,8 @@ from quiltwork.beliefs import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
-from quiltwork.series.releases.error_bars import expected_shortfall
 
 
 def expected_error(

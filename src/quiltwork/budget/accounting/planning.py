@@ -22,16 +22,16 @@ from quiltwork.budget.accounting.errors import expected_error, signal_range
 from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
 from quiltwork.budget.accounting.rules import nothing_left
 from quiltwork.budget.accounting.schedule import Planned, as_planned
-from quiltwork.budget.accounting.spending import Released, Spending
 from quiltwork.budget.accounting.theorems import singles
 from quiltwork.budget.accounting.total import quilts_only
+from quiltwork.budget.spending import Spending, Spent
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.influence.question import Question
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _ROUGH = 0.1
 
@@ -108,11 +108,12 @@ class ReleasePlan:
 
         return plan_words(self)
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import plan_figure
+        from quiltwork.budget.accounting.plots import plan_chart
+        from quiltwork.report.plots import draw
 
-        return plan_figure(self)
+        return draw(plan_chart(self), ax)
 
 
 def plan(
@@ -121,7 +122,7 @@ def plan(
     length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
-    spent: Iterable[Released | Spending] = (),
+    spent: Iterable[Spent | Spending] = (),
     episode: int = 1,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.

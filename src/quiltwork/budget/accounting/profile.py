@@ -13,7 +13,7 @@ from quiltwork.budget.accounting.total import nearby_families
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_up
 from quiltwork.influence.arguments import AnyOutlook
-from quiltwork.influence.protocol import FloatArray, IntArray
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.swept import SweptOutlook
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.limits import largest_level, largest_number
 from quiltwork.budget.accounting.rules import by_theorem_3_6
-from quiltwork.budget.accounting.spending import Spending
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 
@@ -53,7 +53,7 @@ def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int
 
 def _priced(account: Account, spendings: Sequence[Spending]) -> Account:
     """An account of these releases alone, after checking that they may follow."""
-    if any(spending.composes_by != "joint-quilt" for spending in spendings):
+    if any(spending.composes_by != "levels" for spending in spendings):
         raise UnsupportedError(
             "Only releases with a level for substituting one time point can be scaled; this one "
             "is priced by its own epsilon."

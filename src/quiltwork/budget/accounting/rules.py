@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from quiltwork.beliefs import Belief
-from quiltwork.budget.accounting.spending import Composition, Spending
+from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 
 EXAMPLE = "python -m quiltwork.reproduce.examples.theorem_3_4"
@@ -40,7 +40,7 @@ def check_composition(before: int, last: Composition | None, spending: Spending)
             f"with the {before} before it; cap its DP level, or bound its divergence from "
             f"them (Theorem 3.6). Why: {EXAMPLE}"
         )
-    if last == "general" and spending.composes_by == "joint-quilt":
+    if last == "general" and spending.composes_by == "levels":
         raise UnsupportedError(
             "The release before was combined by Theorem 3.6, whose E was bounded against what had "
             "been released until then; after it, only releases with an E of their own can follow."
@@ -78,7 +78,7 @@ def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
 
 def by_theorem_3_6(spending: Spending) -> Fraction:
     """What a release without joint quilts adds: ε + 2E, or ε if it is alone; 0 for the others."""
-    if spending.composes_by == "joint-quilt" or spending.epsilon is None:
+    if spending.composes_by == "levels" or spending.epsilon is None:
         return Fraction(0)
     return spending.epsilon + 2 * (spending.divergence or Fraction(0))
 

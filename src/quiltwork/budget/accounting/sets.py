@@ -16,8 +16,8 @@ from quiltwork.budget.accounting.steps import Integers
 from quiltwork.budget.accounting.usage import Charges, Usage
 from quiltwork.budget.accounting.worst import Worst
 from quiltwork.exact import float_up
-from quiltwork.influence.families import ClusterFamily
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.families import ClusterFamily
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 
 
 def worst_of_sets(

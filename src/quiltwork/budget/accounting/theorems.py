@@ -15,12 +15,12 @@ from fractions import Fraction
 from quiltwork import queries
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.spending import Spending
 from quiltwork.budget.accounting.total import Secrets, quilts_only
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.prices import LeakAt
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.swept import SweptOutlook
 
@@ -174,7 +174,7 @@ def far_apart(account: Account) -> Bound:
 
 def by_mqm_approx(spending: Spending) -> bool:
     """Whether a release was calibrated by Lemma 2.3."""
-    return spending.epsilon is not None and (spending.quilts or "").startswith("spectral ")
+    return spending.epsilon is not None and spending.method == "spectral"
 
 
 ALL = (swept, general, sequential, same_quilts, group, parallel, far_apart)

@@ -18,10 +18,11 @@ from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.accounting.worst import Worst
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
-from quiltwork.influence.families import KnownNodes
-from quiltwork.influence.protocol import QuiltFamily
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.sweep import Levels
 from quiltwork.influence.swept import SweptOutlook
 
@@ -86,8 +87,10 @@ class Secrets:
         return max(usage.charge(start, start + self.episode - 1) for start in close)
 
 
-def nearby_families(outlook: Outlook) -> list[QuiltFamily]:
+def nearby_families(outlook: Outlook | GaussianOutlook) -> list[QuiltFamily]:
     """The families of rows of clusters and networks that have something to hide."""
+    if isinstance(outlook, GaussianOutlook):
+        raise no_sum(None)
     return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
 
 
@@ -116,4 +119,5 @@ def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook, ...]:
         if isinstance(one, SweptOutlook)
         else one
         for one in outlooks
+        if not isinstance(one, GaussianOutlook)
     )

@@ -22,8 +22,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.budget.accounting.spending import Spending
 from quiltwork.budget.accounting.steps import Integers, Steps
+from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.sweep import Levels
 

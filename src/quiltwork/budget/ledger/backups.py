@@ -62,6 +62,12 @@ class Backup:
                 "nothing is lost."
             )
 
+    def arrived(self, tables: Tables) -> bool:
+        """Whether a ledger begins with these entries: then they were written there before."""
+        if not self.entries or tables.ledger_id != self.ledger_id:
+            return False
+        return tables.hash_at(len(self.entries)) == self.entries[-1].hash
+
     def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
         """Write the entries into an empty ledger of the same identity.
 
@@ -193,7 +199,7 @@ def read_backup(
     Raises:
         InvalidInputError: if it is no backup, or lacks a dataset of which something was lost.
         StorageError: if it is cut or changed, not of the checkpoint's ledger, or lacks entries
-            while nothing is said to be lost.
+            while nothing is said to be lost of a dataset that is to stay open.
     """
     lines = files.text_of(path).splitlines()
     first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
@@ -221,11 +227,12 @@ def read_backup(
         lacking = checkpoint.count - len(entries)
         known = checkpoint.hash if lacking > 0 else hashes[checkpoint.count]
         check_against(checkpoint, ledger_id, checkpoint.count, known)
-        if lacking > 0 and lost and not any(lost.values()):
+        unspent = [name for name, spendings in lost.items() if not spendings]
+        if lacking > 0 and unspent:
             raise StorageError(
                 f"The backup lacks the last {lacking} entries that the checkpoint saw, and nothing "
-                "is said to be lost. Say what they may have spent, or leave lost out: then all "
-                "datasets come back retired."
+                f"is said to be lost of {unspent[0]!r}. Say what they may have spent of it, or "
+                "leave it out of lost: then it comes back retired."
             )
     return backup
 

@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.spending import Composition
 from quiltwork.budget.accounting.total import Secrets
 from quiltwork.budget.accounting.usage import Usage
+from quiltwork.budget.spending import Composition
 from quiltwork.exact import written_fraction
 
 DIGESTS = 1 << 256

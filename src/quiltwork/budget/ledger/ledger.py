@@ -31,9 +31,7 @@ from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
 from quiltwork.budget.ledger.moving import Place, begin_from, move
 from quiltwork.budget.ledger.numbers import amount, identifier, points
-from quiltwork.budget.ledger.receipts import Preview, Receipt
-from quiltwork.budget.ledger.records import Debit, Share, Status
-from quiltwork.budget.ledger.rehearsals import Rehearsal, rehearsal
+from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.shares import check_share
 from quiltwork.budget.ledger.store import Store
@@ -42,7 +40,6 @@ from quiltwork.budget.ledger.totals import Totals, unknown
 from quiltwork.budget.ledger.verification import verified
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
-from quiltwork.queries import Query
 
 Result = TypeVar("Result")
 
@@ -243,7 +240,7 @@ class Ledger:
             state = self._totals.found(tables, name)
             return debited(tables, self._totals, state, identity, spending, used_key, who)
 
-        return replace(self._totals.write(work), _answers=self)
+        return replace(self._totals.write(work), _ledger=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
@@ -265,7 +262,7 @@ class Ledger:
             return [one(tables, *request) for request in asked]
 
         granted = self._totals.write(work)
-        return tuple(replace(receipt, _answers=self) for receipt in granted)
+        return tuple(replace(receipt, _ledger=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
@@ -284,33 +281,16 @@ class Ledger:
         name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
         return self._store.read(lambda tables: find_answer(tables, name, used_key))
 
-    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
+    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
         name = identifier(dataset, "dataset")
 
-        def work(tables: Tables) -> Preview:
+        def work(tables: Tables) -> Quote:
             state = self._totals.found(tables, name)
             return previewed(tables, self._totals, state, spending, who)
 
         return self._store.read(work)
-
-    def rehearse(
-        self,
-        dataset: str,
-        query: Query,
-        epsilon: Number = 1.0,
-        method: str | None = None,
-        seed: int = 0,
-    ) -> Rehearsal:
-        """Make a release from data simulated from the dataset's beliefs, and price the real one.
-
-        Shows cost, expected error and a made-up answer; nothing is spent and no data are used.
-
-        Raises:
-            UnsupportedError: if no belief says how the values are distributed.
-        """
-        return rehearsal(self, dataset, query, epsilon, method, seed)
 
     def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
         """Return an accountant whose every `spend` and `add` is a durable debit here."""
@@ -391,14 +371,15 @@ class Ledger:
             url: where there is no ledger yet.
             checkpoint: the newest one known, which tells whether the backup lacks entries.
             lost: by dataset, the spendings or releases that may have followed the backup; they
-                are debited, and the dataset stays open. An empty list says that there were none.
+                are debited, and the dataset stays open. An empty list says that there were none
+                of it, and is refused if the checkpoint saw more entries than the backup has.
 
         Raises:
             BudgetExceeded: if what was lost does not fit; then nothing was restored.
             InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
                 dataset that is named in `lost` is not in the backup.
             StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
-                entries while nothing is said to be lost.
+                entries while nothing is said to be lost of a dataset.
         """
         found = backups.read_lost(lost)
         backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)

@@ -34,6 +34,8 @@ def begin_from(there: Place, backup: Backup, lost: Mapping[str, Iterable[Any]]) 
 def move(here: Place, there: Place) -> None:
     """Retire every dataset here, write them all there, and note that here.
 
+    Where that was begun before it is finished: what is there already is not written again.
+
     Raises:
         InvalidInputError: if both are one place, there is a ledger there, or this one was moved.
         StorageError: if one of them cannot be written.
@@ -61,8 +63,17 @@ def move(here: Place, there: Place) -> None:
 
     here.store.read(check)
     backup = here.store.read(lambda tables: before_move(tables, moving))
-    there.store.begin(backup.check_empty, backup.ledger_id)  # before anything is closed
+    begun = here.store.read(lambda tables: tables.head.count) > len(backup.entries)
+
+    def look(tables: Tables) -> bool:
+        if begun and backup.arrived(tables):
+            return True
+        backup.check_empty(tables)
+        return False
+
+    arrived = there.store.begin(look, backup.ledger_id)  # before anything is closed
     names = here.totals.write(close)
-    backup = here.store.read(lambda tables: before_move(tables, moving))
-    begin_from(there, backup, dict.fromkeys(names, ()))
+    if not arrived:
+        backup = here.store.read(lambda tables: before_move(tables, moving))
+        begin_from(there, backup, dict.fromkeys(names, ()))
     here.totals.write(closed)

@@ -23,6 +23,7 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.chains.certificate import (
     ChainCertificate,
     number_of_inequalities,
@@ -33,8 +34,8 @@ from quiltwork.counts.chains.program import solve
 from quiltwork.counts.chains.tables import count_laws, table_leakage
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.counts.people import read_count
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
@@ -83,7 +84,7 @@ class ChainMechanism:
         Looks at the corners of that box around every belief, mass moved between two entries of a
         row: what is found is a fact about those chains, not a bound on all of them.
         """
-        from quiltwork.counts.chains.nearby import shifted_chains
+        from quiltwork.counts.chains.robustness import shifted_chains
 
         found = [self.leakage()]
         for chain in self.beliefs:
@@ -96,11 +97,11 @@ class ChainMechanism:
 
         The distance from `expected_loss` is what the simple route costs.
         """
-        from quiltwork.counts.chains.routes import geometric_route
+        from quiltwork.counts.chains.routes import noise_scale, remapped_loss
 
-        return geometric_route(
-            self.beliefs, self.length, self.certificate.epsilon, self.consumer, self.query
-        ).loss
+        level, method = self.certificate.epsilon, "optimal-scale"
+        scale = noise_scale(self.beliefs, self.length, level, self.query, method)
+        return remapped_loss(scale, self.n, self.consumer)
 
     def release(
         self,
@@ -118,7 +119,8 @@ class ChainMechanism:
         """
         value = read_count(count, self.n, ledger)
         draw = partial(draw_index, self.exact[value])
-        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, self._debit, draw, str, int)
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)

@@ -22,8 +22,7 @@ from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, read_loss
 from quiltwork.counts.consumers.monotonicity import Universality, universality
 from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.optimality.derivation import best_remap
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix, make_stochastic
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix, best_remap, make_stochastic
 from quiltwork.counts.optimality.refinement import SparseRows, solve_precisely
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer

@@ -18,17 +18,17 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from quiltwork.arguments import instance
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
-from quiltwork.counts.optimality.derivation import best_remap
 from quiltwork.counts.optimality.exact_matrix import (
     FractionMatrix,
+    best_remap,
     compose,
     deterministic,
     expected_loss,
@@ -37,6 +37,7 @@ from quiltwork.counts.optimality.exact_matrix import (
     private_floats,
 )
 from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, solve_precisely
+from quiltwork.counts.people import read_count
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 
@@ -107,9 +108,8 @@ class OptimalMechanism:
                 "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
             }
 
-        return draw_paid(
-            ledger, dataset, key, analyst, record, lambda: draw_index(self.exact[value]), str, int
-        )
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, record, lambda: draw_index(self.exact[value]), str, int)
 
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:

@@ -32,15 +32,14 @@ from quiltwork.counts.consumers.losses import (
 )
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.remaps.centres import mode, nearest_to_mean
+from quiltwork.counts.remaps.any_loss import Chosen, Columns, best_answers
+from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
 from quiltwork.counts.remaps.costs import sides
-from quiltwork.counts.remaps.filters import SMALLEST_ALPHA, Posteriors, posteriors
-from quiltwork.counts.remaps.quantiles import quantile
-from quiltwork.counts.remaps.whole import Chosen, Columns, whole_centres
+from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
 
-LARGEST_WHOLE = 10_000
+LARGEST_ANY_LOSS = 10_000
 _NOTHING = 1e-250
 
 
@@ -137,10 +136,10 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     Theorem: geometric-mechanism
     """
     loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
-    if n > LARGEST_WHOLE and _degree(loss) is None:
+    if n > LARGEST_ANY_LOSS and _degree(loss) is None:
         raise UnsupportedError(
             f"The {loss.name} loss takes every pair of count and answer, up to n = "
-            f"{LARGEST_WHOLE}; this is n = {n}. Count in larger units, or use an absolute, "
+            f"{LARGEST_ANY_LOSS}; this is n = {n}. Count in larger units, or use an absolute, "
             "asymmetric, squared or binary loss, which take any n."
         )
     post, chosen = choose(loss, consumer.probabilities(n), mechanism.alpha)
@@ -169,7 +168,7 @@ def choose(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, 
     degree = _degree(loss)
     post = posteriors(prior, alpha, degree or 0)
     if degree is None:
-        return post, whole_centres(post, _columns(loss, post.n))
+        return post, best_answers(post, _columns(loss, post.n))
     under, over = 1.0, 1.0
     if isinstance(loss, Pinball):
         answers, under, over = quantile(post, loss.level), float(loss.under), float(loss.over)

@@ -30,6 +30,8 @@ _SMALL_PIECE = 256
 _STRIDE = 32
 SHORT = 512
 _CELLS = 1 << 24
+_MOST_WORK = 1 << 32
+"""So many entries of programs are looked at for one set of levels: seconds, compiled."""
 
 
 def most_warm_up() -> int:
@@ -154,7 +156,8 @@ class Swept:
     @cached_property
     def grids(self) -> tuple[FloatArray, FloatArray]:
         """The levels, or some that are at least as high, for which endless series are looked at."""
-        return _grid(self.levels.backward), _grid(self.levels.forward)
+        most = max(4, min(_GRID, 64 * _GRID // self.sweep.walk.size**2))
+        return _grid(self.levels.backward, most), _grid(self.levels.forward, most)
 
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
@@ -270,15 +273,25 @@ class Swept:
         )
         return float((before + after).max())
 
+    def affordable(self, pieces: Pieces) -> int:
+        """So many pieces can be swept in some seconds; the others keep their quick bounds."""
+        walk = self.sweep.walk
+        programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
+        nodes = int((pieces.stop - pieces.start).max(initial=0)) + 1 + self.warm_up
+        most = _MOST_WORK if compilable() else _MOST_WORK >> 3
+        return max(1, most // (programs * walk.size**2 * nodes))
+
     def worst(self) -> Leak:
-        """Pieces in order of their bounds, until no other can be worse."""
+        """Pieces in order of their bounds, until no other can be worse or too many are left."""
         pieces = self.pieces()
         bounds = self.bounds(pieces)
         order = np.argsort(-bounds, kind="stable")
         best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
-        done = 0
+        done, most = 0, self.affordable(pieces)
         while done < len(order) and bounds[order[done]] > best.leak:
-            batch = min(4 * done + 1, self._lanes)
+            if done >= most:  # what is left leaks no more than the quick bound of the next
+                return replace(best, leak=float(bounds[order[done]]))
+            batch = min(4 * done + 1, self._lanes, most - done)
             which = order[done : done + batch]
             done += len(which)
             nodes, _, leak, *parts = self.swept(pieces.take(which))
@@ -293,9 +306,14 @@ class Swept:
         return max(1, _CELLS // cells)
 
     def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Every piece, node by node."""
+        """Every piece, node by node; beyond what is affordable, the lesser pieces as a whole."""
         pieces = self.pieces()
         first, last, values = [], [], []
+        if (affordable := self.affordable(pieces)) < len(pieces):
+            bounds = self.bounds(pieces)
+            order = np.argsort(-bounds, kind="stable")
+            rest, pieces = pieces.take(order[affordable:]), pieces.take(np.sort(order[:affordable]))
+            first, last, values = [rest.start], [rest.last], [bounds[order[affordable:]]]
         for begin in range(0, len(pieces), self._lanes):
             part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
             nodes, piece, leak, *_ = self.swept(part)
@@ -405,12 +423,12 @@ def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:
     return np.asarray(flat.max(axis=1, initial=0.0))
 
 
-def _grid(levels: FloatArray) -> FloatArray:
+def _grid(levels: FloatArray, most: int) -> FloatArray:
     distinct = np.unique(levels)
-    if len(distinct) <= _GRID:
+    if len(distinct) <= most:
         return distinct
     low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
-    grid = np.geomspace(low, float(distinct[-1]), _GRID)
+    grid = np.geomspace(low, float(distinct[-1]), most)
     grid[-1] = distinct[-1]
     return np.concatenate([[0.0], grid])
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.stationary import relative_error
+from quiltwork.influence.quilts.timeline import marginals, projective_distance, supports
 from quiltwork.influence.ratios import BoolArray, product_margin
 from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.timeline import marginals, projective_distance, supports
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
@@ -93,9 +93,9 @@ def many_releases(progress: Progress, most: int) -> Result:
         "releases",
         "ε",
         (
-            Series("sum of levels", tuple((x, x) for x, _ in swept)),
-            Series("joint quilt", tuple(joint)),
-            Series("sweep", tuple(swept)),
+            Line("sum of levels", tuple((x, x) for x, _ in swept)),
+            Line("joint quilt", tuple(joint)),
+            Line("sweep", tuple(swept)),
         ),
         log_x=True,
         log_y=True,
@@ -172,8 +172,8 @@ def fleet_year(progress: Progress, homes: int) -> Result:
 def _totals(homes: Sequence[Home]) -> LineChart:
     ranked = sorted(homes, key=lambda home: home.swept)
 
-    def line(name: str, values: Sequence[float]) -> Series:
-        return Series(name, tuple((float(i), v) for i, v in enumerate(values, 1)))
+    def line(name: str, values: Sequence[float]) -> Line:
+        return Line(name, tuple((float(i), v) for i, v in enumerate(values, 1)))
 
     return LineChart(
         "A year of 429 releases: what it costs, home by home",

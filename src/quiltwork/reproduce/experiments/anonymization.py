@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
@@ -90,7 +90,7 @@ def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
 def _figures(name: str, axis: str, measured: list[_Measured]) -> tuple[Figure, Figure]:
     def chart(what: str, axis_name: str, pick: Any) -> LineChart:
         series = tuple(
-            Series(
+            Line(
                 algorithm,
                 tuple((float(one.x), pick(one)) for one in measured if one.algorithm == algorithm),
             )
@@ -261,7 +261,7 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
         "verification.",
         "|T|",
         "CPU seconds",
-        tuple(Series(name, tuple(points)) for name, points in lines.items()),
+        tuple(Line(name, tuple(points)) for name, points in lines.items()),
         log_x=True,
         log_y=True,
     )

@@ -1,11 +1,11 @@
-"""The exact audit: how much noise promises waste, and the frontier of private counts."""
+"""The exact audit: how much noise promises waste, and every route to a private count."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import Estimate, IntervalChart, LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
@@ -63,9 +63,9 @@ def exact_calibration(progress: Progress, length: int) -> Result:
         "epsilon",
         "noise scale",
         (
-            Series("exact quilts", tuple(quilts)),
-            Series("sweep", tuple(swept)),
-            Series("exact calibration", tuple(exact)),
+            Line("exact quilts", tuple(quilts)),
+            Line("sweep", tuple(swept)),
+            Line("exact calibration", tuple(exact)),
         ),
         log_x=True,
         log_y=True,
@@ -80,37 +80,29 @@ def exact_calibration(progress: Progress, length: int) -> Result:
 
 
 @experiment(
-    "count-frontier",
-    title="The frontier of private counts",
+    "count-routes",
+    title="Every route to a private count",
     item="quiltwork",
     quick={"length": 30},
     full={"length": 100},
 )
-def count_frontier(progress: Progress, length: int) -> Result:
+def count_routes(progress: Progress, length: int) -> Result:
     """Every route to a private count at ε = 1, from group DP down to the optimal mechanism."""
     from quiltwork import queries
-    from quiltwork.counts import frontier
+    from quiltwork.counts import compare_routes
 
-    found = frontier(_example(), length, 1, queries.count(1))
+    found = compare_routes(_example(), length, 1, queries.count(1))
     progress(1, 1)
+    chart = found.chart()
     rows = tuple(
         Row(
-            row.route if row.private else f"{row.route} (not private here)",
+            name,
             row.error,
-            unit="expected absolute error",
+            unit=chart.axis,
             note=f"leaks {row.level:.4g}; {row.nearby:.4g} at chains off by {found.distance:g}; "
             f"for {row.scope}",
         )
-        for row in found.rows
-    )
-    chart = IntervalChart(
-        f"A count of {length} time points at ε = 1",
-        "Expected absolute error of every route to a private count.",
-        "expected absolute error",
-        tuple(
-            Estimate(row.route if row.private else f"{row.route} (not private here)", row.error)
-            for row in found.rows
-        ),
+        for (name, _), row in zip(chart.bars, found.rows, strict=True)
     )
     header, table = found.table()
     cells = tuple(tuple(_cell(cell) for cell in row) for row in table)
@@ -119,8 +111,8 @@ def count_frontier(progress: Progress, length: int) -> Result:
         "distribution of counts as the prior. The optimal mechanisms trust the chain completely: "
         "their level rises most when it is slightly wrong.",
         rows,
-        (Figure("count-frontier", chart),),
-        (Sheet("count-frontier", header, cells),),
+        (Figure("errors", chart),),
+        (Sheet("routes", header, cells),),
     )
 
 
@@ -164,8 +156,8 @@ def wrong_beliefs(progress: Progress, length: int) -> Result:
         "distance",
         "level",
         (
-            Series("largest level found", tuple((one.distance, one.observed) for one in found)),
-            Series("proven bound", tuple((one.distance, one.bound) for one in found)),
+            Line("largest level found", tuple((one.distance, one.observed) for one in found)),
+            Line("proven bound", tuple((one.distance, one.bound) for one in found)),
         ),
         log_x=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
@@ -25,9 +25,10 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
 )
 def figure_3(progress: Progress) -> Result:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
-    from quiltwork.counts import constraint_matrix, structure_report, vertex_remap
-    from quiltwork.counts.optimality.examples import figure_2
-    from quiltwork.counts.optimality.structure import draw_constraints
+    from quiltwork.counts import constraint_matrix
+    from quiltwork.reproduce.examples.derivation import vertex_remap
+    from quiltwork.reproduce.examples.geometric import figure_2
+    from quiltwork.reproduce.examples.structure import draw_constraints, structure_report
 
     mechanism, alpha = figure_2(), Fraction(1, 2)
     drawn = draw_constraints(constraint_matrix(mechanism, alpha)).splitlines()
@@ -51,7 +52,7 @@ def figure_3(progress: Progress) -> Result:
 )
 def laplace(progress: Progress, steps: int) -> Result:
     """Least losses on counts {0, 1} with even odds, for falling α."""
-    from quiltwork.counts.optimality.examples import laplace_comparison
+    from quiltwork.reproduce.examples.geometric import laplace_comparison
 
     points = []
     for step in range(steps):
@@ -65,9 +66,9 @@ def laplace(progress: Progress, steps: int) -> Result:
         "without bound as α falls.",
         x_axis="α",
         y_axis="expected loss",
-        series=(
-            Series("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
-            Series("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
+        lines=(
+            Line("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
+            Line("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
         ),
         log_x=True,
         log_y=True,
@@ -91,16 +92,16 @@ def laplace(progress: Progress, steps: int) -> Result:
 )
 def no_common_optimum(progress: Progress) -> Result:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
-    from quiltwork.counts.optimality import oblivious
+    from quiltwork.reproduce.examples import databases
 
-    found = oblivious.no_common_optimum()
-    seven, one = oblivious.figure_5_contradiction()
-    prior = oblivious.database_prior(Fraction(1, 10), swapped=False)
+    found = databases.no_common_optimum()
+    seven, one = databases.figure_5_contradiction()
+    prior = databases.database_prior(Fraction(1, 10), swapped=False)
     figure_4 = sum(
         p * x
         for database, p in prior.items()
-        for answer, x in oblivious.FIGURE_4[database].items()
-        if answer != oblivious.count_of(database, bool)
+        for answer, x in databases.FIGURE_4[database].items()
+        if answer != databases.count_of(database, bool)
     )
     progress(1, 1)
     return Result(

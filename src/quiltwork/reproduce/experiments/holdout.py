@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.classic import Claims, World
+    from quiltwork.reproduce.examples.classic import Claims, World
 
 SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
 
@@ -25,7 +25,7 @@ SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
 )
 def classic(progress: Progress, rows: int, repeats: int) -> Result:
     """As many features as rows: no signal, and 20 weak features."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     noise = _repeated(World(rows, rows), repeats, lambda k: progress(k, 2 * repeats))
     weak = _repeated(
@@ -61,7 +61,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
 )
 def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
     """Attributes share factors and tell the label a little; rows come in pairs of copies."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     world = World(rows, rows // 2, signal=20, bias=6 / rows**0.5, shared=0.3, copies=2)
     found = _repeated(world, repeats, lambda k: progress(k, repeats))
@@ -89,13 +89,13 @@ def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
 )
 def climber(progress: Progress, rows: int, questions: int) -> Result:
     """Labels that nothing predicts: what each board claims for the climber's vote."""
-    from quiltwork.holdout.attack import simulate_attack
+    from quiltwork.reproduce.climber import simulate_attack
 
     found = simulate_attack(rows, questions, budget=questions // 5)
     progress(1, 1)
     names = ("plain", "reusable", "ladder")
     series = [
-        Series(
+        Line(
             {"plain": "plain board", "reusable": "reusable holdout", "ladder": "Ladder"}[name],
             tuple(
                 (float(climb.questions), 100 * value - 50)
@@ -112,7 +112,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
         "number of questions; the truth is 0.",
         "questions",
         "claimed accuracy above 50 %, in points",
-        (*series, Series("truth", truth)),
+        (*series, Line("truth", truth)),
     )
     last = found.climbs[-1]
     return Result(
@@ -132,7 +132,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
 def _repeated(
     world: World, repeats: int, done: Callable[[int], None]
 ) -> list[tuple[Claims, Claims]]:
-    from quiltwork.holdout.classic import run_classic
+    from quiltwork.reproduce.examples.classic import run_classic
 
     runs = []
     for seed in range(repeats):
@@ -212,13 +212,13 @@ def _chart(title: str, runs: Sequence[tuple[Claims, Claims]], which: int) -> Lin
     )
 
 
-def _series(name: str, runs: Sequence[Sequence[float]]) -> Series:
+def _series(name: str, runs: Sequence[Sequence[float]]) -> Line:
     points, spread = [], []
     for k, values in zip(SIZES, zip(*runs, strict=True), strict=True):
         centre, off = mean(values), stdev(values)
         points.append((float(k), 100 * centre - 50))
         spread.append((100 * (centre - off) - 50, 100 * (centre + off) - 50))
-    return Series(name, tuple(points), spread=tuple(spread))
+    return Line(name, tuple(points), spread=tuple(spread))
 
 
 def _sheet(name: str, runs: Sequence[tuple[Claims, Claims]]) -> Sheet:

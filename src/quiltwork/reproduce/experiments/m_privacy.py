@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
@@ -157,7 +157,7 @@ def figure_8(progress: Progress, groups: int, most: int) -> Result:
         "shares, and the line fitted to it.",
         "records per provider",
         "average score",
-        (Series("groups", tuple(points), marks=True), Series("least squares", line)),
+        (Line("groups", tuple(points), marks=True), Line("least squares", line)),
     )
     rows = (
         Row(
@@ -294,7 +294,7 @@ def _chart(what: str, title: str, axis: str, measured: Sequence[Measured]) -> Li
     for method in METHODS:
         mine = [one for one in measured if one.method == method]
         points = tuple((one.x, pick(one)[0]) for one in mine)
-        series.append(Series(method, points, spread=tuple(pick(one)[1:] for one in mine)))
+        series.append(Line(method, points, spread=tuple(pick(one)[1:] for one in mine)))
     return LineChart(
         f"{_NAMES[what]}: {title}",
         f"{_NAMES[what]} of one verification by {axis}, for each method: median and quartiles "

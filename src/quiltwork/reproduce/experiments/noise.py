@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet
 
@@ -108,9 +108,9 @@ def _figure(
             "range that was seen often enough to compare.",
             x_axis="noise z",
             y_axis="probability",
-            series=(
-                Series("exact", tuple(zip(map(float, places), map(float, expected), strict=True))),
-                Series(
+            lines=(
+                Line("exact", tuple(zip(map(float, places), map(float, expected), strict=True))),
+                Line(
                     "observed",
                     tuple(zip(map(float, places), map(float, observed), strict=True)),
                     marks=True,

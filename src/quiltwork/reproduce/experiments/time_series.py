@@ -10,7 +10,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
 from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
@@ -309,7 +309,7 @@ def _figure(name: str, task: str, errors: Mapping[tuple[str, float, str], float]
             "Expected L1 error of relative frequencies for each method over epsilon.",
             "epsilon",
             "expected L1 error",
-            tuple(Series(method, tuple(points(method))) for method in METHODS),
+            tuple(Line(method, tuple(points(method))) for method in METHODS),
             log_x=True,
             log_y=True,
         ),

@@ -56,15 +56,6 @@ def ends(
     return np.array(low), np.array(high)
 
 
-def expected_shortfall(scale: Fraction, states: int) -> float:
-    """Bound how far, on average, the chosen state's count lies below the largest: scale·ln k.
-
-    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at
-    least max u; and H(p) ≤ ln k.
-    """
-    return float(scale) * math.log(states)
-
-
 def shortfall(scale: Fraction, states: int, confidence: object) -> int:
     """Return c such that the chosen state's count is within c of the largest with `confidence`.
 

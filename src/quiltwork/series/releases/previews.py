@@ -10,9 +10,10 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.series.releases.data import fixed_length, public_states
-from quiltwork.series.releases.error_bars import expected_shortfall, half_steps, shortfall
+from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.plan import Plan, make_plan
 from quiltwork.series.releases.words import stretch
 

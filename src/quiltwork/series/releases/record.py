@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import flag
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
-    expected_shortfall,
     half_steps,
     refuse_label_interval,
     shortfall,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,6 +132,26 @@ class Release:
         return most / self.noise_scale if self.noise_scale else None
 
     @property
+    def spending(self) -> Spending:
+        """What it spent, as accountants and ledgers record it.
+
+        Raises:
+            UnsupportedError: if it added no noise, so that it has no level.
+        """
+        if self.noise_scale == 0:
+            raise UnsupportedError(
+                "This release added no noise, since its beliefs leave nothing to protect; it has "
+                "no level to account for under others. Release it with beliefs that do."
+            )
+        return Spending.of_query(
+            self.query,
+            self.noise_scale,
+            self.length,
+            epsilon=self.exact_epsilon,
+            quilts=f"{self.method} at scale {self.noise_scale}",
+        )
+
+    @property
     def dp_epsilon(self) -> float:
         """`exact_dp_epsilon` as a float, rounded up; infinite where no noise was needed."""
         level = self.exact_dp_epsilon
@@ -203,15 +224,16 @@ class Release:
 
         return release_from_json(text)
 
-    def plot(self, confidence: Number = 0.95) -> Figure:
-        """Draw the value with error bars.
+    def plot(self, confidence: Number = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the value with error bars, onto `ax` or a new figure; return the axes.
 
         Raises:
             UnsupportedError: for a label, or without matplotlib.
         """
-        from quiltwork.series.releases.plots import plot_release
+        from quiltwork.report.plots import draw
+        from quiltwork.series.releases.plots import release_chart
 
-        return plot_release(self, confidence)
+        return draw(release_chart(self, confidence), ax)
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quiltwork.beliefs.grids import duration
-from quiltwork.influence.words import added
+from quiltwork.influence.explanation import added
 from quiltwork.queries.document import to_document
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from itertools import accumulate
 from quiltwork.report import (
     BarChart,
     Html,
+    Line,
     LineChart,
-    Series,
     figure,
     note,
     paragraph,
@@ -73,7 +73,7 @@ def reidentification_section(found: Reidentification) -> Html:
         "the better the smallest groups protect.",
         "records in the group",
         "share of records",
-        (Series("records in groups of at most this size", points, marks=len(points) == 1),),
+        (Line("records in groups of at most this size", points, marks=len(points) == 1),),
         log_x=sizes[-1][0] >= 10 * sizes[0][0],
     )
     rows = [
@@ -98,7 +98,7 @@ def disclosure_section(found: Sequence[Disclosure], learned: Sequence[Learned] |
     series = []
     for one in found:
         points = tuple((level, number / one.records) for level, number in one.surer.items())
-        series.append(Series(one.attribute, points))
+        series.append(Line(one.attribute, points))
     chart = LineChart(
         "How sure the best guess per group is",
         "The share of records in groups whose most common value has at least this share. A curve "
