@@ -238,7 +238,12 @@ def _count_people(
     groups: int,
     rows: NDArray[np.integer[Any]] | None,
 ) -> SparseCounts:
-    """Count each person once in each of their groups, by who knows them and what they have."""
+    """Count each person once in each of their groups, by who knows them and what they have.
+
+    `triples` are the distinct (group, person, value), sorted; `new` marks where a person's values
+    in a group begin, and `presence` numbers these pairs of group and person, so that `set_ids`
+    gives each pair the set of its values (`taste`).
+    """
     people, providers = int(subject.max()) + 1, len(encoded.providers)
     values = len(encoded.sensitive_values)
     circle, sets = encoded.known_by
@@ -287,7 +292,8 @@ def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
 def narrow(counts: SparseCounts) -> SparseCounts:
     """Number the values of each group from 0, for constraints to which their names are nothing.
 
-    Nobody has two values.
+    Nobody has two values. `found` are the cells (group · values + value) that occur, and the rank
+    of a cell among those of its group is its value's new number.
     """
     cell = counts.group * counts.values + counts.kind
     found, inverse = np.unique(cell, return_inverse=True)

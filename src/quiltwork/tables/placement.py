@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 40

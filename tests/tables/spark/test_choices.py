@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity, TCloseness
+from quiltwork.tables.partitioning.recipe import fitting
 from quiltwork.tables.spark import (
     anonymize_spark,
     backend,
-    suppression,
+    finish,
     verify_spark,
 )
 from quiltwork.tables.table import Table
@@ -119,13 +120,13 @@ def test_each_group_that_still_fits_is_left_out(sizes, room):
     for group, size in enumerate(sizes):
         if size <= left:
             expected, left = [*expected, group], left - size
-    assert suppression.fitting(np.array(sizes, dtype=np.int64), room).tolist() == expected
+    assert fitting(np.array(sizes, dtype=np.int64), room).tolist() == expected
 
 
 def test_what_workers_leave_out():
-    batch = pa.RecordBatch.from_pydict({suppression.GROUP: [1, 7, 2, 7], "ill": list("abcd")})
-    (kept,) = suppression._without(np.array([7, 9]))(iter([batch]))
-    assert kept.to_pydict() == {suppression.GROUP: [1, 2], "ill": ["a", "c"]}
+    batch = pa.RecordBatch.from_pydict({finish.GROUP: [1, 7, 2, 7], "ill": list("abcd")})
+    (kept,) = finish._without(np.array([7, 9]))(iter([batch]))
+    assert kept.to_pydict() == {finish.GROUP: [1, 2], "ill": ["a", "c"]}
 
 
 def test_hierarchies_are_cut_between_labels_as_locally(source):

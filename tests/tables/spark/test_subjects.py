@@ -27,9 +27,8 @@ from quiltwork.tables.spark import (
     blocks,
     domains,
     finish,
-    passes,
     people,
-    subjects,
+    tree,
     verification,
     verify_spark,
 )
@@ -80,7 +79,7 @@ def source(spark):
 def baseline(source):
     """People come in four partitions, records in several subtrees."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subjects, "ROWS_PER_PARTITION", 300)
+        patch.setattr(people, "ROWS_PER_PARTITION", 300)
         published = anonymize_spark(roles(source[1]), LIMITS, 2, "baseline", subtree_rows=200)
     yield published
     published.unpersist()
@@ -157,7 +156,7 @@ def test_records_without_a_person_and_too_many_sets_are_refused(source, monkeypa
     number = int((source[0]["person"] == first).sum())
     with pytest.raises(InvalidInputError, match=f"has {number} missing .* needs a subject"):
         verify_spark(roles(lost), KAnonymity(2), 1)
-    monkeypatch.setattr(subjects, "MOST_CIRCLES", 5)
+    monkeypatch.setattr(people, "MOST_CIRCLES", 5)
     with pytest.raises(UnsupportedError, match="more than 5 different sets of providers"):
         verify_spark(roles(source[1]), KAnonymity(2), 1)
 
@@ -220,20 +219,20 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     assert not list(blocks._encoder(known, "hospital", "person")(iter([])))
     router = Router(1)
     router.cut(0, axis=0, last=30)
-    counter = people._counter(passes._places(known, router, [1, 2]))
+    counter = people._counter(tree._places(known, router, [1, 2]))
     counted = pa.Table.from_batches(counter(iter(packed))).to_pandas()
     ages = np.unique(source[0]["age"])
     left = source[0]["age"] <= ages[30]
     everyone = counted[counted["kind"] != b"inside"].groupby("node")["people"].sum()
     assert everyone.tolist() == [source[0][side]["person"].nunique() for side in (left, ~left)]
-    sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
+    sent = pa.Table.from_batches(tree._sender(known, router, [1, 2])(iter(packed)))
     plan = Recipe(asked, 1, "baseline", CutRules(split="loss"), quality=True)
     finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     verifier = verification._verifier(table, known, asked, 1)
     (found,) = verifier(iter(pa.concat_tables(parts).to_batches()))
     assert pickle.loads(found["verdict"][0].as_py()).verdict.private  # noqa: S301
-    numberer = subjects._numberer(columns.index("person"), columns.index("hospital"), known)
+    numberer = people._numberer(columns.index("person"), columns.index("hospital"), known)
     numbered = pa.Table.from_batches(numberer(iter(rows.to_batches(500)))).to_pandas()
     order = {name: code for code, name in enumerate(sorted(set(source[0]["person"])))}
     assert numbered["person"].tolist() == [order[name] for name in source[0]["person"]]

@@ -27,7 +27,7 @@ from quiltwork.tables.verification import corners, every_coalition, group_breach
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
 from quiltwork.tables.verification.corners import find_violations, violations_of_group
-from quiltwork.tables.verification.every_set import breach_between
+from quiltwork.tables.verification.one_group import breach_between
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")

@@ -6,10 +6,12 @@ from quiltwork.tables.constraints.base import (
     Custom,
     as_constraint,
 )
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
 
 __all__ = [
     "Conjunction",

@@ -25,6 +25,8 @@ from quiltwork.tables.meanings import meaning, place
 from quiltwork.tables.table import Table
 
 Codes = NDArray[np.int64]
+_PORTION = 1 << 23
+"""Pairs of row and group that are compared at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +153,6 @@ def label_of(text: Any) -> Label:
         return parse_label(plain)
     except InvalidInputError:
         return Label("range", (plain, plain))
-
-
-_PORTION = 1 << 23
-"""Pairs of row and group that are compared at a time."""
 
 
 def fitting_groups(

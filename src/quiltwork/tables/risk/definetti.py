@@ -210,6 +210,11 @@ def _attack(
 
 
 def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
+    """Spread every link of a person and a group over the values of the group.
+
+    The pairs of a group and its values are counts.starts[group] and those after it; `offset` counts
+    through them within each link.
+    """
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     person, group = links
     per_link = variety[group]

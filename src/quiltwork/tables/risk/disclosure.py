@@ -21,6 +21,8 @@ from quiltwork.tables.table import Table
 
 SMALL = (2, 3, 5, 10, 20)
 """Group sizes below which records are counted: the usual thresholds of statistical offices."""
+SURE = tuple(step / 10 for step in range(1, 11))
+"""Confidences from which records are counted."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,6 @@ def reidentification(table: Table) -> Reidentification:
         below={limit: int(sizes[sizes < limit].sum()) for limit in SMALL},
         sizes=dict(zip(values.tolist(), numbers.tolist(), strict=True)),
     )
-
-
-SURE = tuple(step / 10 for step in range(1, 11))
-"""Confidences from which records are counted."""
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,10 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
 
 
 def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
-    """Return all pairs of rows about the same person."""
+    """Return all pairs of rows about the same person, as two arrays of row numbers.
+
+    The rows of `after` are sorted by person; those of the person of row i are start[i]:stop[i].
+    """
     order = np.argsort(after, kind="stable")
     start, stop = (np.searchsorted(after[order], before, side=side) for side in ("left", "right"))
     sizes = stop - start

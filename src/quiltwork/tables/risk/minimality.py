@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from quiltwork.exact import to_fraction
 from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.partitioning.records import records_of

@@ -18,12 +18,10 @@ from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
 from quiltwork.tables.spark.blocks import encoded_blocks
 from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.tables.spark.finish import GROUP, WIDTH, finished
-from quiltwork.tables.spark.passes import measurer, sent
+from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
+from quiltwork.tables.spark.people import CIRCLE
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
-from quiltwork.tables.spark.subjects import CIRCLE
-from quiltwork.tables.spark.suppression import without_widest
-from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.spark.verification import (
     PartVerdict,
     combined,
@@ -32,7 +30,7 @@ from quiltwork.tables.spark.verification import (
 )
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private
-from quiltwork.tables.verification.verdict import never_private
+from quiltwork.tables.verification.verdict import never_private, too_few_alone
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
@@ -301,11 +299,7 @@ def _private_roots(
         raise never_private(domains.rows, m, constraint)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]
-        raise NotPrivateError(
-            f"Provider {who!r} alone cannot fulfil {constraint}; together such providers have "
-            f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
-            "(method='provider-aware'), or raise suppression."
-        )
+        raise too_few_alone(who, constraint, lost, most)
     return private
 
 

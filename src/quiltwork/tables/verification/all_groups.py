@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
 from quiltwork.tables.group import (
     SparseCounts,
     by_value,
