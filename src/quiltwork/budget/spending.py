@@ -11,7 +11,7 @@ Changing the time points of a run A moves a release by at most
 on the window S, and by nothing if A and S do not meet. A count or histogram pays per point,
 transition counts per pair, and a rounded answer once more for its rounding.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LARGEST = 10**100
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
 
 
-class Spent(Protocol):
+class HasSpending(Protocol):
     """Anything that says what it spent, such as a release."""
 
     @property
@@ -243,7 +243,7 @@ class Spending:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
 
-def as_spending(spent: Spent | Spending) -> Spending:
+def as_spending(spent: HasSpending | Spending) -> Spending:
     """Read what a release spent, or a spending as it is.
 
     Raises:

@@ -11,7 +11,7 @@ Numbers that are no states are added up exactly and the total is put on the grid
 Gaussian belief all of them move a little at a time, which rounding each would turn into whole
 steps. One step more is charged for that.
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
 from quiltwork.budget.accounting import limits
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.leakage import LeakageProfile, Secrets, leakage_profile
-from quiltwork.budget.spending import Spending, Spent, as_spending
+from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import (
     Number,
@@ -160,7 +160,7 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.add(Spending.dp(dp_epsilon, start, last, label))
 
-    def add(self, release: Spent | Spending) -> Spending:
+    def add(self, release: HasSpending | Spending) -> Spending:
         """Record a release made by `qw.release`, or a spending; return what was recorded.
 
         Raises:
@@ -172,7 +172,7 @@ class Accountant:
         self.add_all([spending])
         return spending
 
-    def add_all(self, releases: Iterable[Spent | Spending]) -> None:
+    def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
         after = self.after(*listed(releases, "releases"))
         if self._budget is not None and not after.fits(self._budget):
@@ -185,19 +185,19 @@ class Accountant:
             )
         self._account = after
 
-    def cost_after(self, *releases: Spent | Spending) -> float:
+    def cost_after(self, *releases: HasSpending | Spending) -> float:
         """Return what the total would be after these releases, recording nothing; rounded up."""
         return float_up(self.after(*releases).total)
 
-    def fits(self, *releases: Spent | Spending) -> bool:
+    def fits(self, *releases: HasSpending | Spending) -> bool:
         """Tell whether these releases together would fit the budget, recording nothing."""
         return self._budget is None or self.after(*releases).fits(self._budget)
 
-    def after(self, *releases: Spent | Spending) -> Account:
+    def after(self, *releases: HasSpending | Spending) -> Account:
         """Return the account with these releases, recording nothing and asking no budget."""
         return self._account.plus(as_spending(release) for release in releases)
 
-    def record(self, *releases: Spent | Spending) -> None:
+    def record(self, *releases: HasSpending | Spending) -> None:
         """Record releases that were granted elsewhere, whatever the budget says."""
         self._account = self.after(*releases)
 
@@ -221,7 +221,7 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.largest_factor([Spending.dp(1, start, last)])
 
-    def largest_factor(self, releases: Sequence[Spent | Spending]) -> float:
+    def largest_factor(self, releases: Sequence[HasSpending | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
         spendings = [as_spending(release) for release in listed(releases, "releases")]
         return limits.largest_factor(self._account, self._need_budget(), spendings)
@@ -239,7 +239,7 @@ class Accountant:
         factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
         return limits.scale_for(self._account, self._need_budget(), factor, Fraction(1))
 
-    def how_many_more(self, release: Spent | Spending) -> int | float:
+    def how_many_more(self, release: HasSpending | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
 
         Raises:

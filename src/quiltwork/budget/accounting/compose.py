@@ -3,7 +3,7 @@
 For an account of actual releases use `Accountant`, which is never worse; these are the theorems of
 the paper one by one, each with its hypotheses in its arguments and its scope in its docstring.
 
-Theorem: composition
+Theorem: docs/theory/composition.md
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import divergence, max_divergence
-from quiltwork.budget.spending import Spending, Spent
+from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
@@ -40,7 +40,7 @@ Window = tuple[int, int]
 
 
 def sequential(
-    releases: Iterable[Number | Spent | Spending | Calibration], *, mqm: bool | None = None
+    releases: Iterable[Number | HasSpending | Spending | Calibration], *, mqm: bool | None = None
 ) -> float:
     """Theorem 3.7: Markov quilt releases from one series cost the sum of their levels.
 
@@ -78,7 +78,7 @@ def sequential(
 
 
 def same_quilts(
-    releases: Iterable[Number | Spent | Spending | Calibration], quilts: Sequence[object]
+    releases: Iterable[Number | HasSpending | Spending | Calibration], quilts: Sequence[object]
 ) -> float:
     """Theorem 2.6: K releases with the same quilt sets cost K times the largest level.
 

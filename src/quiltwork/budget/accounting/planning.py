@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label
@@ -22,7 +22,7 @@ from quiltwork.budget.accounting.leakage import quilts_only
 from quiltwork.budget.accounting.limits import scale_for
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import singles
-from quiltwork.budget.spending import Spending, Spent
+from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.influence.arguments import check_states
@@ -30,6 +30,7 @@ from quiltwork.influence.question import Question
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +81,7 @@ def verdict(error: float, signal: float) -> str:
 
 
 @dataclass(frozen=True)
-class ReleasePlan:
+class ReleasePlan(ResultBase):
     """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
 
     items: tuple[PlannedRelease, ...]
@@ -96,6 +97,18 @@ class ReleasePlan:
     def useless(self) -> tuple[PlannedRelease, ...]:
         """The releases whose error exceeds the range of their signal."""
         return tuple(item for item in self.items if item.verdict == "useless")
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per release."""
+        shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
+        return [
+            {"kind": one.kind, "label": one.planned.label, **{k: getattr(one, k) for k in shown}}
+            for one in self.items
+        ]
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {"budget": str(self.budget), "total": self.total, "releases": self.records()}
 
     def table(self) -> str:
         """Return a table with one line per kind of release and length of window, as text."""
@@ -123,7 +136,7 @@ def plan(
     length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
-    spent: Iterable[Spent | Spending] = (),
+    spent: Iterable[HasSpending | Spending] = (),
     episode: int = 1,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.

@@ -7,7 +7,7 @@ where G(r) adds up `forward` over all times up to r, and H(l) adds up `backward`
 before l: a pair, and a window that is charged once, are paid where they begin, or where they end.
 All numbers are integers over one common denominator.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SAFE = 1 << 60
 _UP = 1 + 2.0**-49
 
 
-class Run(NamedTuple):
+class ChargedRun(NamedTuple):
     """What each time point from `first` up to the next run is charged, over the denominator.
 
     `own` if it changes alone, `forward` on top of a change that comes from the left, `backward` of
@@ -131,24 +131,24 @@ class Usage:
         return cls(denominator, corners, usage._upto(last) - usage._before(1), narrowest)
 
     @cached_property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[ChargedRun, ...]:
         """Runs of time points that are charged alike, from the first that is charged on."""
         return tuple(self._found_runs())
 
-    def _found_runs(self) -> Iterator[Run]:
+    def _found_runs(self) -> Iterator[ChargedRun]:
         point = pair = going_on = 0
         for time in sorted({*self.corners, *(time + 1 for time in self.corners)}):
             behind, around = pair, going_on  # the pair and the windows that come from the left
             rise, pairs, begun, ended = self.corners.get(time, _NO_CORNER)
             point, pair, going_on = point + rise, pair + pairs, going_on + begun - ended
             own = point + pair + behind + begun + around
-            yield Run(time, own, point + pair + begun, point + behind + ended)
+            yield ChargedRun(time, own, point + pair + begun, point + behind + ended)
 
     def levels(self, length: int) -> Levels:
         """What is spent on each time point, rounded up. O(corners)."""
         runs = [run for run in self.runs if run.first <= length]
         if not runs or runs[0].first > 1:
-            runs.insert(0, Run(1, 0, 0, 0))
+            runs.insert(0, ChargedRun(1, 0, 0, 0))
         first = np.array([run.first for run in runs])
         own, forward, backward = (
             np.array([run[part] / self.denominator for run in runs]) * _UP for part in (1, 2, 3)
@@ -165,7 +165,7 @@ class Usage:
 
     def charges(self, length: int) -> Charges:
         """The sums on 1..length, O(length)."""
-        runs = (Run(0, 0, 0, 0), *(run for run in self.runs if run.first <= length))
+        runs = (ChargedRun(0, 0, 0, 0), *(run for run in self.runs if run.first <= length))
         lengths = np.diff([*(run.first for run in runs), length + 1])
         most = max(max(abs(run.forward), abs(run.backward)) for run in runs)
         kind = np.int64 if most * (length + 2) < _SAFE else object

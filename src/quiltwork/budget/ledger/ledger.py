@@ -6,7 +6,7 @@ stored, so what was released is always among what was debited. Cost of a debit: 
 (about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
 process neither.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
-from quiltwork.budget.ledger.moving import begin_from, move
+from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
@@ -130,7 +130,7 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is not None:
                 return
-            backups.refuse_moving(tables)
+            refuse_moving(tables)
             if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
@@ -172,7 +172,7 @@ class Ledger:
         Raises:
             BudgetExceeded: if so much is no longer free; then nothing was changed.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
         share = Share(
@@ -191,7 +191,7 @@ class Ledger:
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
+        named, text = identifier(dataset, "dataset"), own_reason(reason)
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
@@ -229,7 +229,7 @@ class Ledger:
             UnsupportedError: if no theorem combines it with what was released before.
             StorageError: if it could not be stored.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
@@ -342,7 +342,7 @@ class Ledger:
             StorageError: at the first thing that is not as it was written. Totals that are wrong
                 are set right before.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         return verified(self._totals, read_checkpoint(checkpoint))
 

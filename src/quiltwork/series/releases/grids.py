@@ -4,7 +4,7 @@ Quilts price the grid itself, and totals of numbers are charged one step of it. 
 of "optimal-scale" is that of the values as they are, and moving every answer by at most δ adds at
 most 2δ/σ to it: where values do not lie on the grid, a thousandth of ε is kept for that.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations
