@@ -113,7 +113,10 @@ def sum_of(question: Question) -> Sum:
     raise no_sum(question.query)
 
 
-ASK = "Ask queries.mean(lo, hi) or sum(lo, hi), or use a chain over bins, which is a different belief."
+ASK = (
+    "Ask queries.mean(lo, hi) or sum(lo, hi), or use a chain over bins, which is a different "
+    "belief."
+)
 
 
 def no_sum(query: Query | None, way_out: str = ASK) -> UnsupportedError:
