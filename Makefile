@@ -25,7 +25,7 @@ test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k
 	@$(PYTEST) --durations=20 $(ARGS)
 
 quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, packaging, docs, fuzzing or experiments
-	@$(PYTEST) $(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) --quick $(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
 
 coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them
 	@$(PYTEST) --cov
@@ -65,7 +65,8 @@ clean: ## remove the virtual environment and everything generated
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
-SLOW = publishing/spark ledger/test_faults.py reproduce test_packaging.py test_docs_site.py test_docs_examples.py
+SLOW = tables/spark budget/ledger/test_faults.py reproduce test_packaging.py test_docs_site.py \
+	test_docs_examples.py test_fuzz.py
 test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: none should compile again
 
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \

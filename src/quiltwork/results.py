@@ -9,7 +9,7 @@
 | `interval(…, confidence=0.95)` | an `Interval`, `(low, high)` |
 
 Numbers are attributes; a method is what takes arguments. A result says what it holds in `body`, as
-JSON values; a class with a schema of its own writes `to_json` itself.
+JSON values; `schema` is the name and the version of its document.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from quiltwork import files
 from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-SCHEMA = "result"
 
 
 class Interval(NamedTuple):
@@ -37,12 +35,12 @@ class Interval(NamedTuple):
     high: Any
 
 
-class Result:
+class ResultBase:
     """Gives a class what results share; frozen dataclasses need nothing more.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
-    ... class Found(Result):
+    ... class Found(ResultBase):
     ...     scale: float
     ...     quilt: tuple[int, ...]
     >>> found = Found(2.5, (1, 3))
@@ -52,6 +50,8 @@ class Result:
     >>> found.to_json()
     '{"kind": "Found", "quilt": [1, 3], "scale": 2.5, "schema": "quiltwork/result", "version": 1}'
     """
+
+    schema: ClassVar[tuple[str, int]] = ("result", 1)
 
     def body(self) -> dict[str, Any]:
         """Return what it holds as JSON values: of a dataclass, the fields that its repr shows."""
@@ -68,7 +68,9 @@ class Result:
 
     def to_json(self) -> str:
         """Write it as a document; `quiltwork/result` unless the class has a schema of its own."""
-        return files.dump(SCHEMA, 1, {"kind": type(self).__name__, **self.body()})
+        shared = self.schema == ResultBase.schema
+        kind = {"kind": type(self).__name__} if shared else {}
+        return files.dump(*self.schema, {**kind, **self.body()})
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows of `to_frame`."""

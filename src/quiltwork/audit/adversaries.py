@@ -5,7 +5,7 @@ side say anything about X_i, and knowing everything beyond them is the worst cas
 there only adds independent noise. So sup over S is a maximum over pairs (l, r), each a bridge
 between two known states, and costs one convolution per pair of states.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def strongest_adversary(
     >>> round(strongest_adversary(chain, 6, [(queries.count(1), 2)]).epsilon, 6)
     0.5
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)

@@ -8,7 +8,7 @@ at the unsafe end is never looked at again.
 The result is private under the beliefs given and under nothing else; see
 docs/theory/robustness.md for what a belief that is slightly wrong costs.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale
         UnsupportedError: if ε is so small that rounding errors hide it.
         TooLargeError: if the ends may not decide and a law is out of reach.
 
-    Theorem: exact-calibration
+    Theorem: docs/theory/exact-calibration.md
     """
     best, level = LeastScale(Fraction(0), None, 1, 0), float_down(epsilon)
     for belief, per_statistic in enumerate(laws, start=1):

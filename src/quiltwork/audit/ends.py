@@ -8,7 +8,7 @@ without negative 2×2 minors (totally positive of order 2; two states with P₀�
 the noise. Cost: that of `orbits`, which does not grow with the length once the chain has forgotten
 its start.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations

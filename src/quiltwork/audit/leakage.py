@@ -4,7 +4,7 @@
 log [p(w | X_i = a)/p(w | X_i = b)]. It is the true level of a release, where calibration promises
 an upper bound.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 from quiltwork.report.charts import LineChart, level, steps
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ _MOST_NODES = 10**8
 
 
 @dataclass(frozen=True)
-class Leakage:
+class Leakage(ResultBase):
     """The true level of one or several releases, and the secret and output that reach it.
 
     Attributes:
@@ -75,6 +76,12 @@ class Leakage:
                 "holds what runs of them leak, which begin at `starts`."
             )
         return np.repeat(self.levels, np.diff(np.append(self.starts, self.nodes.stop)))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per run of protected time points that leak the same."""
+        lasts = [*(self.starts[1:] - 1).tolist(), self.nodes.stop - 1]
+        found = zip(self.starts.tolist(), lasts, self.levels.tolist(), strict=True)
+        return [{"first": a, "last": b, "epsilon": level} for a, b, level in found]
 
     def explain(self) -> str:
         """Say who learns what from which output."""
@@ -138,7 +145,7 @@ def leakage(
     >>> round(leakage(chain, 100, [(queries.count(1), 12.84)]), 4)
     0.2409
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     return worst_case(beliefs, length, releases, noise, secrets).epsilon
 
@@ -158,7 +165,7 @@ def worst_case(
     >>> round(found.epsilon, 3), found.states, found.output
     (1.726, (1, 0), (20,))
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     choice(noise, NOISES, "noise")
     chains = single_chains(beliefs)

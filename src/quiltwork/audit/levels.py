@@ -6,7 +6,7 @@ outputs to look at, and both kinds of noise leak the same. Noise is applied to l
 each direction per statistic, in logarithms where floats would underflow; constants that cancel
 between two states are left out. NodeLevels are rounded up by a proven margin.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations

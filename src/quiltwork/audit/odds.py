@@ -20,13 +20,14 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, to_fraction
 from quiltwork.queries import Query
 from quiltwork.report.charts import Line, LineChart
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
-class Odds:
+class Odds(ResultBase):
     """Per time point: P(X_i = state) before and after an output, and the largest odds factor.
 
     Attributes:
@@ -42,6 +43,31 @@ class Odds:
     prior: FloatArray = field(compare=False, repr=False)
     posterior: FloatArray = field(compare=False, repr=False)
     moved: FloatArray = field(compare=False, repr=False)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per time point: what its odds moved by, and both distributions."""
+        before = [f"prior {state}" for state in self.states]
+        after = [f"posterior {state}" for state in self.states]
+        columns = np.column_stack([self.moved, self.prior, self.posterior]).tolist()
+        names = ("moved", *before, *after)
+        return [
+            {"node": node, **dict(zip(names, row, strict=True))}
+            for node, row in zip(self.nodes.tolist(), columns, strict=True)
+        ]
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values, a row per time point."""
+        return {"nodes": self.records()}
+
+    def explain(self) -> str:
+        """Say about which time point the output tells most."""
+        if not len(self.nodes):
+            return "Nothing moved: no time point has two possible states."
+        most = int(np.argmax(self.moved))
+        return (
+            f"The odds of time point {self.nodes[most]} moved most, by a factor of "
+            f"e^{self.moved[most]:.6g}; {len(self.nodes):,} time points were unknown."
+        )
 
     def chart(self) -> LineChart:
         """Return the probability of the last state at each time point, before and after."""

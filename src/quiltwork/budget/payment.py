@@ -7,7 +7,7 @@ debit is durable before anything is drawn and is never taken back, whatever happ
 answer is durable before anybody sees it. What is refused is refused by the ledger before the debit,
 and by nothing that a private row could decide.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def pay(
         NotPrivateError: if the key was debited and its answer never stored.
         InvalidInputError: for a key of another request, and what is not about the dataset.
 
-    Theorem: ledger
+    Theorem: docs/theory/ledger.md
     """
     receipt = None
     if payer is not None:

@@ -11,7 +11,7 @@ Changing the time points of a run A moves a release by at most
 on the window S, and by nothing if A and S do not meet. A count or histogram pays per point,
 transition counts per pair, and a rounded answer once more for its rounding.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def risk(
             read_table(original, None, quasi, sensitive, missing=missing, text=text, **behind),
         )
     found = assess(table, compared, learned)
-    body = found.as_dict()
+    body = found.body()
     lines = _lines(found)
     if target is not None:
         written = risk_report(found, ", ".join(Path(file).name for file in files)).write(target)

@@ -7,7 +7,7 @@ with probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwi
 recipients learn no more than the least private of them, and the release costs that level once.
 Cost: one draw per level.
 
-Theorem: several-levels
+Theorem: docs/theory/several-levels.md
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.results import ResultBase
 
 
 @dataclass(frozen=True)
-class LevelledCount:
+class LevelledCount(ResultBase):
     """One count at several levels.
 
     Attributes:
@@ -40,6 +41,8 @@ class LevelledCount:
         noisy: the unbounded answer of each level, in the same order.
         dp_epsilon: what all of them cost together: the level of the first.
     """
+
+    schema = ("levelled-count", 1)
 
     n: int
     alphas: tuple[Fraction, ...]
@@ -51,15 +54,10 @@ class LevelledCount:
         """The answers within 0..n: what each recipient gets."""
         return tuple(min(max(value, 0), self.n) for value in self.noisy)
 
-    def to_json(self) -> str:
-        """Return the answers as a document of schema `quiltwork/levelled-count`."""
-        body = {
-            "n": self.n,
-            "alphas": [str(alpha) for alpha in self.alphas],
-            "noisy": list(self.noisy),
-            "dp_epsilon": str(self.dp_epsilon),
-        }
-        return files.dump("levelled-count", 1, body)
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per level."""
+        found = zip(self.alphas, self.values, strict=True)
+        return [{"alpha": str(alpha), "value": value} for alpha, value in found]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> LevelledCount:
@@ -95,7 +93,7 @@ def release_levels(
     >>> len(answer.values), float(answer.dp_epsilon)
     (3, 2.0)
 
-    Theorem: several-levels
+    Theorem: docs/theory/several-levels.md
     """
     levels = _read_levels(alphas, epsilons)
     first = GeometricMechanism(n, alpha=levels[0][0])

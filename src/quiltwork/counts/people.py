@@ -1,6 +1,6 @@
 """Private counts of people, and what it takes to protect people who depend on each other.
 
-Theorem: influence-curve
+Theorem: docs/theory/influence-curve.md
 """
 
 from __future__ import annotations

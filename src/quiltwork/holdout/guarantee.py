@@ -26,7 +26,7 @@ from quiltwork.holdout.max_information import (
     max_information_of_paper,
     squared_leakages,
 )
-from quiltwork.results import Result, plain
+from quiltwork.results import ResultBase, plain
 
 VACUOUS = 0.5
 """Always answering ½ errs by no more."""
@@ -98,7 +98,7 @@ def noise_failure(
 
 
 @dataclass(frozen=True)
-class Guarantee(Result):
+class Guarantee(ResultBase):
     """What holds for a holdout of given size, threshold, noise and budget.
 
     Attributes:

@@ -17,7 +17,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.errors import BudgetExceeded, InvalidInputError
@@ -37,15 +36,14 @@ from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.owner import OneOwner
 from quiltwork.holdout.statistics import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
-from quiltwork.results import Result
+from quiltwork.results import ResultBase
 
-SCHEMA = "ladder"
 _BITS = 20
 _UP = 1 + 2.0**-40
 _FINEST = 4096
 
 
-class Ladder(Result, OneOwner):
+class Ladder(ResultBase, OneOwner):
     """A leaderboard for means over rows of values in [0, 1]; larger is better.
 
     Args:
@@ -70,6 +68,8 @@ class Ladder(Result, OneOwner):
 
     Theorem: docs/theory/ladder.md
     """
+
+    schema = ("ladder", 1)
 
     def __init__(
         self,
@@ -245,10 +245,6 @@ class Ladder(Result, OneOwner):
     def records(self) -> list[dict[str, Any]]:
         """Return the standings, best first."""
         return [asdict(one) for one in self.standings()]
-
-    def to_json(self) -> str:
-        """Write the board as a document of schema `quiltwork/ladder`."""
-        return files.dump(SCHEMA, 1, self.body())
 
     def __repr__(self) -> str:
         """Give the numbers only."""

@@ -32,7 +32,7 @@ from quiltwork.holdout.guarantee import (
     read_share,
 )
 from quiltwork.holdout.max_information import bayesian_epsilon
-from quiltwork.results import Result, plain
+from quiltwork.results import ResultBase, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ _WIDEST = 64.0
 
 
 @dataclass(frozen=True)
-class HoldoutPlan(Result):
+class HoldoutPlan(ResultBase):
     """A promise and what it takes.
 
     Attributes:

@@ -26,14 +26,14 @@ from quiltwork.holdout.storage import (
     split_lines,
     text_of,
 )
-from quiltwork.results import Result
+from quiltwork.results import ResultBase
 
 SCHEMA, _VERSION = "holdout-transcript", 3
 _MOST_BITS = 64
 
 
 @dataclass(frozen=True)
-class Answer(Result):
+class Answer(ResultBase):
     """What the holdout says about one question.
 
     Attributes:

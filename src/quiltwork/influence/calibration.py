@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
@@ -35,6 +34,7 @@ from quiltwork.influence.question import Question
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import ScaleFor
 from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(ResultBase):
     """The noise scale and why it is needed.
 
     Attributes:
@@ -67,6 +67,8 @@ class Calibration:
         before: of `influence`, what earlier nodes add; 0 where the method does not say.
         leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
     """
+
+    schema = ("calibration", 1)
 
     scale: float
     exact_scale: Fraction
@@ -107,28 +109,24 @@ class Calibration:
 
         return explain(self)
 
-    def to_json(self) -> str:
-        """Write the result as a document of schema `quiltwork/calibration`."""
-        return files.dump(
-            "calibration",
-            1,
-            {
-                "scale": self.scale,
-                "exact_scale": str(self.exact_scale),
-                "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
-                "guarantee": float_up(self.guarantee),
-                "node": self.node,
-                "quilt": list(self.quilt),
-                "influence": self.influence,
-                "before": self.before,
-                "episode": self.question.episode,
-                "nearby": self.nearby,
-                "change": self.change,
-                "method": self.method,
-                "belief": self.belief,
-                "length": self.length,
-            },
-        )
+    def body(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {
+            "scale": self.scale,
+            "exact_scale": str(self.exact_scale),
+            "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+            "guarantee": float_up(self.guarantee),
+            "node": self.node,
+            "quilt": list(self.quilt),
+            "influence": self.influence,
+            "before": self.before,
+            "episode": self.question.episode,
+            "nearby": self.nearby,
+            "change": self.change,
+            "method": self.method,
+            "belief": self.belief,
+            "length": self.length,
+        }
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""

@@ -3,7 +3,7 @@
 P(i) ∝ e^(rate·u_i), compared with random bits through integer enclosures, so the probabilities are
 exact and nothing overflows. Cost: one enclosure per distinct utility.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations

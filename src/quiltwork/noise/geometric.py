@@ -5,7 +5,7 @@ splits into independent digits, each drawn from a small table, so a draw costs t
 whatever the scale; there is no rejection. Cost: O(log scale) binary searches per draw; building
 the tables takes O(log scale) small tables of big integers, kept for reuse.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations

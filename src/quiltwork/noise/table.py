@@ -6,7 +6,7 @@ further words decide against a finer enclosure of t_j. So the sample has exactly
 with cumulative probabilities t_j (`docs/theory/exact-sampling.md`, Lemma 1), and the number of
 words is fixed but for a vanishing fraction of draws. Cost: one binary search per draw.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The declaration is the guarantee: if changing one time point can move the answer
 answer is rounded to a public grid of at least 2^16 steps per `lipschitz`, and every coordinate's
 rounding is charged one step.
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations

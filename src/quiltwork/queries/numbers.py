@@ -6,7 +6,7 @@ moves the sum by at most 2^bits steps. The grid is chosen from the noise, before
 read, so fine that putting values on it costs less than a thousandth of the noise (up to about
 10⁷ points at ε = 1; beyond, what 64-bit integers allow).
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations

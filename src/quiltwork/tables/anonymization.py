@@ -3,7 +3,7 @@
 Every route ends at the same gate: the finished groups are counted again from the original rows and
 verified exactly; a table that is not proven m-private is never returned.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def anonymize(
     >>> anonymize(table, KAnonymity(2), m=1, method="baseline").frame["age"].unique().tolist()
     ['20..25', '40..45']
 
-    Theorem: anonymization
+    Theorem: docs/theory/anonymization.md
     """
     asked = as_constraint(constraint)
     coalition = read_m(m)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
+from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
 from quiltwork.tables.constraints.l_diversity import LDiversity
@@ -59,7 +60,7 @@ class GroupView:
 
 
 @dataclass(frozen=True)
-class OwnView:
+class OwnView(ResultBase):
     """What a coalition that pools its rows sees in a published table.
 
     Attributes:

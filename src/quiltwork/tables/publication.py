@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import (
     CodedTable,
     Column,
@@ -150,6 +151,14 @@ class Publication(Protocol):
         ...
 
 
+def explain_publication(made: Publication) -> str:
+    """Say what every group of a publication withstands."""
+    return (
+        f"Every group fulfils {made.constraint}, also for coalitions of up to {made.m} providers "
+        f"({made.method}). Rows left out: {made.suppressed:,}."
+    )
+
+
 def made_here(value: Publication) -> LocalPublication:
     """Return a publication made on this machine.
 
@@ -164,7 +173,7 @@ def made_here(value: Publication) -> LocalPublication:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LocalPublication:
+class LocalPublication(ResultBase):
     """A publication made on this machine.
 
     Attributes:
@@ -266,6 +275,15 @@ class LocalPublication:
             for name, per_group in _bounds(column, self.boxes, place).items():
                 columns[name] = _column(per_group).take(pa.array(group))
         return like(pa.table(columns), self.source.kind)
+
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return explain_publication(self)
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""

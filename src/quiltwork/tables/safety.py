@@ -72,7 +72,7 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     >>> safe == 1, safe.breach.coalition, safe.mending_k
     (True, ('A', 'B'), 1)
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     limit = integer(limit, "limit", 1)
     bound = as_constraint(constraint).bind(read_table(table).encoded)

@@ -354,7 +354,7 @@ def test_the_explanation_lists_every_theorem_with_its_scope():
     assert by_name["Theorem 3.7 (sum)"].epsilon >= found.epsilon
     assert by_name["Theorem 2.6 (K·max)"].epsilon is None
     assert "every time point" in str(found)
-    assert json.dumps(found.to_dict())
+    assert json.dumps(found.body())
     same = Accountant(CHAIN, 100)
     same.add_all([Spending.dp(0.02, 1, 100)] * 3)
     names = {bound.theorem: bound.epsilon for bound in same.explain().bounds}

@@ -3,7 +3,7 @@
 For an account of actual releases use `Accountant`, which is never worse; these are the theorems of
 the paper one by one, each with its hypotheses in its arguments and its scope in its docstring.
 
-Theorem: composition
+Theorem: docs/theory/composition.md
 """
 
 from __future__ import annotations

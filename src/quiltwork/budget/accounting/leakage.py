@@ -25,6 +25,7 @@ from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.sweep import Levels
 from quiltwork.influence.swept import SweptOutlook
+from quiltwork.results import ResultBase
 
 _FAR = 1 << 62
 _TIE = 2.0**-40
@@ -201,7 +202,7 @@ class LeakageRun:
 
 
 @dataclass(frozen=True, eq=False)
-class LeakageProfile:
+class LeakageProfile(ResultBase):
     """Run j of time points first[j]..last[j] leaks at most epsilon[j]; rounded up."""
 
     first: IntArray
@@ -216,6 +217,18 @@ class LeakageProfile:
         """The runs in order."""
         for first, last, epsilon in zip(self.first, self.last, self.epsilon, strict=True):
             yield LeakageRun(int(first), int(last), float(epsilon))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per run."""
+        return [dict(vars(run)) for run in self]
+
+    def explain(self) -> str:
+        """Say where the most leaks."""
+        worst = max(self, key=lambda run: run.epsilon)
+        return (
+            f"At most {worst.epsilon:.6g} leaks about a time point ({worst.first}..{worst.last}); "
+            f"{len(self):,} runs of time points leak the same."
+        )
 
     def at(self, node: int) -> float:
         """Return what one time point leaks at most.

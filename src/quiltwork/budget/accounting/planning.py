@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label
@@ -29,6 +29,7 @@ from quiltwork.influence.question import Question
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +80,7 @@ def verdict(error: float, signal: float) -> str:
 
 
 @dataclass(frozen=True)
-class ReleasePlan:
+class ReleasePlan(ResultBase):
     """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
 
     items: tuple[PlannedRelease, ...]
@@ -95,6 +96,18 @@ class ReleasePlan:
     def useless(self) -> tuple[PlannedRelease, ...]:
         """The releases whose error exceeds the range of their signal."""
         return tuple(item for item in self.items if item.verdict == "useless")
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per release."""
+        shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
+        return [
+            {"kind": one.kind, "label": one.planned.label, **{k: getattr(one, k) for k in shown}}
+            for one in self.items
+        ]
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {"budget": str(self.budget), "total": self.total, "releases": self.records()}
 
     def table(self) -> str:
         """Return a table with one line per kind of release and length of window, as text."""

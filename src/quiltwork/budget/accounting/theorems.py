@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +27,7 @@ from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.swept import SweptOutlook
+from quiltwork.results import ResultBase, plain
 
 _MOST_UNITS = 1 << 60
 
@@ -49,7 +50,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(ResultBase):
     """The total of an account and all that was considered; `print` it, or read `bounds`."""
 
     epsilon: float
@@ -60,9 +61,13 @@ class Explanation:
         """The bound that is the total."""
         return next(bound for bound in self.bounds if bound.won)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the same as JSON values."""
-        return {"epsilon": self.epsilon, "bounds": [asdict(bound) for bound in self.bounds]}
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per bound."""
+        return [plain(bound) for bound in self.bounds]
+
+    def explain(self) -> str:
+        """Show a line per bound, the winner marked."""
+        return str(self)
 
     def __str__(self) -> str:
         """Show a line per bound, the winner marked."""

@@ -7,7 +7,7 @@ where G(r) adds up `forward` over all times up to r, and H(l) adds up `backward`
 before l: a pair, and a window that is charged once, are paid where they begin, or where they end.
 All numbers are integers over one common denominator.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ stored, so what was released is always among what was debited. Cost of a debit: 
 (about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
 process neither.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Ledger:
         Raises:
             BudgetExceeded: if so much is no longer free; then nothing was changed.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
         share = Share(
@@ -229,7 +229,7 @@ class Ledger:
             UnsupportedError: if no theorem combines it with what was released before.
             StorageError: if it could not be stored.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
@@ -342,7 +342,7 @@ class Ledger:
             StorageError: at the first thing that is not as it was written. Totals that are wrong
                 are set right before.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         return verified(self._totals, read_checkpoint(checkpoint))
 

@@ -15,6 +15,7 @@ from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.exact import float_down, float_up, written_fraction
+from quiltwork.results import ResultBase, plain
 
 if TYPE_CHECKING:
     from quiltwork.budget.ledger.ledger import Ledger
@@ -36,7 +37,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Debit:
+class Debit(ResultBase):
     """One granted debit.
 
     Attributes:
@@ -72,7 +73,7 @@ class Debit:
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(ResultBase):
     """A dataset at a glance.
 
     Attributes:
@@ -98,6 +99,12 @@ class Status:
     charged: Mapping[str, Fraction]
     retired: str | None
     episode: int = 1
+
+    def body(self) -> dict[str, Any]:
+        """Return the status as JSON values."""
+        shown = ("dataset", "length", "budget", "total", "remaining", "debits", "shares", "charged")
+        told = {name: plain(getattr(self, name)) for name in (*shown, "retired", "episode")}
+        return {**told, "beliefs": [repr(belief) for belief in self.beliefs]}
 
     @property
     def budget(self) -> float:
@@ -147,7 +154,7 @@ class Receipt:
 
 
 @dataclass(frozen=True)
-class Quote:
+class Quote(ResultBase):
     """What a debit would do, without making it.
 
     Attributes:

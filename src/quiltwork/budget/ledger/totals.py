@@ -6,7 +6,7 @@ everything else by digests: a row per analyst, and per account the times at whic
 not those of the dataset's last entry grant nothing: the entries are added up again, outside the
 write lock, and the rows are written anew. `verify` adds them up in any case.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations

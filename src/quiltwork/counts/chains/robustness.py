@@ -5,7 +5,7 @@ probability within a factor e^r and the start within e^s, no level rises by more
 4·(s + (T−1)·r). Sweep: every chain in the box around the belief, from any start, leaks at most
 the influence curve of that box at the plain level of the noise, whatever the length.
 
-Theorem: robustness
+Theorem: docs/theory/robustness.md
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def robustness(
     >>> found.believed <= found.observed <= found.bound
     True
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
@@ -118,7 +118,7 @@ def perturbation_bound(
 ) -> float:
     """Return 4·(s + (T−1)·r): how far a level can rise, rounded up.
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     steps = log_ratio(chain.transition, distance)
     start = log_ratio(np.asarray(chain.start), start_distance)
@@ -142,7 +142,7 @@ def box_bound(
 
     Holds for every start, and for matrices that change from step to step within the box.
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     possible = chain.transition > 0
     lower = np.where(possible, np.maximum(chain.transition - distance, 0.0), 0.0)

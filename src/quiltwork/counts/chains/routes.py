@@ -31,6 +31,7 @@ from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Count, Query
 from quiltwork.report.charts import BarChart
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,7 @@ class Route:
 
 
 @dataclass(frozen=True)
-class RouteComparison:
+class RouteComparison(ResultBase):
     """All routes at one epsilon, the largest error first."""
 
     epsilon: float
@@ -86,6 +87,19 @@ class RouteComparison:
         """Return the header and the rows, for tables and files."""
         header = ("route", "error", "private", "level", "nearby", "dp_epsilon", "scope")
         return header, tuple(tuple(getattr(row, name) for name in header) for row in self.rows)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per route."""
+        header, rows = self.table()
+        return [dict(zip(header, row, strict=True)) for row in rows]
+
+    def explain(self) -> str:
+        """Say what each route costs, the largest error first."""
+        return "\n".join(
+            f"{row.route}: expected error {row.error:.6g}"
+            + ("" if row.private else ", not private here")
+            for row in self.rows
+        )
 
     def chart(self) -> BarChart:
         """Return the errors as bars, those of routes that are not private here as outlines."""

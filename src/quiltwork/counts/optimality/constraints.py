@@ -5,7 +5,7 @@ exactly 1/α ("up"), does neither ("slack"), or is zero altogether ("zero"). For
 a consumer's program these states form a pattern that only remaps of the geometric mechanism have.
 Cost: O(n²) comparisons.
 
-Theorem: geometric-mechanism, *Structure*.
+Theorem: docs/theory/geometric-mechanism.md (Structure)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
     [['down' 'up' 'up']
      ['down' 'down' 'up']]
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     level = read_alpha(alpha)
     if not 0 < level < 1:

@@ -6,7 +6,7 @@ enters as one mean loss per candidate, which follows from that of the block besi
 are products of small matrices, whose terms are all positive. Candidates come in panels, which
 bounds memory. Cost: about 26·n² multiplications at any α.
 
-Theorem: geometric-mechanism, *Whole posteriors*.
+Theorem: docs/theory/geometric-mechanism.md (Whole posteriors)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ candidates count as tied within a relative 1e-12, quantiles within that of the s
 Cost: O(n) for the mean and for tails of at least 1e-4; O(n log n) sums without subtraction for
 smaller ones, and for the mode.
 
-Theorem: geometric-mechanism, *Remaps in linear time*.
+Theorem: docs/theory/geometric-mechanism.md (Remaps in linear time)
 """
 
 from __future__ import annotations

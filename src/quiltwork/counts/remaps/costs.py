@@ -7,7 +7,7 @@ between them is put together from stretches whose lengths are powers of two.
 
 Cost: O(degree²·n) for each power of two up to the longest way from r to k.
 
-Theorem: geometric-mechanism, *Costs without subtraction*.
+Theorem: docs/theory/geometric-mechanism.md (Costs without subtraction)
 """
 
 from __future__ import annotations

@@ -5,7 +5,10 @@ one-sided sums that obey a recursion: F[j] = prior[j] + α·F[j−1] from the le
 image from the right. Everything is kept relative to the nearest counts of positive prior, so that
 answers far from all of them, whose weights are below the least float, still have a posterior.
 
-Cost: O(n) per moment. Theorem: geometric-mechanism, *Remaps in linear time*.
+Cost: O(n) per moment.
+
+
+Theorem: docs/theory/geometric-mechanism.md (Remaps in linear time)
 """
 
 from __future__ import annotations

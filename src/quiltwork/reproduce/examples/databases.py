@@ -3,7 +3,7 @@
 Theorem 6.3 in exact numbers, with its Figures 4 and 5.
 Cost: exponential in the number of rows; meant for small examples.
 
-Theorem: geometric-mechanism, *Beyond counts*.
+Theorem: docs/theory/geometric-mechanism.md (Beyond counts)
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and only if (1+α²)·x[i] ≥ α·(x[i−1] + x[i+1]) holds in every column. Ve
 structure come from deterministic remaps that can be read off the constraint matrix (Lemma 5.11).
 Cost: O(n²) fractions.
 
-Theorem: geometric-mechanism, *Derivability*.
+Theorem: docs/theory/geometric-mechanism.md (Derivability)
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Deriv
     >>> derive(g[:, ::-1], 0.5).mapping
     (2, 1, 0)
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     x = read_matrix(matrix)
     level = read_alpha(alpha)

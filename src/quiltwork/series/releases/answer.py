@@ -84,7 +84,7 @@ def release(
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
-    Theorem: query-sensitivity
+    Theorem: docs/theory/query-sensitivity.md
 
     >>> import quiltwork as qw
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -128,7 +128,7 @@ def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encode
     exact answer. For the same adversary this refusal has probability 0, so it tells nothing that
     the guarantee speaks about; it names no value and no position.
 
-    Theorem: query-sensitivity
+    Theorem: docs/theory/query-sensitivity.md
     """
     if plan.noise_scale or any(
         all(belief.allows(codes) for codes in series.codes) for belief in members

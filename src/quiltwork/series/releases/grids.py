@@ -4,7 +4,7 @@ Quilts price the grid itself. The exact leakage of "optimal-scale" is that of th
 are, and moving every answer by at most δ adds at most 2δ/σ to it: where values do not lie on the
 grid, a thousandth of ε is kept for that.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ can be shown to anyone. Subjects are independent, so noise that protects one poi
 protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
 so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
 
-Theorem: query-sensitivity
+Theorem: docs/theory/query-sensitivity.md
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
+from quiltwork.results import ResultBase
 from quiltwork.series.releases.data import fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
@@ -21,7 +22,7 @@ _MOST_SUBJECTS = 10**10
 
 
 @dataclass(frozen=True)
-class Preview:
+class Preview(ResultBase):
     """The error of a release that has not been made, in units of its value.
 
     Attributes:

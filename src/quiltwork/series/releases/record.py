@@ -19,6 +19,7 @@ from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query
+from quiltwork.results import ResultBase
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(ResultBase):
     """One private answer.
 
     Attributes:
@@ -180,7 +181,7 @@ class Release:
             InvalidInputError: if confidence is not strictly between 0 and 1.
             UnsupportedError: for a label; see `shortfall`.
 
-        Theorem: public-grid-queries
+        Theorem: docs/theory/public-grid-queries.md
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()
@@ -210,6 +211,16 @@ class Release:
     def processed(self, value: Any, step: str, **changes: Any) -> Release:
         """Return the same release with another point estimate, marked with the step taken."""
         return replace(self, value=value, processing=(*self.processing, step), **changes)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per cell: its label, its value and its 0.95 interval, where it has one."""
+        if self.mechanism == "exponential":
+            return [{"value": self.value}]
+        names = ("cell", "value", "low", "high")
+        columns = (np.ravel(one).tolist() for one in (self.value, *self.interval()))
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(self.cells, *columns, strict=True)
+        ]
 
     def to_json(self) -> str:
         """Write the release as a document of schema `quiltwork/release`."""

@@ -1,7 +1,7 @@
 """Which groups are m-private, for many groups at once.
 
 `CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
-(Theorem: anonymization): k by the largest providers, l by the verification of what is left.
+(`docs/theory/anonymization.md`): k by the largest providers, l by the verification of what is left.
 `GeneralGuard` leaves everything to the verification, which settles nearly all groups at once.
 """
 

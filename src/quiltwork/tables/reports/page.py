@@ -56,7 +56,7 @@ class TableReport:
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
         return {
-            **self.assessment.as_dict(),
+            **self.assessment.body(),
             "loss": None if self.loss is None else self.loss.as_dict(),
             "queries": self.queries,
             "query_error": self.query_error,

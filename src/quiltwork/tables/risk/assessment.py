@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.results import ResultBase
 from quiltwork.tables.metrics.models import Models, privacy_models
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.disclosure import Disclosure, disclosures
@@ -18,7 +19,7 @@ from quiltwork.tables.table import Table, read_table
 
 
 @dataclass(frozen=True)
-class Assessment:
+class Assessment(ResultBase):
     """What a table reveals as it stands.
 
     Attributes:
@@ -44,7 +45,15 @@ class Assessment:
     against: Intersection | None
     warnings: tuple[RiskWarning, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def explain(self) -> str:
+        """Say how large the smallest group is, and which attacks no value here covers."""
+        attacks = ", ".join(one.attack for one in self.warnings) or "none"
+        return (
+            f"{self.rows:,} records; every one is alike with {self.models.k - 1:,} others at least "
+            f"in what identifies them. Attacks that no value here covers: {attacks}."
+        )
+
+    def body(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
         return {
             "rows": self.rows,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
@@ -36,7 +37,7 @@ Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Intersection:
+class Intersection(ResultBase):
     """People whom two releases pin down together, though no group of theirs has a single value.
 
     Both bounds speak about someone who knows in which groups everybody is, and counts.

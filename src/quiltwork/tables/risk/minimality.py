@@ -12,7 +12,7 @@ ruled out: every other assignment that fits the table meets the same cuts, with 
 cut that was made leaves unions of published groups on both sides, which fulfil the constraint as
 these groups do; one that was not leaves too few records.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 Cost: as the anonymization.
 """
 
@@ -77,7 +77,7 @@ def refused_cuts(publication: Publication) -> Refused:
     >>> refused_cuts(anonymize(table, KAnonymity(2), m=0))
     Refused(groups=0, of=4, records=0, nothing=True)
 
-    Theorem: anonymization
+    Theorem: docs/theory/anonymization.md
     """
     published = made_here(publication)
     recipe, count = published.recipe, published.boxes.count

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.partitioning.guards import guard_for
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
+from quiltwork.tables.publication import explain_publication
 from quiltwork.tables.spark.blocks import encoded_blocks
 from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
 from quiltwork.tables.spark.finish import GROUP, WIDTH, finished
@@ -42,7 +44,7 @@ SUBTREE_ROWS = 500_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkPublication:
+class SparkPublication(ResultBase):
     """A published Spark table: what may be published of it and what is for checks only.
 
     Attributes:
@@ -99,6 +101,15 @@ class SparkPublication:
         from pyspark.sql import functions
 
         return float(self.published.agg(functions.avg(WIDTH)).first()[0])
+
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return explain_publication(self)
 
     def summary(self) -> dict[str, Any]:
         """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
@@ -183,7 +194,7 @@ def anonymize_spark(
             does not pass its verification.
         UnsupportedError: without PySpark or Java, or with too many values or providers.
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     frame = spark_frame(table)
     from pyspark import StorageLevel

@@ -5,7 +5,7 @@ each circle has: what is left without a coalition is made of circles that it doe
 constraints look at the sets of values that people have. Everyone is in one block, so that blocks
 count people once and their counts add up.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ record is told which providers hold any record of its person, anywhere in the ta
 From then on no pass needs a person's other records, and since nobody is in two partitions, people
 that partitions count add up. Cost: three shuffles of the table by person.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ exact verification of the local backend; the driver receives one verdict per par
 the partition tree is used. With a subject column, records are first told who knows their person,
 anywhere in the table.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
         InvalidInputError: for a negative m or something that is no constraint.
         UnsupportedError: with too many values or providers.
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     size = integer(m, "m", 0)
     domains = read_domains(table, table.frame)

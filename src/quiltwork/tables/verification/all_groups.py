@@ -6,7 +6,7 @@ group (`one_group`), by branch and bound or, for constraints that can fail when 
 every set between what a coalition leaves and the whole group. What stays open is not private.
 Cost: a few sorts of the entries, and O(coalitions · entries) for the groups in doubt.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ For k-anonymity and distinct l-diversity they decide nearly every group. For ent
 diversity and t-closeness they prove groups safe from the number of records that coalitions hold at
 most. Cost: a few sorts of the entries.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ one provider, the strongest first. For distinct l-diversity it may be all provid
 because nobody else removes it: then the search is exponential only in the values that at most m
 providers hold, however many providers there are. For k-anonymity the largest providers suffice.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

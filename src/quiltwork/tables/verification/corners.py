@@ -6,7 +6,7 @@ corner. Each round bounds F on every box by a linear function, looks at the corn
 largest, and halves the boxes that are still in doubt; most boxes need one round. Cost: O(values)
 per box and round, exponential only in the values on which bounds stay in doubt.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

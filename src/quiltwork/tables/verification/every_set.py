@@ -5,7 +5,7 @@ records. Every coalition of the largest size is looked at. Entropy and recursive
 t-closeness are decided for many coalitions at a time (`corners`); any other constraint, and what
 stays in doubt, is tried on every set. What takes more than the limit is refused.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Each is a convex function F of the histogram x, positive exactly where the const
 with a linear upper bound on a box: the chord of every convex term and a tangent of the concave one.
 Distances are computed in integers as long as floats hold them.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

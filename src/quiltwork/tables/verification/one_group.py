@@ -3,7 +3,7 @@
 Each part of a constraint is searched alone: EG-monotonic ones by branch and bound over coalitions,
 others over every set between what a coalition leaves and the whole group.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quiltwork import files
 from quiltwork.errors import NotPrivateError
+from quiltwork.results import ResultBase
 
 _MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(ResultBase):
     """Whether a table withstands every coalition of at most m providers.
 
     Attributes:
@@ -30,6 +30,8 @@ class Verdict:
         outsiders: whether the group fails already for someone who is no provider.
         settled: False if the search reached its limit: then the table counts as not private.
     """
+
+    schema = ("verdict", 1)
 
     private: bool
     coalition: tuple[Any, ...]
@@ -88,9 +90,9 @@ class Verdict:
             "method='baseline', ask for less, or use a constraint that is generalization monotonic."
         )
 
-    def to_json(self) -> str:
-        """Return the verdict as a document of schema `quiltwork/verdict`."""
-        body = {
+    def body(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        return {
             "private": self.private,
             "m": self.m,
             "constraint": self.constraint,
@@ -104,7 +106,6 @@ class Verdict:
             "left_size": self.left_size,
             "outsiders": self.outsiders,
         }
-        return files.dump("verdict", 1, body)
 
 
 def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:

@@ -4,7 +4,7 @@ Groups are decided together where that is possible (`all_groups`); what is left 
 breached and needs a name, is searched group by group in the order of the rows until one is
 breached.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def verify_m_privacy(
     Not private: A breaches 2-anonymity in the group (20..30). Left there without their own:
     1 (flu: 1).
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     size = read_m(m)
     asked = _asked(constraint, method)
