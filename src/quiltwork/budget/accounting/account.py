@@ -58,6 +58,7 @@ class Account:
         """
         others, levels = self.by_theorem_3_6, []
         history, count, latest = self.history, self.count, self.latest
+        narrowest = self.usage.narrowest
         for spending in spendings:
             if spending.stop > self.secrets.length:
                 raise InvalidInputError(
@@ -68,7 +69,8 @@ class Account:
             history, count, latest = (spending, history), count + 1, spending.composes_by
             others = _bounded(others + by_theorem_3_6(spending))
             if spending.composes_by == "levels":
-                levels.append(spending)
+                levels.append(self.secrets.charged(spending, narrowest))
+                narrowest = levels[-1].span
         return Account(self.secrets, self.usage.plus(*levels), history, count, others, latest)
 
     def plus_scaled(self, others: Account, factor: Number) -> Account:

@@ -1,21 +1,23 @@
 """What is spent on each time point, made into what leaks about it, under every belief.
 
-Chains and trees are swept. Rows of clusters and of networks with cycles have no order to sweep in:
-each pays for what is charged to its nearby rows, and for the influence of the quilt around them.
+Chains and trees are swept. Under Gaussian beliefs a release costs as far as numbers move. Rows of
+clusters and of networks with cycles have no order to sweep in: each pays for what is charged to its
+nearby rows, and for the influence of the quilt around them.
 
-Theorem: docs/theory/sweep.md, docs/theory/joint-quilt-accountant.md
+Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quiltwork.budget.accounting.usage import Charges, Integers, Usage
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer
 from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
@@ -89,13 +91,50 @@ class Secrets:
         if not usage.everything:
             return WorstPoint()
         levels = usage.levels(self.length)
-        found = [
-            _swept(self, one, usage, levels)
-            if isinstance(one, SweptOutlook)
-            else _near(self, one, usage)
-            for one in self.outlooks
-        ]
+        found = [self._under(one, usage, levels) for one in self.outlooks]
         return max(found, key=lambda worst: worst.exact)
+
+    def _under(self, outlook: AnyOutlook, usage: Usage, levels: Levels) -> WorstPoint:
+        if isinstance(outlook, SweptOutlook):
+            return _swept(self, outlook, usage, levels)
+        if isinstance(outlook, GaussianOutlook):
+            return _moved(self, outlook, usage)
+        return _near(self, outlook, usage)
+
+    def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
+        """Return a release as it is charged, after others with this narrowest range.
+
+        Under Gaussian beliefs no number moves farther than the farthest, however wide the range.
+
+        Raises:
+            InvalidInputError: for another range, where none says how much is hidden.
+            UnsupportedError: for all but sums and means of clipped numbers.
+        """
+        beliefs = [one.belief for one in self.outlooks if isinstance(one, GaussianOutlook)]
+        if not beliefs or not spending.dp_epsilon:
+            return spending
+        if spending.span is None:
+            raise no_sum(None)
+        farthest = [one.farthest for one in beliefs if one.farthest is not None]
+        if len(farthest) == len(beliefs):
+            span = min(spending.span, max(farthest))
+            per_point = spending.per_point * span / spending.span
+            return replace(spending, per_point=per_point, span=span)
+        if narrowest in (None, spending.span):
+            return spending
+        raise InvalidInputError(
+            f"The releases before were clipped to a range of width {float(narrowest or 0):g}, this "
+            f"one to {float(spending.span):g}, and the belief does not say how large a difference "
+            "is hidden by both; give it within=."
+        )
+
+
+def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoint:
+    """The worst secret among numbers that move together."""
+    hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
+    found = hidden.worst(usage.sum_levels(secrets.length), secrets.nodes)
+    exact = min(Fraction(found.leak), usage.total)
+    return WorstPoint(exact, found.node, found.own, found.before, found.after)
 
 
 def _swept(secrets: Secrets, outlook: SweptOutlook, usage: Usage, levels: Levels) -> WorstPoint:
@@ -181,8 +220,11 @@ def _cluster_totals(family: ClusterFamily, charges: Charges) -> Integers:
     return totals
 
 
-def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook, ...]:
-    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7)."""
+def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
+    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
+
+    Gaussian beliefs have none, and their levels add up as they are.
+    """
     return tuple(
         Outlook(one.belief, one.length, default_quilts(one.belief))
         if isinstance(one, SweptOutlook)
@@ -261,6 +303,9 @@ def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> LeakageProf
     if isinstance(outlook, SweptOutlook):
         levels = usage.levels(secrets.length)
         return _joined(*outlook.sweep(secrets.episode).profile(levels, secrets.nodes))
+    if isinstance(outlook, GaussianOutlook):
+        hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
+        return _joined(*hidden.profile(usage.sum_levels(secrets.length), secrets.nodes))
     charges, values = usage.charges(secrets.length), np.zeros(secrets.length)
     for family in _families(outlook):
         if isinstance(family, ClusterFamily):

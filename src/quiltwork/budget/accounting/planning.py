@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from quiltwork.budget.accounting.theorems import singles
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
+from quiltwork.influence.arguments import check_states
 from quiltwork.influence.question import Question
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
@@ -162,7 +163,10 @@ def plan(
     """
     account = Accountant(beliefs, length, budget, episode)
     account.record(*listed(spent, "spent"))
-    planned = as_planned(queries)
+    planned = [
+        replace(one, query=check_states(one.query, account.beliefs) or one.query)
+        for one in as_planned(queries)
+    ]
     factor = account.largest_factor(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
     )

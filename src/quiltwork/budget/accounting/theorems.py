@@ -23,6 +23,7 @@ from quiltwork.budget.accounting.leakage import Secrets, quilts_only
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
+from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
@@ -93,13 +94,13 @@ def explain(account: Account) -> Explanation:
 
 def swept(account: Account) -> Bound:
     """The sweep over all releases; for rows in no order, their nearby sets."""
-    name = "Sweep" if _all_swept(account) else "Nearby rows"
+    name = "Sweep" if _all_swept(account) else "Numbers" if _numbers(account) else "Nearby rows"
     if account.by_theorem_3_6:
         return Bound(name, None, EVERYWHERE, "some releases compose by other theorems only")
     worst = account.worst
     if worst.node is None or worst.exact == 0:
         return Bound(name, float_up(worst.exact), EVERYWHERE, "nothing can leak")
-    if worst.quilt or not _all_swept(account):
+    if worst.quilt or name == "Nearby rows":
         note = f"row {worst.node}, its nearby rows {worst.own:.4g}, influence {worst.after:.4g}"
     else:
         parts = f"its neighbours add {worst.after:.4g}"
@@ -113,6 +114,10 @@ def _all_swept(account: Account) -> bool:
     return all(isinstance(one, SweptOutlook) for one in account.secrets.outlooks)
 
 
+def _numbers(account: Account) -> bool:
+    return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
+
+
 def sequential(account: Account) -> Bound:
     """Theorem 3.7: the sum of what each release costs alone, by quilts: swept costs do not add."""
     name = "Theorem 3.7 (sum)"
@@ -120,6 +125,8 @@ def sequential(account: Account) -> Bound:
         return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
     if account.secrets.episode > 1:
         return Bound(name, None, EVERYWHERE, "it is about single time points")
+    if _numbers(account):
+        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
     alone = quilt_singles(account)
     note = f"the sum of what each of the {len(alone)} releases costs alone, by quilts"
     return Bound(name, float_up(sum(alone, Fraction(0))), EVERYWHERE, note)
@@ -135,6 +142,8 @@ def same_quilts(account: Account) -> Bound:
         return Bound(name, None, EVERYWHERE, "the releases have different quilt sets")
     if account.secrets.episode > 1:
         return Bound(name, None, EVERYWHERE, "it is about single time points")
+    if _numbers(account):
+        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
     most = max(quilt_singles(account))
     note = f"{len(spendings)} releases with the same quilts"
     return Bound(name, float_up(len(spendings) * most), EVERYWHERE, note)
@@ -169,7 +178,7 @@ def parallel(account: Account) -> Bound:
     """Theorem 3.1: two stretches apart, for secrets inside them."""
     name, nowhere = "Theorem 3.1 (parallel)", "secrets inside two windows"
     stretches, outlooks = apart(account.spendings), account.secrets.outlooks
-    if any(one.belief.length is not None for one in outlooks):
+    if _numbers(account) or any(one.belief.length is not None for one in outlooks):
         return Bound(name, None, nowhere, "it is about chains")
     if account.by_theorem_3_6 or len(stretches) != 2:
         count = len(stretches)
@@ -230,7 +239,7 @@ def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
 def quilt_singles(account: Account) -> list[Fraction]:
     """What each release costs alone by quilts."""
     secrets = account.secrets
-    outlooks = quilts_only(secrets.outlooks)
+    outlooks = [one for one in quilts_only(secrets.outlooks) if isinstance(one, Outlook)]
     nodes = range(secrets.first, secrets.last + 1)
 
     def cost(spending: Spending) -> Fraction:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
+from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
 
 Integers: TypeAlias = NDArray[Any]
@@ -81,6 +82,8 @@ class Usage:
     denominator: int = 1
     corners: Mapping[int, Corner] = field(default_factory=dict)
     everything: int = 0
+    narrowest: Fraction | None = None
+    """The narrowest range that values were clipped to, of the releases that tell theirs."""
 
     def plus(self, *spendings: Spending) -> Usage:
         """Add releases, one after the other. Cost: a copy of the corners.
@@ -89,6 +92,7 @@ class Usage:
         that release's charges up, by less than 2⁻²⁵⁶ each.
         """
         common, everything, corners = self.denominator, self.everything, dict(self.corners)
+        spans = [one.span for one in spendings if one.span is not None]
         for one in spendings:
             costs = (one.per_point, one.per_pair, one.once)
             wanted = _common(common, *(cost.denominator for cost in costs))
@@ -100,7 +104,7 @@ class Usage:
             _raise(corners, one.stop, (0, -pair, 0, once))
             _raise(corners, one.stop + 1, (-point, 0, 0, 0))
             everything += point * (one.stop - one.start + 1) + pair * (one.stop - one.start) + once
-        return Usage(common, corners, everything)
+        return Usage(common, corners, everything, _least(self.narrowest, *spans))
 
     def combined(self, other: Usage, factor: Fraction) -> Usage:
         """Add `factor` times another usage. O(corners of both)."""
@@ -110,18 +114,21 @@ class Usage:
         corners = _times(self.corners, scale)
         for time, corner in _times(other.corners, times).items():
             _raise(corners, time, corner)
-        return Usage(common, corners, scale * self.everything + times * other.everything)
+        everything = scale * self.everything + times * other.everything
+        return Usage(common, corners, everything, _least(self.narrowest, other.narrowest))
 
     def corner(self, time: int) -> tuple[Fraction, ...]:
         """How charges change at one time: exact, and the same whatever the denominator."""
         return tuple(Fraction(n, self.denominator) for n in self.corners.get(time, _NO_CORNER))
 
     @classmethod
-    def of_corners(cls, denominator: int, corners: Mapping[int, Corner]) -> Usage:
+    def of_corners(
+        cls, denominator: int, corners: Mapping[int, Corner], narrowest: Fraction | None = None
+    ) -> Usage:
         """The usage with these corners, given over the denominator. O(corners)."""
         usage = cls(denominator, corners)
         last = max(corners, default=0)
-        return cls(denominator, corners, usage._upto(last) - usage._before(1))
+        return cls(denominator, corners, usage._upto(last) - usage._before(1), narrowest)
 
     @cached_property
     def runs(self) -> tuple[ChargedRun, ...]:
@@ -147,6 +154,14 @@ class Usage:
             np.array([run[part] / self.denominator for run in runs]) * _UP for part in (1, 2, 3)
         )
         return Levels(first, own, forward, backward, length, float_up(self.total)).joined()
+
+    def sum_levels(self, length: int) -> SumLevels:
+        """What sums and means of clipped numbers spend on each time point, rounded up."""
+        times = sorted({1, *(time for time in self.corners if time <= length)})
+        rises = [self.corners.get(time, _NO_CORNER)[0] for time in times]
+        level = np.array([total / self.denominator for total in accumulate(rises)]) * _UP
+        once = sum(begun for _, _, begun, _ in self.corners.values()) / self.denominator
+        return SumLevels(np.array(times), level, length, once * _UP)
 
     def charges(self, length: int) -> Charges:
         """The sums on 1..length, O(length)."""
@@ -193,6 +208,10 @@ class Usage:
             for part in (2, 3)
         )
         return forward, backward
+
+
+def _least(*spans: Fraction | None) -> Fraction | None:
+    return min((span for span in spans if span is not None), default=None)
 
 
 def _common(denominator: int, *others: int) -> int:

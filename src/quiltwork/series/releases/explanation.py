@@ -63,6 +63,12 @@ def _reason(release: Release) -> str:
         )
     if release.method == "sweep":
         return _swept(release)
+    if release.method == "gaussian":
+        return (
+            f"Calibrated by method 'gaussian': the worst time point or row is {release.node}; what "
+            f"moves with it adds {release.influence:.6g} to what is spent on it. Hidden are true "
+            "differences of at most the belief's `within`, by default the range."
+        )
     if release.node is None or release.quilt is None:
         return f"Calibrated by method {release.method!r}."
     quilt = ", ".join(f"X_{node}" for node in release.quilt) or "empty"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiltwork.tables import counting
+from quiltwork.tables import distinct
 
 
 @pytest.mark.parametrize("small", [1024, -(10**9)])
@@ -17,9 +17,9 @@ from quiltwork.tables import counting
 def test_numbers_are_counted_alike_by_a_table_and_by_sorting(small, numbers):
     expected = sorted(Counter(numbers).items())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_SMALL", small)
+        patch.setattr(distinct, "_SMALL", small)
         listed = np.array(numbers, dtype=np.int64)
-        found, counts = counting.counted(listed, 41)
-        there = counting.present(listed, 41)
+        found, counts = distinct.counted(listed, 41)
+        there = distinct.present(listed, 41)
     assert list(zip(found.tolist(), counts.tolist(), strict=True)) == expected
     assert there.tolist() == found.tolist()

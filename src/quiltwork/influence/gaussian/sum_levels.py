@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
-from quiltwork.influence.sweep import Charge
+
+if TYPE_CHECKING:
+    from quiltwork.queries.numbers import Sum
 
 _UP = 1 + 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
-class Spent:
+class SumLevels:
     """Run j begins at node first[j] (first[0] is 1) and ends before the next, or at `length`.
 
     `level` is what moving a number of the run by the whole range costs; `once` is what every
@@ -28,12 +31,13 @@ class Spent:
     once: float = 0.0
 
     @classmethod
-    def of(cls, charge: Charge, length: int) -> Spent:
-        """One release with noise of scale 1, in integers of its query."""
-        runs = [(1, 0.0), (charge.start, float(charge.point)), (charge.stop + 1, 0.0)]
-        kept = [run for run in runs[charge.start == 1 :] if run[0] <= length]
+    def of(cls, query: Sum, length: int) -> SumLevels:
+        """One release of a sum or mean with noise of scale 1 on its integers."""
+        start, stop = query.window(length)
+        runs = [(1, 0.0), (start, float(query.subdivision)), (stop + 1, 0.0)]
+        kept = [run for run in runs[start == 1 :] if run[0] <= length]
         first, level = (np.array(column) for column in zip(*kept, strict=True))
-        return cls(first, level, length, float(charge.once))
+        return cls(first, level, length, float(getattr(query, "once", 0)))
 
     @cached_property
     def last(self) -> IntArray:
