@@ -166,7 +166,7 @@ def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float)
     return max(usage.charge(start, start + episode - 1) for start in close)
 
 
-def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) -> WorstPoint:
+def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
     """The worst row of clusters or a network. O(length + rows·quilts)."""
     charges, found = usage.charges(secrets.length), [WorstPoint()]
     for family in _families(outlook):
@@ -182,10 +182,8 @@ def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) ->
     return max(found, key=lambda worst: worst.exact)
 
 
-def _families(outlook: Outlook | GaussianOutlook) -> list[QuiltFamily]:
+def _families(outlook: Outlook) -> list[QuiltFamily]:
     """The families of rows that have something to hide."""
-    if isinstance(outlook, GaussianOutlook):
-        raise no_sum(None)
     return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
 
 
@@ -230,7 +228,6 @@ def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOut
         if isinstance(one, SweptOutlook)
         else one
         for one in outlooks
-        if not isinstance(one, GaussianOutlook)
     )
 
 
