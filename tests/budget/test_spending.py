@@ -15,6 +15,7 @@ from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.queries.numbers import NumericSum
 
 HOSTILE = [0, -1, True, "1", None, float("nan"), float("inf"), -float("inf"), b"1", [1], 1j]
 
@@ -142,3 +143,14 @@ def test_an_uncapped_mechanism_is_recorded_by_its_level_alone():
         Spending(1, 10, composes_by="nothing")
     with pytest.raises(InvalidInputError):
         Spending(1, 10, per_point=Fraction(1), composes_by="nothing", epsilon=Fraction(1))
+
+
+def test_sums_tell_the_range_that_values_were_clipped_to():
+    known = Spending.of_query(queries.sum(0, 5), 10, 100)
+    assert known.span == 5
+    assert Spending.from_body(known.to_body()) == known == known.times(1)
+    assert Spending.of_query(queries.count(1), 10, 100).span is None
+    assert "span" not in Spending.dp(1, 1, 2).to_body()
+    on_grid = NumericSum(lo=0, hi=1, bits=3).on(4, 4)
+    single = Spending.of_query(on_grid, 1, 100)
+    assert (single.per_point, single.once) == (8, 1)

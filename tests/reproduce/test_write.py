@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from quiltwork.report import Line, LineChart, plots
-from quiltwork.reproduce import Experiment, Figure, Reproduction, Result, Row, Sheet
+from quiltwork.reproduce import Experiment, Figure, Findings, Reproduction, Row, Sheet
 from quiltwork.reproduce.write import write_all, write_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 
-RESULT = Result(
+RESULT = Findings(
     "What to see.",
     (Row("scale <b>", 12.5, 12.0, "1", "a | b"), Row("other", "2/3")),
     (Figure("curve", LineChart("Curve", "d", "x", "y", (Line("s", ((1.0, 2.0), (2.0, 3.0))),))),),

@@ -15,7 +15,7 @@ Theorem: docs/theory/exact-leakage.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
@@ -29,6 +29,7 @@ from quiltwork.errors import UnsupportedError
 
 Weights: TypeAlias = NDArray[Any]
 """Floats, or Python integers of any size."""
+Back: TypeAlias = Callable[[Weights, IntArray], Weights]
 
 _MOST_NUMBERS = 1 << 26
 MOST_PRODUCTS = 3 * 10**10
@@ -122,7 +123,10 @@ def _laws(
     backward: Weights,
 ) -> Iterator[NodeLaw]:
     possible = supports(chain, length)
-    after = suffixes(backward, length, statistic, nodes.start)
+    last = np.ones((chain.size, 1), dtype=backward.dtype)
+    after = suffixes(
+        last, length, statistic, nodes.start, lambda law, gain: retreat(law, backward, gain)
+    )
     before = first_prefix(start, statistic)
     for node in range(1, nodes.stop):
         if node > 1:
@@ -199,10 +203,10 @@ def _combinations(terms: FloatArray, kinds: int) -> FloatArray:
     return found
 
 
-def first_prefix(start: Weights, statistic: Joint) -> Weights:
-    """The running code at time point 1, per state."""
+def first_prefix(start: Weights, statistic: Joint, nothing: float = 0) -> Weights:
+    """The running code at time point 1, per state; `nothing` stands for what is impossible."""
     codes = statistic.start
-    law = np.zeros((len(start), int(codes.max()) + 1), dtype=start.dtype)
+    law = np.full((len(start), int(codes.max()) + 1), nothing, dtype=start.dtype)
     law[np.arange(len(start)), codes] = start
     return law
 
@@ -216,23 +220,20 @@ def advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
     return following
 
 
-def suffixes(matrix: Weights, length: int, statistic: Joint, first: int) -> list[Weights]:
-    """What the steps after each node first..length add, given its state; O(k²·V) per step."""
-    current = np.ones((len(matrix), 1), dtype=matrix.dtype)
-    found = [current]
+def suffixes(last: Weights, length: int, statistic: Joint, first: int, back: Back) -> list[Weights]:
+    """What the steps after each node first..length add, given its state; O(k²·V) per step.
+
+    `last` is what follows the last node, and back(law, gain) goes one step backward.
+    """
+    found = [last]
     for t in range(length, first, -1):
-        current = retreat(current, matrix, statistic.gain(t))
-        found.append(current)
+        found.append(back(found[-1], statistic.gain(t)))
     return found[::-1]
 
 
 def retreat(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
     """One step backward: state x collects from every y that may follow, moved by gain[x, y]."""
-    width = law.shape[1]
-    before = np.zeros((len(matrix), width + int(gain.max())), dtype=law.dtype)
-    for moved in np.unique(gain):
-        before[:, moved : moved + width] += np.where(gain == moved, matrix, 0) @ law
-    return before
+    return advance(law, matrix.T, gain.T)
 
 
 def convolve(one: Weights, other: Weights, cells: int) -> Weights:
@@ -258,8 +259,14 @@ def log_laws(chain: MarkovChain, length: int, statistic: Joint, nodes: range) ->
     check_cost(chain, length, statistic, nodes, slower=_LOGARITHM_COST)
     possible = supports(chain, length)
     step = logarithm(chain.transition)
-    after = _log_suffixes(step, length, statistic, nodes.start)
-    before = _log_prefix(logarithm(chain.start), statistic)
+    after = suffixes(
+        np.zeros((chain.size, 1)),
+        length,
+        statistic,
+        nodes.start,
+        lambda law, gain: _log_advance(law, step.T, gain.T),
+    )
+    before = first_prefix(logarithm(chain.start), statistic, -np.inf)
     slopes: list[float] = []
     for node in range(1, nodes.stop):
         if node > 1:
@@ -278,13 +285,6 @@ def logarithm(values: FloatArray) -> FloatArray:
         return np.log(values)
 
 
-def _log_prefix(start: FloatArray, statistic: Joint) -> FloatArray:
-    codes = statistic.start
-    law = np.full((len(start), int(codes.max()) + 1), -np.inf)
-    law[np.arange(len(start)), codes] = start
-    return law
-
-
 def _log_advance(law: FloatArray, step: FloatArray, gain: IntArray) -> FloatArray:
     size, width = law.shape
     following = np.full((size, width + int(gain.max())), -np.inf)
@@ -292,21 +292,6 @@ def _log_advance(law: FloatArray, step: FloatArray, gain: IntArray) -> FloatArra
         part = following[y, gain[x, y] : gain[x, y] + width]
         np.logaddexp(part, law[x] + step[x, y], out=part)
     return following
-
-
-def _log_suffixes(step: FloatArray, length: int, statistic: Joint, first: int) -> list[FloatArray]:
-    current = np.zeros((len(step), 1))
-    found = [current]
-    for t in range(length, first, -1):
-        gain = statistic.gain(t)
-        width = current.shape[1]
-        before = np.full((len(step), width + int(gain.max())), -np.inf)
-        for x, y in zip(*np.nonzero(step > -np.inf), strict=True):
-            part = before[x, gain[x, y] : gain[x, y] + width]
-            np.logaddexp(part, current[y] + step[x, y], out=part)
-        current = before
-        found.append(current)
-    return found[::-1]
 
 
 def _log_convolve(

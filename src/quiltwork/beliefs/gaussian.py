@@ -32,6 +32,7 @@ MOST_MEMORY = 32
 _MOST_LAGS = 10**6
 _LONGEST_SAMPLE = 10**8
 _ROUNDING = 1e-9
+_FARTHEST = Fraction(10**12)
 
 
 class Gaussian(Belief):
@@ -44,8 +45,23 @@ class Gaussian(Belief):
     within: Fraction | None
 
     def ratio(self, span: Fraction) -> Fraction:
-        """The difference that is hidden, as a multiple of the range of a query."""
-        return Fraction(1) if self.within is None else self.within / span
+        """The difference that is hidden, as a multiple of the range of a query.
+
+        Raises:
+            InvalidInputError: if the two cannot be meant in one unit.
+        """
+        ratio = Fraction(1) if self.within is None else self.within / span
+        if not 1 / _FARTHEST <= ratio <= _FARTHEST:
+            raise InvalidInputError(
+                "within and the range that is asked about are more than 10^12 times apart; give "
+                "both in the same unit."
+            )
+        return ratio
+
+    @property
+    def farthest(self) -> Fraction | None:
+        """How far any number moves when a secret does; None where nobody said `within`."""
+        return self.within
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -139,9 +155,8 @@ class GaussianSeries(Gaussian):
         if self.finite:
             return self._circular(size, random)
         memory = len(self.ar)
-        start = np.linalg.cholesky(
-            np.array(toeplitz(self.autocorrelation(memory)[:memory].tolist()))
-        )
+        first = self.autocorrelation(memory)[:memory].tolist()
+        start = np.linalg.cholesky(np.array(toeplitz(first)))
         found = list(start @ random.standard_normal(memory))
         coefficients = [float(one) for one in self.ar]
         spread = np.sqrt(1 - float(np.dot(coefficients, self.autocorrelation(memory)[1:])))

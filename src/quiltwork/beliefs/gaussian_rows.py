@@ -88,6 +88,14 @@ class GaussianRows(Gaussian):
         """The number of rows of one family."""
         return len(self.correlation)
 
+    @property
+    def farthest(self) -> Fraction | None:
+        """How far any number moves when a secret does: rows of larger deviation, farther."""
+        if self.within is None:
+            return None
+        slopes = np.abs(self.correlation) * self.deviations / self.deviations[:, np.newaxis]
+        return self.within * Fraction(float(slopes.max()) * (1 + _SYMMETRY))
+
     def to_json(self) -> str:
         """Write the belief as a document of schema `quiltwork/belief/gaussian-rows`."""
         body = {

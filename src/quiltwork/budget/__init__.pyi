@@ -2,15 +2,15 @@ from . import accounting as accounting
 from . import ledger as ledger
 from .accounting import compose as compose
 from .accounting.accountant import Accountant as Accountant
-from .accounting.explain import Explanation as Explanation
+from .accounting.leakage import LeakageProfile as LeakageProfile
 from .accounting.planning import PlannedRelease as PlannedRelease
 from .accounting.planning import ReleasePlan as ReleasePlan
 from .accounting.planning import plan as plan
-from .accounting.profile import LeakageProfile as LeakageProfile
 from .accounting.schedule import Planned as Planned
 from .accounting.schedule import calendar as calendar
 from .accounting.schedule import repeated as repeated
 from .accounting.theorems import Bound as Bound
+from .accounting.theorems import Explanation as Explanation
 from .ledger.checkpoints import Checkpoint as Checkpoint
 from .ledger.durable import LedgerAccountant as LedgerAccountant
 from .ledger.ledger import Ledger as Ledger

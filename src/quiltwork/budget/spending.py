@@ -46,10 +46,10 @@ _OLDER_NAMES = {"joint-quilt": "levels"}
 """Of compositions, in records that older versions wrote."""
 
 _LARGEST = 10**100
-_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence")
+_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
 
 
-class Spent(Protocol):
+class HasSpending(Protocol):
     """Anything that says what it spent, such as a release."""
 
     @property
@@ -73,6 +73,8 @@ class Spending:
         divergence: Theorem 3.6's bound E against all releases before this one.
         quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
         label: a name for people.
+        span: the width of the range that values were clipped to, if it was a sum or mean of them:
+            it moves no further than they do, which is what Gaussian beliefs ask.
 
     Raises:
         InvalidInputError: if a number is not exact and non-negative, the window is empty, or what
@@ -89,6 +91,7 @@ class Spending:
     divergence: Fraction | None = None
     quilts: str | None = None
     label: str = ""
+    span: Fraction | None = None
 
     def __post_init__(self) -> None:
         start = integer(self.start, "The first time point of a window", 1)
@@ -154,7 +157,8 @@ class Spending:
         if isinstance(query, Transitions):
             point, pair, once = 0, 2, 0
         elif start == stop:
-            point, pair, once = one, 0, 0
+            once = getattr(query, "once", 0)
+            point, pair = one - once, 0
         else:
             point, pair, once = two - one, 0, 2 * one - two
         return cls(
@@ -166,6 +170,7 @@ class Spending:
             epsilon=level,
             quilts=quilts,
             label=label,
+            span=getattr(query, "span", None),
         )
 
     def times(self, number: Number) -> Spending:
@@ -219,6 +224,7 @@ class Spending:
         return {
             name: str(value) if isinstance(value, Fraction) else value
             for name, value in body.items()
+            if (name, value) != ("span", None)  # records of older versions have no such field
         }
 
     @classmethod
@@ -237,7 +243,7 @@ class Spending:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
 
-def as_spending(spent: Spent | Spending) -> Spending:
+def as_spending(spent: HasSpending | Spending) -> Spending:
     """Read what a release spent, or a spending as it is.
 
     Raises:
@@ -258,7 +264,7 @@ def _exact(name: str, text: Any) -> Fraction | None:
 
 
 def _not_negative(value: Any, name: str) -> Fraction | None:
-    if value is None and name in ("epsilon", "divergence"):
+    if value is None and name in ("epsilon", "divergence", "span"):
         return None
     fraction = to_fraction(value, name)
     if fraction < 0:

@@ -107,15 +107,11 @@ def remap(
         bar.update(1)
     counts = [] if table is None else table.counts
     readings = _readings(gain.remap, [*values, *counts], confidence)
-    figure = None
-    if plot is not None:
-        from quiltwork.counts.plots import heat_maps
-
-        figure = figure_of(*heat_maps(mechanism, gain.remap))  # refuses before anything is written
+    charts = () if plot is None else gain.remap.charts()  # refuses before anything is written
     if output is not None and column is not None and table is not None:
         _write(output, column, table, readings[len(values) :])
-    if plot is not None and figure is not None:
-        write_figure(figure, plot)
+    if plot is not None:
+        write_figure(figure_of(*charts), plot)
     document = _document(gain, readings, confidence) if as_json() else ""
     emit(document, _lines(gain, readings, confidence, plot, output))
 

@@ -14,7 +14,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -36,7 +36,7 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.noise import TwoSidedGeometric
-from quiltwork.results import Interval, ResultBase
+from quiltwork.results import Interval, ResultBase, plain
 
 _FEW_CELLS = 256
 _MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
@@ -171,38 +171,22 @@ class CountTable(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        return {
-            "cells": [_written(cell) for cell in self.cells],
-            "values": list(self.values),
-            "noisy": list(self.noisy),
-            "alphas": [str(alpha) for alpha in self.alphas],
-            "epsilon": self.epsilon,
-            "dp_epsilon": str(self.dp_epsilon),
-            "adjacency": self.adjacency,
-            "total": self.total,
-            "dimensions": list(self.dimensions),
-            "at_most": self.at_most,
-            "limit": self.limit,
-            "subject": self.subject,
-        }
+        body = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        return {**body, "cells": [_written(cell) for cell in self.cells]}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CountTable:
         """Read a table back from `to_json`."""
         body = files.load(text, "count-table", (1,))
+        held = {one.name: body[one.name] for one in fields(cls) if one.name in body}
         return cls(
-            cells=tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
-            values=tuple(body["values"]),
-            noisy=tuple(body["noisy"]),
-            alphas=tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
-            epsilon=body["epsilon"],
-            dp_epsilon=written_fraction(body["dp_epsilon"], "dp_epsilon"),
-            adjacency=body["adjacency"],
-            total=body["total"],
-            dimensions=tuple(body["dimensions"]),
-            at_most=body.get("at_most", 1),
-            limit=body.get("limit", "assumed"),
-            subject=body.get("subject"),
+            **held
+            | {name: tuple(body[name]) for name in ("values", "noisy", "dimensions")}
+            | {
+                "cells": tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
+                "alphas": tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
+                "dp_epsilon": written_fraction(body["dp_epsilon"], "dp_epsilon"),
+            }
         )
 
     def _index(self, cell: Cell) -> int:

@@ -130,17 +130,21 @@ def refuse_entry(method: Any) -> None:
         )
 
 
-def check_states(query: Query | None, members: Sequence[Belief]) -> None:
+def check_states(query: Query | None, members: Sequence[Belief]) -> Query | None:
     """Refuse a query that cannot be asked about the states of a belief.
+
+    Returns the query as it is asked: sums and means between the bounds of the states.
 
     Raises:
         InvalidInputError: naming the state.
     """
     if query is None or not hasattr(query, "check") or query.kind == "custom":
-        return
+        return query
     for belief in members:
         if belief.states is not None:
             query.check(belief.states)
+            query = query.narrowed(belief.states) if hasattr(query, "narrowed") else query
+    return query
 
 
 def answer_unit(query: Query | None, lengths: Counter[int]) -> Fraction:

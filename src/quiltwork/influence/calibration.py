@@ -193,7 +193,7 @@ def calibrate(
     seen = outlooks(beliefs, length, method)
     points = seen[0].length
     members = [one.belief for one in seen]
-    check_states(query, members)
+    query = check_states(query, members)
     question = read_question(query, points, secrets, episode)
     answers = [one.scale(question, level) for one in seen]
     index = max(range(len(answers)), key=lambda i: answers[i].scale)

@@ -12,7 +12,7 @@ from pathlib import Path
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.reproduce.registry import Experiment, Progress, Size
-from quiltwork.reproduce.result import Result, result_from_dict, result_to_dict
+from quiltwork.reproduce.result import Findings, result_from_dict, result_to_dict
 
 PRESENTATION = ("cli/", "report/", "demo/", "reproduce/")
 EXAMPLES = "reproduce/examples/"
@@ -25,7 +25,7 @@ class Reproduction:
 
     experiment: Experiment
     size: Size
-    result: Result
+    result: Findings
     seconds: float
     kept: bool
 

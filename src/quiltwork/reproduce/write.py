@@ -34,28 +34,32 @@ def write_all(outcomes: Sequence[Reproduction], folder: Path) -> list[Path]:
     """Write figures, CSV and `index.html`; return the paths, the page first."""
     pieces = {folder / "index.html": _index(outcomes).encode()}
     for one in outcomes:
-        pieces |= _tables_and_drawings(one, folder) | _images(one, folder)
+        pieces |= _tables(one, folder) | _drawings(one, folder) | _images(one, folder)
     return _written(pieces)
 
 
 def write_docs(outcomes: Iterable[Reproduction], folder: Path) -> list[Path]:
-    """Write `<name>.md` with its SVG figures and CSV, for the documentation to include."""
+    """Write `<name>.md` with its SVG figures, for the documentation to include."""
     pieces: dict[Path, bytes] = {}
     for one in outcomes:
         pieces[folder / f"{one.experiment.name}.md"] = _markdown(one).encode()
-        pieces |= _tables_and_drawings(one, folder)
+        pieces |= _drawings(one, folder)
     return _written(pieces)
 
 
-def _tables_and_drawings(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
+def _tables(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
     stem = outcome.experiment.name
     pieces = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
     for sheet in outcome.result.sheets:
         pieces[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
-    for drawing in outcome.result.figures:
-        svg = standalone_svg(drawing.chart).encode()
-        pieces[folder / f"{stem}-{drawing.name}.svg"] = svg
     return pieces
+
+
+def _drawings(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
+    return {
+        folder / f"{outcome.experiment.name}-{one.name}.svg": standalone_svg(one.chart).encode()
+        for one in outcome.result.figures
+    }
 
 
 def _images(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:

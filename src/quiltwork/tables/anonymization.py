@@ -20,18 +20,18 @@ from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
-from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, partition
+from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
 from quiltwork.tables.partitioning.records import Records, records_of
 from quiltwork.tables.publication import LocalPublication, Publication
-from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
-from quiltwork.tables.verification.verdict import never_private
+from quiltwork.tables.verification.verdict import never_private, too_few_alone
 
 Backend: TypeAlias = Literal["local", "spark"]
 
@@ -166,11 +166,7 @@ def _check_lost(encoded: CodedTable, labels: Counts, bound: Constraint, most: in
     lost = labels == UNPUBLISHED
     if lost.sum() > most:
         who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
-        raise NotPrivateError(
-            f"Provider {who!r} alone cannot fulfil {bound}; together such providers have "
-            f"{int(lost.sum()):,} rows, and {most:,} may be left out. Anonymize together "
-            "(method='provider-aware'), or raise suppression."
-        )
+        raise too_few_alone(who, bound, int(lost.sum()), most)
 
 
 def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
@@ -179,27 +175,22 @@ def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     if room <= 0:
         return labels
     published = np.flatnonzero(labels != UNPUBLISHED)
-    order, starts, boxes = _boxes(encoded, labels[published], published)
-    del order
-    width = boxes.widths.sum(axis=1)
+    width = _boxes(encoded, labels[published], published).widths.sum(axis=1)
     sizes = np.bincount(labels[published])
-    limit = 2 * float((width * sizes).sum()) / len(published)
-    dropped = np.zeros(len(starts), dtype=bool)
-    for group in np.argsort(-width, kind="stable").tolist():
-        if width[group] <= limit:
-            break
-        if sizes[group] <= room:
-            dropped[group], room = True, room - int(sizes[group])
+    widest = np.argsort(-width, kind="stable")
+    widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
+    dropped = np.zeros(len(sizes), dtype=bool)
+    dropped[widest[fitting(sizes[widest], room)]] = True
     if not dropped.any():
         return labels
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
 
 
-def _boxes(encoded: CodedTable, labels: Counts, rows: Counts) -> tuple[Counts, Counts, Boxes]:
+def _boxes(encoded: CodedTable, labels: Counts, rows: Counts) -> Boxes:
+    """Return the boxes of groups; labels[i] is the group of row rows[i] of the table."""
     order = np.argsort(labels, kind="stable")
-    starts = starts_of(np.bincount(labels))
     taken = order if len(rows) == encoded.rows else rows[order]
-    return order, starts, boxes_of(encoded.quasi, taken, starts)
+    return boxes_of(encoded.quasi, taken, starts_of(np.bincount(labels)))
 
 
 def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
@@ -212,13 +203,13 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
     used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
-    _, _, boxes = _boxes(encoded, labels, rows)
+    boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
     joined = joined.reshape(-1)
     labels = joined[labels]
     if used != joined.max() + 1:
-        _, _, boxes = _boxes(encoded, labels, rows)
+        boxes = _boxes(encoded, labels, rows)
     else:
         boxes = reordered(boxes, np.argsort(joined))
     return LocalPublication(table, recipe, boxes, labels, rows)

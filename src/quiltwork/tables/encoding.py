@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
 from quiltwork.tables.frames import arrow, arrow_column, row_count, written_apart
 from quiltwork.tables.generalization.hierarchies import leaf_text
 from quiltwork.tables.meanings import meaning, number
-from quiltwork.tables.provider_sets import NO_SETS, NumberSets, who_knows
 
 if TYPE_CHECKING:
     from quiltwork.tables.generalization.hierarchies import Hierarchy

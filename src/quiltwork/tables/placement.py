@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
 from quiltwork.tables.constraints.secret_counts import SecretCounts
-from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 40
@@ -164,8 +165,10 @@ def _placement(
 ) -> Counts | None:
     """Return the own rows by group and value, with k and l records and values left; None if none.
 
-    Unknowns are the rows of each open pair; for each risky group whether it is all own; and for
-    each of its values whether it is left.
+    Unknowns, in this order: the rows of each open pair (of a kind and a group, one of several that
+    the kind fits); for each risky group whether it is all own; for each cell (a value that a risky
+    group shows) whether some of it is left. Each block of constraints is a row of matrices, one for
+    each of these, between a lower and an upper end.
     """
     k = max((part.k for part in parts if isinstance(part, KAnonymity)), default=1)
     l_ = max((part.l for part in parts if isinstance(part, LDiversity)), default=1)

@@ -23,11 +23,10 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
 from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.generalization.matching import fitting_groups
+from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.placement import Kinds, left_private
 from quiltwork.tables.table import Table, read_table

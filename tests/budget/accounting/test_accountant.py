@@ -215,8 +215,8 @@ def test_an_account_comes_back_from_json():
     "change",
     [
         {"beliefs": {}},
-        {"lengths": []},
-        {"lengths": [[0, "x"]]},
+        {"length": []},
+        {"length": "x"},
         {"budget": "x"},
         {"spendings": [{}]},
     ],

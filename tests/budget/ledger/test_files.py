@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -167,3 +168,17 @@ def test_a_process_with_an_old_log_does_not_open_the_new_one_beside_it(running, 
     subprocess.run([sys.executable, "-c", COMES, running.url], check=True)
     with pytest.raises(StorageError, match="while it was in use"):
         Ledger.open(running.url).status("d")
+
+
+def test_threads_that_open_and_close_it_do_not_disturb_each_other(path, independent):
+    """The log appears with the first connection and goes with the last, at any moment."""
+    url = f"sqlite:///{path}"
+    with Ledger.open(url) as ledger:
+        ledger.create("d", independent, 4, 10)
+
+    def spend(_):
+        with Ledger.open(url) as own:
+            return own.debit("d", Spending.dp(0.01, 1, 4)).number
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(spend, range(80)))) == 80

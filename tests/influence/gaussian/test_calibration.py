@@ -19,7 +19,7 @@ from quiltwork.influence import (
 )
 from quiltwork.influence.gaussian.leakage import SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.spent import Spent
+from quiltwork.influence.gaussian.sum_levels import SumLevels
 
 SUM = queries.sum(0, 1)
 AR = GaussianSeries(ar=[0.8])
@@ -77,7 +77,7 @@ def test_many_windows_add_up_node_by_node(seed):
         start = int(random.integers(length))
         levels[start : start + int(random.integers(1, 900))] += random.uniform(0.1, 2)
     first = np.flatnonzero(np.append(True, np.diff(levels) != 0))
-    spent = Spent(first + 1, levels[first], length, 0.25)
+    spent = SumLevels(first + 1, levels[first], length, 0.25)
     reach = reach_of(belief, episode, length - 1)
     leakage = SeriesLeakage(reach, episode, 0.5)
     kernels = 0.5 * reach.corners

@@ -17,8 +17,8 @@ from quiltwork.counts.optimality.exact_matrix import (
 )
 from quiltwork.errors import NotPrivateError
 from quiltwork.reproduce.examples.derivation import derive, vertex_remap
-from quiltwork.reproduce.examples.geometric import figure_2, footnote_4
-from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
+from quiltwork.reproduce.examples.geometric import figure_2
+from tests.counts.oracle import ALPHAS, NAMED, bayes, footnote_4, geometric, priors
 
 
 @st.composite
@@ -56,7 +56,7 @@ def test_derivability_agrees_with_a_search_for_the_remap(data, n, alpha):
 
 
 def test_a_mechanism_beyond_g_is_told_where_it_fails():
-    found = derive(footnote_4().vertex, 0.5)
+    found = derive(footnote_4()[0], 0.5)
     assert not found.derivable
     assert "< 0" in found.detail
     assert found.mapping is None
@@ -85,7 +85,7 @@ def test_figure_2_comes_from_the_remap_that_example_5_2_names():
 
 def test_lemma_5_11_needs_the_structure():
     with pytest.raises(NotPrivateError, match=r"Lemma 5\.5"):
-        vertex_remap(footnote_4().vertex, 0.5)
+        vertex_remap(footnote_4()[0], 0.5)
 
 
 @settings(max_examples=20)

@@ -12,15 +12,13 @@ from quiltwork.counts import GeometricMechanism, constraint_matrix
 from quiltwork.counts.optimality.exact_matrix import compose, deterministic
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.reproduce.examples.derivation import derive
-from quiltwork.reproduce.examples.geometric import figure_2, footnote_4
+from quiltwork.reproduce.examples.geometric import figure_2
 from quiltwork.reproduce.examples.structure import (
     STATEMENTS,
     draw_constraints,
-    solve_exactly,
     structure_report,
-    vertex_of,
 )
-from tests.counts.oracle import ALPHAS, geometric
+from tests.counts.oracle import ALPHAS, footnote_4, geometric
 from tests.sizes import sample
 
 FIGURE_3 = """\
@@ -59,7 +57,7 @@ def slope(rows):
 
 BROKEN = {
     "Observation 5.3": slope(["1/2 1/2", "1/2 1/2"]),
-    "Lemma 5.5": footnote_4().vertex,
+    "Lemma 5.5": footnote_4()[0],
 }
 
 
@@ -100,7 +98,7 @@ def test_monotone_remaps_of_g_satisfy_all_lemmas_and_are_recovered(n, alpha, dat
     induced = compose(geometric(n, alpha), deterministic(mapping))
     report = structure_report(induced, alpha)
     assert report.holds, (report.failed, report.detail)
-    assert vertex_of(report.constraints, alpha) == induced
+    assert lp_vertices.vertex_of(report.constraints, alpha) == induced
     start = 0
     for target, size in zip(targets, sizes, strict=True):
         column = report.constraints[:, target].tolist()
@@ -164,9 +162,9 @@ def test_rows_that_are_no_distributions_are_refused(matrix):
 
 def test_equations_without_one_solution_have_none():
     one = Fraction(1)
-    assert solve_exactly([[one, one], [one, one]], [one, one]) is None
-    assert solve_exactly([[one, one]], [one, 2 * one]) is None
-    assert solve_exactly([[one, one]], [2 * one, 2 * one]) == [2]
+    assert lp_vertices.solve_exactly([[one, one], [one, one]], [one, one]) is None
+    assert lp_vertices.solve_exactly([[one, one]], [one, 2 * one]) is None
+    assert lp_vertices.solve_exactly([[one, one]], [2 * one, 2 * one]) == [2]
 
 
 @pytest.mark.parametrize("entry", [float("nan"), float("inf"), np.float64("nan"), "x", None])

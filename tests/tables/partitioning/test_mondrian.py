@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
 from evidence.random_tables import random_records
-from quiltwork.tables.partitioning import cuts, losses, mondrian
+from quiltwork.tables.partitioning import losses, mondrian, nodes
 from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes
@@ -57,7 +57,7 @@ def test_batches_and_sorted_medians_change_nothing(shape, l):  # noqa: E741
     usual = mondrian.mondrian(records, guard, CutRules())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mondrian, "BATCH", 10)
-        patch.setattr(cuts, "_BINS_PER_ROW", -(10**6))
+        patch.setattr(nodes, "_BINS_PER_ROW", -(10**6))
         other = mondrian.mondrian(records, guard, CutRules())
     assert as_sets(usual) == as_sets(other)
 

@@ -21,7 +21,7 @@ from quiltwork.tables.spark import (
     blocks,
     domains,
     finish,
-    passes,
+    tree,
     verification,
     verify_spark,
 )
@@ -214,11 +214,11 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     packed = list(blocks._encoder(known, "hospital", None)(iter(batches)))
     router = Router(1)
     router.cut(0, axis=0, last=30)
-    counted = pa.Table.from_batches(passes._counter(known, router, [1, 2])(iter(packed)))
+    counted = pa.Table.from_batches(tree._counter(known, router, [1, 2])(iter(packed)))
     ages = counted.filter(pc.equal(counted["array"], 0))
     by_age = np.unique(source[0]["age"], return_counts=True)[1]
     assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
-    sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
+    sent = pa.Table.from_batches(tree._sender(known, router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
     plan = Recipe(asked, 1, "provider-aware", CutRules(provider_splits=True))
     finisher = finish._finisher(table, known, plan)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.group import Group
+from quiltwork.tables.group import Group, one_group
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.tree import Measure, Router, grow
@@ -56,7 +56,7 @@ def measurer(rows: BlockRecords):
                 np.bincount(codes[here], minlength=size)
                 for codes, size in zip(rows.codes, (40, 5, 1), strict=True)
             )
-            found[node] = Measure(values, holdings)
+            found[node] = Measure(values, one_group(holdings))
         return found
 
     return measure
@@ -70,14 +70,14 @@ def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
     places = tuple(np.linspace(0, 1, size) if size > 1 else np.zeros(1) for size in (40, 5, 1))
     router, measure = Router(1), measurer(rows)
     roots = measure(router, [0])
-    if not group_is_private(Group.from_counts(roots[0].holdings.tolist()), asked, m):
+    if not group_is_private(roots[0].holdings.cut(0), asked, m):
         return
     leaves = grow(router, roots, measure, Axes(places, (None,) * 3), asked, m, smallest, most)
     where = router.route(rows)
     assert set(np.unique(where)) == set(leaves)
     for leaf, found in leaves.items():
         assert found.size == (where == leaf).sum()
-        private = group_is_private(Group.from_counts(found.holdings.tolist()), asked, m)
+        private = group_is_private(found.holdings.cut(0), asked, m)
         assert private
         if found.size > most:
             assert not any(_cut_works(rows, where == leaf, axis, asked, m) for axis in range(3))

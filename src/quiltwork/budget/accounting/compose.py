@@ -16,9 +16,9 @@ from typing import Any
 
 from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import divergence, max_divergence
-from quiltwork.budget.accounting.rules import EXAMPLE
-from quiltwork.budget.spending import Spending, Spent
+from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
@@ -40,7 +40,7 @@ Window = tuple[int, int]
 
 
 def sequential(
-    releases: Iterable[Number | Spent | Spending | Calibration], *, mqm: bool | None = None
+    releases: Iterable[Number | HasSpending | Spending | Calibration], *, mqm: bool | None = None
 ) -> float:
     """Theorem 3.7: Markov quilt releases from one series cost the sum of their levels.
 
@@ -78,7 +78,7 @@ def sequential(
 
 
 def same_quilts(
-    releases: Iterable[Number | Spent | Spending | Calibration], quilts: Sequence[object]
+    releases: Iterable[Number | HasSpending | Spending | Calibration], quilts: Sequence[object]
 ) -> float:
     """Theorem 2.6: K releases with the same quilt sets cost K times the largest level.
 
@@ -259,6 +259,7 @@ def _levels(given: list[Any]) -> list[Fraction]:
 
 
 def _level(one: Any, position: int) -> Fraction:
+    """The level of one of them, if it is one that adds up with others."""
     if not _is_calibrated(one):
         return positive_fraction(one, f"Level {position}")
     if one.method == "sweep":

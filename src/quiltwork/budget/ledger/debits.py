@@ -68,6 +68,7 @@ def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) 
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+    """The stored answer of a key, if it is asked for by the same request as then."""
     body = earlier.content
     same = {name: body.get(name) for name in (*request.body, "analyst")}
     same["spending"] = _receipt(earlier).spending.to_body()  # older versions wrote other names

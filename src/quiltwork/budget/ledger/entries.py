@@ -19,8 +19,6 @@ from typing import Any
 from quiltwork.errors import StorageError
 from quiltwork.exact import shortened
 
-KINDS = ("create", "extend", "allot", "debit", "answer", "retire")
-
 
 @dataclass(frozen=True)
 class Draft:

@@ -21,7 +21,7 @@ from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
-from quiltwork.budget.accounting.rules import check_growth
+from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
@@ -29,7 +29,7 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
-from quiltwork.budget.ledger.moving import Place, begin_from, move
+from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
@@ -130,7 +130,7 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is not None:
                 return
-            backups.refuse_moving(tables)
+            refuse_moving(tables)
             if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
@@ -191,7 +191,7 @@ class Ledger:
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
+        named, text = identifier(dataset, "dataset"), own_reason(reason)
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
@@ -344,7 +344,7 @@ class Ledger:
 
         Theorem: docs/theory/ledger.md
         """
-        return verified(self._store, self._totals, read_checkpoint(checkpoint))
+        return verified(self._totals, read_checkpoint(checkpoint))
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -384,7 +384,7 @@ class Ledger:
         found = backups.read_lost(lost)
         backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        begin_from(ledger._place, backup, found)
+        begin_from(ledger._totals, backup, found)
         return ledger
 
     def move(self, url: str) -> Ledger:
@@ -394,12 +394,8 @@ class Ledger:
         any moment. If it fails in between, move to the same URL again. For errors see `moving`.
         """
         target = Ledger.open(url)
-        move(self._place, target._place)
+        move(self._totals, target._totals)
         return target
-
-    @property
-    def _place(self) -> Place:
-        return Place(self._store, self._totals, self.url)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""

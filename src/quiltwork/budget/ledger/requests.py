@@ -58,6 +58,7 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
 def _check_it_is_about(
     dataset: str, beliefs: tuple[Belief, ...], length: int, description: Mapping[str, Any]
 ) -> None:
+    """Refuse other beliefs than the dataset's, and data of another length."""
     if description.get("belief_digest") not in (None, digest(beliefs)):
         raise InvalidInputError(
             f"The release was made under other beliefs than those of dataset {dataset!r}, so its "

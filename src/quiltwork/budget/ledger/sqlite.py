@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
@@ -44,12 +45,24 @@ _SENTENCES = {
 _Identity: TypeAlias = tuple[int, int] | None
 """Which file a name stands for; None for no file."""
 
-_OPENED: list[list[_Identity]] = []
+_opened: list[list[_Identity]] = []
 """Of every connection of this process: which files were opened as the ledger, its log and index.
 
 SQLite keeps one index for all connections of a process to one file. So while it has an older one
 open, a new connection would read the new log by the old index.
 """
+_turns = threading.RLock()
+"""Held by the thread that opens or closes a connection, so that it finds `_opened` as it is."""
+
+
+def _new_turns() -> None:
+    """After a fork: the thread that had its turn is not in the child."""
+    global _turns
+    _turns = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_turns)
 
 
 class SqliteDatabase:
@@ -84,11 +97,16 @@ class SqliteDatabase:
 
         A new file is for its owner only; the log and the index beside it get the file's mode.
         """
+        with _turns:
+            return self._connect()
+
+    def _connect(self) -> Connection:
+        """Open the file in one's turn."""
         is_new = not self.exists()
         if is_new:
             self._create()
         self._opened, before = None, self._identities()
-        if any(one[0] == before[0] and one != before for one in _OPENED):
+        if any(one[0] == before[0] and one != before for one in _opened):
             raise self._replaced()
         connection = self.open()
         try:
@@ -96,7 +114,7 @@ class SqliteDatabase:
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
             self._opened = self._identities()
-            _OPENED.append(self._opened)
+            _opened.append(self._opened)
             if self._opened[0] != before[0]:
                 raise self._replaced()
             if os.stat(self._names[0]).st_nlink > 1:
@@ -120,15 +138,16 @@ class SqliteDatabase:
         no way to tell it so, and the connection is given up without being closed: its memory is
         never freed, and the operating system closes its files when the process ends.
         """
-        opened, self._opened = self._opened, None
-        if opened is not None and self._identities() != opened:
-            configure = getattr(connection, "setconfig", None)
-            if configure is None:
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-                return
-            configure(_NO_CHECKPOINT_ON_CLOSE, True)
-        connection.close()
-        _OPENED[:] = [one for one in _OPENED if one is not opened]
+        with _turns:
+            opened, self._opened = self._opened, None
+            if opened is not None and self._identities() != opened:
+                configure = getattr(connection, "setconfig", None)
+                if configure is None:
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+                    return
+                configure(_NO_CHECKPOINT_ON_CLOSE, True)
+            connection.close()
+            _opened[:] = [one for one in _opened if one is not opened]
 
     def check_in_place(self) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.

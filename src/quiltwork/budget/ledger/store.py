@@ -79,6 +79,7 @@ class Store:
         new: bool = False,
         ledger_id: str | None = None,
     ) -> Result:
+        """Do the work again after a lost connection; any other error becomes a sentence."""
         with self._lock:
             for pause in (*_PAUSES, None):
                 try:
@@ -94,6 +95,7 @@ class Store:
     def _transact(
         self, work: Callable[[Tables], Result], *, write: bool, new: bool, ledger_id: str | None
     ) -> Result:
+        """Begin, look that all is in place, work, commit, and look again before telling."""
         connection = self._open(new=new, ledger_id=ledger_id)
         self.database.begin(connection, write=write)
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
-from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.chains.certificate import (
     ChainCertificate,
     number_of_inequalities,
@@ -31,21 +30,23 @@ from quiltwork.counts.chains.certificate import (
 )
 from quiltwork.counts.chains.program import solve
 from quiltwork.counts.chains.tables import count_laws, table_leakage
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.counts.people import read_count
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
-from quiltwork.results import ResultBase
+from quiltwork.results import plain
 
 LARGEST = 120
 
 
 @dataclass(frozen=True, eq=False)
-class ChainMechanism(ResultBase):
+class ChainMechanism(ExactMechanism):
     """The best private mechanism for one count under given chains.
+
+    With a cap a ledger prices a release by it. Without one a release is debited as one that
+    composes with nothing: on a series with other releases it is refused, and nothing may follow it.
 
     Attributes:
         matrix: P(answer | count) as floats; answers are drawn from `exact`.
@@ -67,11 +68,6 @@ class ChainMechanism(ResultBase):
     length: int
     query: Query
     consumer: Consumer = field(repr=False)
-
-    @property
-    def n(self) -> int:
-        """The largest count."""
-        return len(self.exact) - 1
 
     def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
         """Return what one answer leaks, in floats, under these beliefs or its own.
@@ -104,25 +100,6 @@ class ChainMechanism(ResultBase):
         level, method = self.certificate.epsilon, "optimal-scale"
         scale = noise_scale(self.beliefs, self.length, level, self.query, method)
         return remapped_loss(scale, self.n, self.consumer)
-
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer in 0..n; debited first where there is a ledger.
-
-        With a cap the ledger prices the answer by it. Without one it is debited as a release that
-        composes with nothing: on a series with other releases it is refused, and nothing may
-        follow it.
-        """
-        value = read_count(count, self.n, ledger)
-        draw = partial(draw_index, self.exact[value])
-        payer = read_payer(ledger, dataset, key, analyst)
-        return pay_and_keep(payer, self._debit, draw, str, int)
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)
@@ -165,17 +142,8 @@ class ChainMechanism(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return the mechanism as JSON values."""
-        certificate = self.certificate
-        return {
-            "length": self.length,
-            "epsilon": str(certificate.epsilon),
-            "dp_epsilon": None if certificate.dp_epsilon is None else str(certificate.dp_epsilon),
-            "expected_loss": self.expected_loss,
-            "lower_bound": certificate.lower_bound,
-            "mixed": certificate.mixed,
-            "checked": certificate.checked,
-            "matrix": self.matrix.tolist(),
-        }
+        own = {name: getattr(self, name) for name in ("length", "expected_loss", "matrix")}
+        return {**plain(self.certificate), **plain(own)}
 
 
 def optimal_for_chain(

@@ -18,8 +18,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from quiltwork.arguments import instance
-from quiltwork.budget.payment import pay_and_keep, read_payer
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.monotonicity import Universality
@@ -37,10 +36,9 @@ from quiltwork.counts.optimality.exact_matrix import (
     private_floats,
 )
 from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, solve_precisely
-from quiltwork.counts.people import read_count
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
-from quiltwork.results import ResultBase, plain
+from quiltwork.results import plain
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -71,7 +69,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalMechanism(ResultBase):
+class OptimalMechanism(ExactMechanism):
     """The best α-private mechanism for one consumer.
 
     Attributes:
@@ -107,29 +105,17 @@ class OptimalMechanism(ResultBase):
             f"{self.certificate.alpha} is below {float(self.certificate.lower_bound):.6g}."
         )
 
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer from the exact mechanism; debited first where there is a ledger."""
-        value = read_count(count, len(self.exact) - 1, ledger)
+    def _refuse(self) -> None:
         if self.certificate.alpha == 0:
             raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
 
-        def record() -> dict[str, Any]:
-            return {
-                "mechanism": "consumer's program",
-                "n": len(self.exact) - 1,
-                "alpha": str(self.certificate.alpha),
-                "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
-            }
-
-        payer = read_payer(ledger, dataset, key, analyst)
-        return pay_and_keep(payer, record, lambda: draw_index(self.exact[value]), str, int)
+    def _debit(self) -> dict[str, Any]:
+        return {
+            "mechanism": "consumer's program",
+            "n": self.n,
+            "alpha": str(self.certificate.alpha),
+            "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
+        }
 
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:

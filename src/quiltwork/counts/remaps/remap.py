@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -37,9 +37,15 @@ from quiltwork.counts.remaps.costs import sides
 from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
+from quiltwork.report.charts import MatrixChart
 from quiltwork.results import Interval, ResultBase
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 LARGEST_ANY_LOSS = 10_000
+_LARGEST_DRAWN = 400
+_LARGEST_WRITTEN = 8
 _NOTHING = 1e-250
 
 
@@ -121,6 +127,30 @@ class Remap(ResultBase):
             f"level {better}."
         )
 
+    def charts(self) -> tuple[MatrixChart, MatrixChart]:
+        """Return heat maps of the probabilities of all answers, before and after the remap.
+
+        Raises:
+            InvalidInputError: above n = 400.
+        """
+        if self.n > _LARGEST_DRAWN:
+            raise InvalidInputError(
+                f"A heat map is readable up to n = {_LARGEST_DRAWN}, not {self.n}."
+            )
+        before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
+        after = np.zeros_like(before)
+        np.add.at(after.T, self.table, before.T)
+        return (
+            _heat_map(f"geometric mechanism, α = {float(self.alpha):.3g}", before),
+            _heat_map(f"remapped for {self.loss_name} loss", after),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the probabilities of all answers after the remap; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.charts()[1], ax)
+
     def body(self) -> dict[str, Any]:
         """Return the remap as JSON values."""
         return {
@@ -132,6 +162,22 @@ class Remap(ResultBase):
             "face_value_loss": self.face_value_loss,
             "universality": self.universality.condition,
         }
+
+
+def _heat_map(title: str, matrix: FloatArray) -> MatrixChart:
+    """Return one matrix; shades follow the square root, or a faint diagonal would not be seen."""
+    names = tuple(map(str, range(len(matrix))))
+    written = matrix.tolist() if len(matrix) <= _LARGEST_WRITTEN else []
+    return MatrixChart(
+        title,
+        "The darker, the likelier the answer (shades by the square root of the probability).",
+        "count",
+        "answer",
+        names,
+        names,
+        tuple(map(tuple, np.sqrt(matrix).tolist())),
+        tuple(tuple(f"{value:.2g}" for value in row) for row in written),
+    )
 
 
 def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:

@@ -129,9 +129,8 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
     if not isinstance(members[0], Gaussian):
         return None
     rows = read_length(members, length)
-    return max(
-        Fraction(known_rows_factor(one, rows)) for one in members if isinstance(one, Gaussian)
-    )
+    gaussian = (one for one in members if isinstance(one, Gaussian))
+    return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
 
 
 def _swept(outlook: AdversaryOutlook) -> Sweepable | None:

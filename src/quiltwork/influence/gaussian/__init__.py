@@ -7,6 +7,13 @@ move (`docs/theory/gaussian.md`).
 
 from quiltwork.influence.gaussian.known_rows import bounded_factor, known_rows_factor
 from quiltwork.influence.gaussian.outlook import GaussianOutlook, Hidden, no_sum
-from quiltwork.influence.gaussian.spent import Spent
+from quiltwork.influence.gaussian.sum_levels import SumLevels
 
-__all__ = ["GaussianOutlook", "Hidden", "Spent", "bounded_factor", "known_rows_factor", "no_sum"]
+__all__ = [
+    "GaussianOutlook",
+    "Hidden",
+    "SumLevels",
+    "bounded_factor",
+    "known_rows_factor",
+    "no_sum",
+]

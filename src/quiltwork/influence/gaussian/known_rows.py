@@ -17,7 +17,7 @@ from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.spent import Spent
+from quiltwork.influence.gaussian.sum_levels import SumLevels
 from quiltwork.influence.quilts.protocol import FloatArray
 
 _UNIT = 2.0**-52
@@ -90,8 +90,8 @@ def _only_positive_partial_correlations(correlation: FloatArray) -> bool:
     return bool((inverse - np.diag(np.diag(inverse)) <= error).all())
 
 
-def _level_one(length: int) -> Spent:
-    return Spent(np.array([1]), np.array([1.0]), length)
+def _level_one(length: int) -> SumLevels:
+    return SumLevels(np.array([1]), np.array([1.0]), length)
 
 
 def _refuse_within(belief: Gaussian) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from quiltwork.beliefs import GaussianRows
 from quiltwork.influence.gaussian.reach import Reach
-from quiltwork.influence.gaussian.spent import Spent
+from quiltwork.influence.gaussian.sum_levels import SumLevels
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Leak
 
@@ -37,7 +37,7 @@ class SeriesLeakage:
     episode: int
     ratio: float
 
-    def worst(self, spent: Spent, nodes: range) -> Leak:
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
         """The stretch within `nodes` about which most leaks, by its first node."""
         starts = self._starts(nodes)
         most = self._most(spent)
@@ -52,7 +52,7 @@ class SeriesLeakage:
         index = int(np.argmax(own + before + after))
         return self._capped(spent, int(candidates[index]), own[index], before[index], after[index])
 
-    def profile(self, spent: Spent, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """Runs of nodes, and what leaks about a stretch that begins in each."""
         starts = self._starts(nodes)
         near = self._near(spent, starts)
@@ -65,7 +65,9 @@ class SeriesLeakage:
         last = np.append(first[1:] - 1, nodes.stop - 1)
         return first, last, np.minimum(own + before + after + spent.once, spent.total)
 
-    def parts(self, spent: Spent, starts: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def parts(
+        self, spent: SumLevels, starts: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What is spent on each stretch itself, and what is heard of it before and after it."""
         stops = starts + self.episode - 1
         own = spent.between(starts, stops) * min(self.ratio, 1.0)
@@ -73,7 +75,7 @@ class SeriesLeakage:
         after = self._heard(spent, stops, forward=True)
         return own, before, after
 
-    def _heard(self, spent: Spent, ends: IntArray, *, forward: bool) -> FloatArray:
+    def _heard(self, spent: SumLevels, ends: IntArray, *, forward: bool) -> FloatArray:
         """One side of the stretches that end at these nodes, ascending, rounded up."""
         total = np.zeros((len(self._sums), len(ends)))
         farthest = self._sums.shape[1] - 1
@@ -106,17 +108,17 @@ class SeriesLeakage:
     def _distances(self) -> int:
         return int(self._sums.shape[1]) - 1
 
-    def _most(self, spent: Spent) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _most(self, spent: SumLevels) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The parts of a stretch with the highest level all around it, which no other exceeds."""
         middle = np.array([self._distances + 1])
         length = 2 * self._distances + self.episode
-        alone = Spent(np.array([1]), np.array([spent.most]), length, spent.once)
+        alone = SumLevels(np.array([1]), np.array([spent.most]), length, spent.once)
         return self.parts(alone, middle)
 
     def _starts(self, nodes: range) -> range:
         return range(nodes.start, max(nodes.stop - self.episode, nodes.start) + 1)
 
-    def _undisturbed(self, spent: Spent, starts: range) -> IntArray | None:
+    def _undisturbed(self, spent: SumLevels, starts: range) -> IntArray | None:
         """A stretch around which the level does not change, of those the one with the highest."""
         low = np.maximum(spent.first + self._distances, starts.start)
         high = np.minimum(spent.last - self._distances - self.episode + 1, starts.stop - 1)
@@ -126,7 +128,7 @@ class SeriesLeakage:
         best = fits[np.argmax(spent.level[fits])]
         return low[best : best + 1]
 
-    def _near(self, spent: Spent, starts: range) -> IntArray | None:
+    def _near(self, spent: SumLevels, starts: range) -> IntArray | None:
         """All stretches near a change of level or an end; None if they are too many."""
         corners = np.unique(np.concatenate([spent.first, [spent.length + 1]]))
         width = self._distances + self.episode
@@ -138,7 +140,7 @@ class SeriesLeakage:
         pieces = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True) if a <= b]
         return np.unique(np.concatenate(pieces)) if pieces else np.array([starts.start])
 
-    def _capped(self, spent: Spent, node: int, own: float, before: float, after: float) -> Leak:
+    def _capped(self, spent: SumLevels, node: int, own: float, before: float, after: float) -> Leak:
         own += spent.once
         return Leak(min(own + before + after, spent.total), node, own, before, after)
 
@@ -157,7 +159,7 @@ class RowsLeakage:
         slopes = np.abs(self.belief.correlation) * deviations / deviations[:, np.newaxis]
         return np.minimum(slopes * self.ratio * (1 + (self.belief.size + 8) * _UNIT), 1.0)
 
-    def worst(self, spent: Spent, nodes: range) -> Leak:
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
         """The row among `nodes` about which most leaks."""
         first, _, leak = self.profile(spent, nodes)
         index = int(np.argmax(leak))
@@ -165,7 +167,7 @@ class RowsLeakage:
         added = max(0.0, float(leak[index]) - own)
         return Leak(float(leak[index]), int(first[index]), own, 0.0, added)
 
-    def profile(self, spent: Spent, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """What leaks about each row. O(rows·size of a family)."""
         size = self.belief.size
         levels = spent.at(np.arange(1, self.belief.length + 1)).reshape(-1, size)

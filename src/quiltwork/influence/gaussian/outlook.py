@@ -14,7 +14,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
 from quiltwork.influence.gaussian.reach import reach_of
-from quiltwork.influence.gaussian.spent import Spent
+from quiltwork.influence.gaussian.sum_levels import SumLevels
 from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
@@ -22,15 +22,20 @@ from quiltwork.influence.sweep import Leak
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
+    from quiltwork.queries.numbers import Sum
+
+
+_ROUNDING = 1 + Fraction(1, 2**40)
+"""An account, which rounds every level up, finds no more than was asked for."""
 
 
 class Hidden(Protocol):
     """What tells, for whatever was spent, what leaks about every secret."""
 
-    def worst(self, spent: Spent, nodes: range) -> Leak:
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
         """The secret among `nodes` about which most leaks."""
 
-    def profile(self, spent: Spent, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """Runs of nodes (first, last) and what leaks about secrets that begin there."""
 
 
@@ -61,7 +66,7 @@ class GaussianOutlook:
     def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
         """The least noise with which no secret leaks more than epsilon."""
         found = self._alone(question)
-        return self._answer(question, found, Fraction(found.leak) / epsilon)
+        return self._answer(question, found, Fraction(found.leak) * _ROUNDING / epsilon)
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst secret, rounded up."""
@@ -75,14 +80,16 @@ class GaussianOutlook:
 
     def profile(self, question: Question, epsilon: Fraction) -> Profile:
         """The scale that each node needs."""
-        hidden = self.hidden(span_of(question), question.episode)
-        first, last, leak = hidden.profile(Spent.of(question.charge, self.length), question.nodes)
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        first, last, leak = hidden.profile(SumLevels.of(query, self.length), question.nodes)
         return runs_of(first, last, leak / float(epsilon) * (1 + 2.0**-50))
 
     def _alone(self, question: Question) -> Leak:
         """What leaks at noise of scale 1."""
-        hidden = self.hidden(span_of(question), question.episode)
-        return hidden.worst(Spent.of(question.charge, self.length), question.nodes)
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        return hidden.worst(SumLevels.of(query, self.length), question.nodes)
 
     def _answer(self, question: Question, found: Leak, scale: Fraction) -> NoiseNeeded:
         stop = min(found.node + question.episode - 1, self.length)
@@ -93,15 +100,16 @@ class GaussianOutlook:
         return NoiseNeeded(scale, found.node, change, nearby, added, (), found.before * per)
 
 
-def span_of(question: Question) -> Fraction:
-    """Return the width of the range that numbers are clipped to.
+def sum_of(question: Question) -> Sum:
+    """Return the sum or mean that is asked.
 
     Raises:
-        UnsupportedError: for everything but sums and means.
+        UnsupportedError: for everything else.
     """
-    span = getattr(question.query, "span", None)
-    if isinstance(span, Fraction):
-        return span
+    from quiltwork.queries.numbers import Sum
+
+    if isinstance(question.query, Sum):
+        return question.query
     raise no_sum(question.query)
 
 

@@ -3,8 +3,9 @@
 Given a stretch of a stationary series, the mean of what follows d steps later moves linearly with
 it. Numbers are moved as far as possible at corners, where every number of the stretch moves by one
 unit up or down; only the first and last `memory` numbers of a stretch matter to an autoregression.
-Means follow the recursion of the autoregression from exact starting values. Beyond the distances
-kept, a bound on all that is left is proved from the norm of a power of the companion matrix.
+Means follow the recursion of the autoregression from exact starting values, in the longest floats
+there are. Beyond the distances kept, a bound on all that is left is proved from the norm of a power
+of the companion matrix.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -12,23 +13,30 @@ Theorem: docs/theory/gaussian.md
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.beliefs import GaussianSeries
 from quiltwork.beliefs.gaussian_algebra import solved, toeplitz
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts.protocol import FloatArray
 
-MOST_DISTANCES = 1 << 20
+LongArray: TypeAlias = NDArray[np.longdouble]
+
+_MOST_DISTANCES = 1 << 20
 _MOST_FREE = 10
 """Numbers of a stretch that move freely; there are 2^9 corners then."""
 _BLOCK = 256
 _NEGLIGIBLE = 2.0**-60
 _UNIT = 2.0**-53
+_LONG_UNIT = float(np.finfo(np.longdouble).eps)
+_MOST_CELLS = 1 << 24
 _SQUARINGS = 60
 _UP = 1 + 2.0**-30
 
@@ -70,7 +78,7 @@ def reach_of(belief: GaussianSeries, episode: int, distances: int) -> Reach:
             f"most {_MOST_FREE} coefficients."
         )
     weights = _weights(belief, free)
-    most = min(distances, MOST_DISTANCES)
+    most = min(distances, _MOST_DISTANCES, _MOST_CELLS // len(weights))
     if belief.finite:
         return Reach(_finite(belief, weights, min(most, memory)), 0.0)
     return _recursive(belief, weights, distances, most)
@@ -104,14 +112,14 @@ def _recursive(
         [sum((w * rho[abs(j - a)] for a, w in enumerate(row)), Fraction(0)) for j in range(memory)]
         for row in weights
     ]
-    state = np.array(starts, dtype=np.float64).T  # the latest number first
+    state = np.array([[_long(one) for one in row] for row in starts]).T  # the latest number first
     response = _responses(belief)
     step = response[-1 : -memory - 1 : -1]
     spread, shrinks = _decay(response, step)
     parts: list[FloatArray] = []
     kept, tail, heard = 0, np.inf, 0.0
     while kept < most and tail > _NEGLIGIBLE * heard:
-        part = np.abs(response @ state)
+        part = np.abs(response @ state).astype(np.float64)
         state = step @ state
         parts.append(part)
         kept += _BLOCK
@@ -122,17 +130,23 @@ def _recursive(
     return Reach(found, rounding if distances <= found.shape[1] else rounding + tail * _UP)
 
 
-def _responses(belief: GaussianSeries) -> FloatArray:
+def _long(number: Fraction) -> np.longdouble:
+    """The nearest of the longest floats that the machine has."""
+    with localcontext(prec=40):
+        return np.longdouble(str(Decimal(number.numerator) / Decimal(number.denominator)))
+
+
+def _responses(belief: GaussianSeries) -> LongArray:
     """Row d: the next-but-(d−1)th mean as a function of the last `memory` numbers, latest first."""
     memory = len(belief.ar)
-    coefficients = np.array([float(one) for one in belief.ar])
-    rows = [np.eye(memory)[j] for j in reversed(range(memory))]
-    for _ in range(max(_BLOCK, memory)):
+    coefficients = np.array([_long(one) for one in belief.ar])
+    rows = [np.eye(memory, dtype=np.longdouble)[j] for j in reversed(range(memory))]
+    for _ in range(_BLOCK):
         rows.append(coefficients @ np.array(rows[: -memory - 1 : -1]))
     return np.array(rows[memory:])
 
 
-def _decay(response: FloatArray, step: FloatArray) -> tuple[float, float]:
+def _decay(response: LongArray, step: LongArray) -> tuple[float, float]:
     """Return g and r < 1 with Σ_d |y_{n+d}| ≤ g/(1−r)·max|state_n|.
 
     One block adds at most its rows' sums; squaring the step until its norm is below 1/2 doubles
@@ -151,7 +165,12 @@ def _decay(response: FloatArray, step: FloatArray) -> tuple[float, float]:
 
 
 def _error(belief: GaussianSeries, spread: float, shrinks: float, kept: int) -> float:
-    """Bound the error of sums of the recursion, relative to them: every rounding, passed on."""
+    """Bound the error of sums of the recursion, relative to them.
+
+    Every rounding is passed on by the responses, and again by the steps made of them; powers of a
+    single coefficient only lose a rounding each.
+    """
     memory = len(belief.ar)
     size = 1 + float(sum(abs(one) for one in belief.ar))
-    return _UNIT * (4 * (memory + 2) * size * (1 + spread / (1 - shrinks)) + 2 * kept)
+    passed = (1 + spread / (1 - shrinks)) ** 2 if memory > 1 else 1.0
+    return _LONG_UNIT * (4 * (memory + 2) * size * passed + 2 * kept) + 4 * _UNIT

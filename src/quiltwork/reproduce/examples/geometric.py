@@ -75,31 +75,3 @@ def laplace_comparison(alpha: float) -> tuple[float, float]:
     geometric = GeometricMechanism(1, alpha=alpha).remap(consumer).expected_loss
     epsilon = -math.log(alpha)
     return geometric, math.exp(-epsilon / 2) / 2
-
-
-@dataclass(frozen=True)
-class UnderivableVertex:
-    """A vertex of the polytope that no remap of G gives, and a remap of G that beats it.
-
-    The two differ only at count 2, where the vertex prefers answer 0 to 2. So every monotone
-    consumer that believes 2 possible and prefers the right answer there is better off with the
-    remap, and for no other monotone consumer is it worse off.
-    """
-
-    vertex: FractionMatrix
-    better_mapping: tuple[int, ...]
-    better: FractionMatrix
-
-
-def footnote_4(alpha: Number = Fraction(1, 2)) -> UnderivableVertex:
-    """Return an example for footnote 4, at n = 2."""
-    level = read_alpha(alpha)
-    large, small = 1 / (1 + level), level / (1 + level)
-    zero = Fraction(0)
-    mapping = (0, 2, 2)
-    geometric = GeometricMechanism(2, alpha=level).matrix(exact=True).tolist()
-    return UnderivableVertex(
-        [[large, zero, small], [small, zero, large], [large, zero, small]],
-        mapping,
-        compose(geometric, deterministic(mapping)),
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 if TYPE_CHECKING:
     from quiltwork.reproduce.examples.classic import Claims, World
@@ -23,7 +23,7 @@ SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
     quick={"rows": 2000, "repeats": 4},
     full={"rows": 10_000, "repeats": 10},
 )
-def classic(progress: Progress, rows: int, repeats: int) -> Result:
+def classic(progress: Progress, rows: int, repeats: int) -> Findings:
     """As many features as rows: no signal, and 20 weak features."""
     from quiltwork.reproduce.examples.classic import World
 
@@ -35,10 +35,10 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
     )
     figures = [
         *_figures("no-signal", "No feature tells the label", noise),
-        *_figures("weak-features", "20 features tell a little", weak),
+        *_figures("weak", "20 features tell a little", weak),
     ]
     last = SIZES[-1]
-    return Result(
+    return Findings(
         f"With {last} features chosen by a plain holdout, the holdout praises a classifier of pure "
         "noise; the reusable holdout's answers stay close to fresh data. Bars are ± one standard "
         f"deviation over {repeats} runs.",
@@ -48,7 +48,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
             *_promise(World(rows, rows), noise[0][1].rounds),
         ),
         tuple(figures),
-        (_sheet("no-signal", noise), _sheet("weak-features", weak)),
+        (_sheet("no-signal", noise), _sheet("weak", weak)),
     )
 
 
@@ -59,14 +59,14 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
     quick={"rows": 2000, "repeats": 4},
     full={"rows": 10_000, "repeats": 10},
 )
-def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
+def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Findings:
     """Attributes share factors and tell the label a little; rows come in pairs of copies."""
     from quiltwork.reproduce.examples.classic import World
 
     world = World(rows, rows // 2, signal=20, bias=6 / rows**0.5, shared=0.3, copies=2)
     found = _repeated(world, repeats, lambda k: progress(k, repeats))
     last = SIZES[-1]
-    return Result(
+    return Findings(
         "Attributes are correlated with the label and in blocks of ten among themselves, and every "
         "row is there twice, which the holdout is told. Reused in the common way the holdout "
         f"overfits as the training set does; ours does not. {repeats} runs, bars ± one standard "
@@ -83,16 +83,14 @@ def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
 @experiment(
     "holdout-climber",
     title="A greedy climber on three leaderboards",
-    item="quiltwork",
     quick={"rows": 2000, "questions": 1000},
     full={"rows": 10_000, "questions": 5000},
 )
-def climber(progress: Progress, rows: int, questions: int) -> Result:
+def climber(progress: Progress, rows: int, questions: int) -> Findings:
     """Labels that nothing predicts: what each board claims for the climber's vote."""
-    from quiltwork.reproduce.climber import simulate_attack
+    from quiltwork.reproduce.examples.climber import simulate_attack
 
     found = simulate_attack(rows, questions, budget=questions // 5)
-    progress(1, 1)
     names = ("plain", "reusable", "ladder")
     series = [
         Line(
@@ -115,7 +113,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
         (*series, Line("truth", truth)),
     )
     last = found.climbs[-1]
-    return Result(
+    return Findings(
         "The climber keeps random classifiers that the board calls good. A plain board believes "
         "the vote of them; the reusable holdout and the Ladder do not.",
         (
@@ -125,7 +123,7 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
             Row("truth", 50.0, unit="%"),
             Row("the Ladder's proven width", 100 * found.ladder_width, unit="%", note="at 95 %"),
         ),
-        (Figure("climber", chart),),
+        (Figure("claims", chart),),
     )
 
 

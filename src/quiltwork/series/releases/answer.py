@@ -20,7 +20,7 @@ from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import Custom
 from quiltwork.series.releases.data import (
-    Encoded,
+    EncodedSeries,
     Source,
     asked_of,
     assumed_step,
@@ -121,7 +121,7 @@ def release(
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
 
 
-def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encoded) -> None:
+def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: EncodedSeries) -> None:
     """Refuse exact answers about data that contradict every belief.
 
     Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
@@ -213,7 +213,7 @@ def _request(unanswered: Release, key: str | None) -> Request:
 
 
 def _answered(
-    unanswered: Release, plan: Plan, series: Encoded, states: States, evaluate: Evaluate
+    unanswered: Release, plan: Plan, series: EncodedSeries, states: States, evaluate: Evaluate
 ) -> Release:
     answers = (evaluate(codes, series.alphabet) for codes in series.codes)
     truth: Integers = reduce(np.add, answers)

@@ -75,8 +75,8 @@ def make_plan(
     longest = max(points_asked(query, Counter([n])) for n in counted)
     subjects = None if all(belief.length is not None for belief in members) else counted
 
-    def calibrated(level: Fraction) -> Calibration:
-        return calibrate(members, subjects, level, method, query, secrets, episode)
+    def calibrated(level: Fraction, asked: Query = query) -> Calibration:
+        return calibrate(members, subjects, level, method, asked, secrets, episode)
 
     states = members[0].states or ()
     fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)

@@ -248,7 +248,7 @@ class Release(ResultBase):
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""
-        from quiltwork.series.releases.words import explain_release
+        from quiltwork.series.releases.explanation import explain_release
 
         return explain_release(self)
 

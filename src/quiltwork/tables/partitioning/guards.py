@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.counting import counted, present, tabular
+from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.distinct import counted, present, tabular
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group
+from quiltwork.tables.group import Group, SparseCounts, by_value, count_groups, holders_of_values
 from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.records import Records, RowNumbers
-from quiltwork.tables.partitioning.scores import group_scores
-from quiltwork.tables.sparse import SparseCounts, count_groups, holders_of_values
 from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import groups_withstand
 from quiltwork.tables.verification.bounds import sum_of_largest
@@ -176,7 +174,11 @@ class GeneralGuard:
 
     def scores(self, records: Records, rows: RowNumbers, starts: Counts) -> NDArray[np.float64]:
         """Return the fitness score of each run."""
-        return group_scores(self.constraint, self._counts(records, rows, starts), self.weight)
+        counts = self._counts(records, rows, starts)
+        sizes = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
+        held = zip(sizes.astype(np.int64).tolist(), by_value(counts), strict=True)
+        whole = (SecretCounts(size, np.flatnonzero(row), row[row > 0]) for size, row in held)
+        return np.array([score(self.constraint, one, self.weight) for one in whole])
 
     def _counts(self, records: Records, rows: RowNumbers, starts: Counts) -> SparseCounts:
         labels = np.repeat(np.arange(len(starts)), _sizes(rows, starts))

@@ -74,6 +74,11 @@ def _along(
     least: Counts,
     values: int,
 ) -> tuple[Reals, Counts]:
+    """Return what the best cut of each node along one axis loses, and the last code on its left.
+
+    Tables are node × cut, where cut c lies after bin c: bins 0..c are left, the others right.
+    Running extremes from both ends give the boxes of the two sides in every quasi-identifier.
+    """
     count, sizes = nodes.count, nodes.sizes
     bin_of, width = _binned(records, nodes, codes[axis], axis)
     bins = _gathered(nodes, bin_of, width)

@@ -16,10 +16,17 @@ import numpy as np
 
 from quiltwork.tables.encoding import code_type
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags
-from quiltwork.tables.partitioning.cuts import halved, halved_by_provider
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.losses import best_cuts
-from quiltwork.tables.partitioning.nodes import Halves, Nodes, bounds, halve, joined
+from quiltwork.tables.partitioning.nodes import (
+    Halves,
+    Nodes,
+    bounds,
+    halve,
+    halved,
+    halved_by_provider,
+    joined,
+)
 from quiltwork.tables.partitioning.records import Records
 
 Progress: TypeAlias = Callable[[int, int], None]

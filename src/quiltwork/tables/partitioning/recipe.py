@@ -102,6 +102,20 @@ def _each_alone(
     return labels
 
 
+def fitting(sizes: Counts, room: int) -> Counts:
+    """Return which groups, in their order, are suppressed within `room` rows: each that still fits.
+
+    >>> fitting(np.array([5, 9, 3, 4]), 12).tolist()
+    [0, 2, 3]
+    """
+    chosen = []
+    for group, size in enumerate(sizes.tolist()):
+        if size <= room:
+            chosen.append(group)
+            room -= size
+    return np.array(chosen, dtype=np.int64)
+
+
 def by_content(records: Records, subject: NDArray[np.int64] | None) -> RowNumbers:
     """Return the row numbers in an order that content alone decides.
 

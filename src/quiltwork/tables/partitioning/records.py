@@ -80,7 +80,10 @@ class Records:
 
 def records_of(encoded: CodedTable) -> Records:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
-    ranks = [_working_order(column) for column in encoded.quasi]
+    ranks = [
+        working_order(column, np.bincount(column.codes, minlength=len(column.values)))
+        for column in encoded.quasi
+    ]
     kind = code_type(max(len(column.values) for column in encoded.quasi))
     codes = np.empty((len(encoded.quasi), encoded.rows), dtype=kind)
     for row, column, rank in zip(codes, encoded.quasi, ranks, strict=True):
@@ -115,11 +118,10 @@ def _tree(column: Column) -> NDArray[np.int64] | None:
     return np.vstack((np.hstack((blocks, alone)), np.zeros((1, len(known) + 1), dtype=np.int64)))
 
 
-def _working_order(column: Column) -> NDArray[np.int64]:
-    """Return code → working code."""
+def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return code → working code: categories without an order come by falling frequency."""
     if not is_unordered(column):
-        return np.arange(len(column.values))
-    counts = np.bincount(column.codes, minlength=len(column.values))
+        return np.arange(len(counts))
     rank = np.empty(len(counts), dtype=np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return rank

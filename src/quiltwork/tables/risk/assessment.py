@@ -9,11 +9,15 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase
 from quiltwork.tables.metrics.models import Models, privacy_models
 from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.disclosure import Disclosure, disclosures
+from quiltwork.tables.risk.disclosure import (
+    Disclosure,
+    Reidentification,
+    disclosures,
+    reidentification,
+)
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import Refused
-from quiltwork.tables.risk.reidentification import Reidentification, reidentification
 from quiltwork.tables.risk.warnings import RiskWarning, warnings_for
 from quiltwork.tables.table import Table, read_table
 

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.matching import fitting_groups
+from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import ValueCounts, value_counts
-from quiltwork.tables.metrics.models import sensitive_column
+from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publication import Publication, made_here
 from quiltwork.tables.table import Table, read_table
 
@@ -211,6 +210,11 @@ def _attack(
 
 
 def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
+    """Spread every link of a person and a group over the values of the group.
+
+    The pairs of a group and its values are counts.starts[group] and those after it; `offset` counts
+    through them within each link.
+    """
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     person, group = links
     per_link = variety[group]

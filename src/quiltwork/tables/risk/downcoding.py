@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.generalization.labels import RANGE
 from quiltwork.tables.generalization.reading import label_of
-from quiltwork.tables.metrics.counts import value_counts
+from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.partitioning.cut_rule import below_common_label
 from quiltwork.tables.partitioning.records import records_of
 from quiltwork.tables.publication import LocalPublication, Publication, made_here

@@ -24,7 +24,7 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import value_counts
+from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.risk.extents import Reading, overlaps
 from quiltwork.tables.risk.worlds import Memberships, pinned_down
 from quiltwork.tables.table import Table, read_orders, read_table
@@ -251,7 +251,10 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
 
 
 def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
-    """Return all pairs of rows about the same person."""
+    """Return all pairs of rows about the same person, as two arrays of row numbers.
+
+    The rows of `after` are sorted by person; those of the person of row i are start[i]:stop[i].
+    """
     order = np.argsort(after, kind="stable")
     start, stop = (np.searchsorted(after[order], before, side=side) for side in ("left", "right"))
     sizes = stop - start

@@ -28,10 +28,8 @@ from numpy.typing import NDArray
 from quiltwork.exact import to_fraction
 from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.partitioning.records import records_of
 from quiltwork.tables.publication import LocalPublication, Publication, made_here

@@ -92,7 +92,12 @@ def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
 
 
 def _kinds(people: Memberships) -> _Kinds:
-    """Put people together who are in the same groups equally often."""
+    """Put people together who are in the same groups equally often.
+
+    People are labelled by their first groups, then by their first two, and so on: `rank` counts
+    through the records of each person, sorted by group, and a label so far and the next group make
+    the next label.
+    """
     order = np.lexsort((people.group, people.person))
     person, group = people.person[order], people.group[order]
     rank = np.arange(len(person)) - np.searchsorted(person, person)
@@ -177,7 +182,12 @@ class _System:
 
 
 def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
-    """Write down that every kind has its people and every group its counts."""
+    """Write down that every kind has its people and every group its counts.
+
+    Rows of the matrix are the kinds, then the cells group · values + value; columns are the
+    unknowns, of which one with a kind in w groups has 1 + w entries. `slot` is where the group of
+    such an entry stands in `kinds.group`.
+    """
     from scipy.sparse import csc_array
 
     number, (groups, values) = len(kinds.sizes), people.counts.shape

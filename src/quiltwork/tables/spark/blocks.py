@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.spark.domains import Domains
+from quiltwork.tables.spark.people import by_person, people_of
 from quiltwork.tables.spark.session import mapped, quoted
-from quiltwork.tables.spark.subjects import by_person, people_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.base import Conjunction, Constraint
-from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.constraints.distributions import TCloseness
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import (
     CodedTable,
     Column,
@@ -30,10 +31,9 @@ from quiltwork.tables.encoding import (
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.partitioning.records import is_unordered, records_of
-from quiltwork.tables.provider_sets import NumberSets
+from quiltwork.tables.partitioning.records import records_of, working_order
+from quiltwork.tables.spark.people import counts_by_value, read_circles
 from quiltwork.tables.spark.session import quoted
-from quiltwork.tables.spark.subjects import counts_by_value, read_circles
 from quiltwork.tables.table import Table
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     first = np.unique(codes, return_index=True)[1]
     known = Domains(
         quasi=tuple(quasi),
-        ranks=tuple(_ranks(column, count) for column, count in zip(quasi, counts, strict=True)),
+        ranks=tuple(map(working_order, quasi, counts)),
         axes=Axes((), ()),
         providers=providers,
         secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
@@ -261,12 +261,3 @@ def _by_code(codes: NDArray[np.int32], found: Any, values: int) -> Counts:
     totals = np.zeros(values, dtype=np.int64)
     np.add.at(totals, codes, weights)
     return totals
-
-
-def _ranks(column: Column, counts: Counts) -> Counts:
-    """Return code → working code: categories without an order come by falling frequency."""
-    if not is_unordered(column):
-        return np.arange(len(counts))
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return rank

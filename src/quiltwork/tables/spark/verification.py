@@ -20,15 +20,15 @@ import numpy as np
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.encoding import group_rows
+from quiltwork.tables.group import count_groups
 from quiltwork.tables.spark.domains import COUNT, Domains, bound, read_domains
-from quiltwork.tables.spark.session import mapped, quoted, with_this_package
-from quiltwork.tables.spark.subjects import (
+from quiltwork.tables.spark.people import (
     CIRCLE,
     ROWS_PER_PARTITION,
     counts_by_value,
     numbered,
 )
-from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import Verdict, verify_counts
 

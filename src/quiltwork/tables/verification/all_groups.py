@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.sparse import (
+from quiltwork.tables.constraints.distributions import TCloseness
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.group import (
     SparseCounts,
     by_value,
     headcount,

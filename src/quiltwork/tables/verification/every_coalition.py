@@ -16,7 +16,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.sparse import SparseCounts, by_value, subset, values_of_entries
+from quiltwork.tables.group import SparseCounts, by_value, subset, values_of_entries
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

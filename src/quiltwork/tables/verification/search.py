@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.fitness import VERIFICATION_ALPHA, provider_scores
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.lattice import (
+from quiltwork.tables.verification.branching import (
     Checks,
     LimitReached,
     SearchOutcome,

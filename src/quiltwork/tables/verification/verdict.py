@@ -125,6 +125,15 @@ def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:
     )
 
 
+def too_few_alone(provider: object, constraint: object, lost: int, most: int) -> NotPrivateError:
+    """Return the refusal where providers cannot fulfil a constraint with their own rows."""
+    return NotPrivateError(
+        f"Provider {provider!r} alone cannot fulfil {constraint}; together such providers have "
+        f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
+        "(method='provider-aware'), or raise suppression."
+    )
+
+
 def _coalition(m: int) -> str:
     return "outsider" if m == 0 else f"coalition of at most {m} provider{'s' if m != 1 else ''}"
 

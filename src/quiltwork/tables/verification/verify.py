@@ -20,8 +20,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable
-from quiltwork.tables.group import Group
-from quiltwork.tables.sparse import SparseCounts, count_groups
+from quiltwork.tables.group import Group, SparseCounts, count_groups
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.bounds import BROKEN, SAFE
