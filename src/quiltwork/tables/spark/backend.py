@@ -107,6 +107,10 @@ class SparkPublication(ResultBase):
         made = {"m": self.m, "method": self.method, "constraint": self.constraint}
         return {**made, **self.summary()}
 
+    def records(self) -> list[dict[str, Any]]:
+        """Collect what is published, row by row."""
+        return [row.asDict() for row in self.frame.collect()]
+
     def explain(self) -> str:
         """Say what every group withstands."""
         return explain_publication(self)
