@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import html
+import importlib
 import inspect
 import json
 import tempfile
@@ -178,21 +179,24 @@ def test_intervals_are_pairs_of_one_kind():
         assert np.all(np.asarray(ends.low) <= np.asarray(ends.high))
 
 
-EXPLAIN_MORE = {"Accountant", "LedgerAccountant"}  # their explanation is a result of its own
-WHOLE_NUMBERS = {"MaxM"}
+OTHERS = {
+    "Accountant",  # its explanation is a result of its own
+    "LedgerAccountant",
+    "MaxM",  # a whole number
+    "TableReport",  # a page
+}
 
 
 def test_every_class_that_explains_itself_is_a_result():
-    for path in (ROOT / "src" / "quiltwork").rglob("*.py"):
+    source = ROOT / "src"
+    for path in sorted((source / "quiltwork").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and node.name not in EXPLAIN_MORE | WHOLE_NUMBERS:
+            if isinstance(node, ast.ClassDef) and node.name not in OTHERS:
                 names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-                bases = {ast.unparse(base) for base in node.bases}
-                if names & {"explain", "to_frame", "_repr_html_"} and node.name != "ResultBase":
-                    follows = bases & {"ResultBase", "Calibration"} or node.name == "TableReport"
-                    assert follows, (
-                        f"{path.name}: {node.name} must follow docs/reference/results.md"
-                    )
+                if names & {"explain", "to_frame", "_repr_html_"}:
+                    module = ".".join(path.relative_to(source).with_suffix("").parts)
+                    found = getattr(importlib.import_module(module), node.name)
+                    assert issubclass(found, ResultBase), f"{node.name}: see reference/results.md"
 
 
 def test_fractions_stay_exact_and_infinite_numbers_are_null():

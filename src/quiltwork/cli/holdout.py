@@ -169,25 +169,25 @@ def create(
     from quiltwork.holdout.transcript import Columns
 
     store.refuse_password(ledger)
-    payer = store.open_ledger(ledger)
-    places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
-    study = store.read_study(places, Columns(identity, target, group_))
-    store.make_folder(folder)
-    made = ReusableHoldout(
-        study.train,
-        study.holdout,
-        study.belief(),
-        threshold=threshold,
-        noise=noise,
-        budget=budget,
-        queries=queries,
-        path=store.transcript_path(folder),
-        ledger=payer,
-        dataset=dataset,
-        columns=study.columns,
-    )
+    with store.open_ledger(ledger) as payer:
+        places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
+        study = store.read_study(places, Columns(identity, target, group_))
+        store.make_folder(folder)
+        made = ReusableHoldout(
+            study.train,
+            study.holdout,
+            study.belief(),
+            threshold=threshold,
+            noise=noise,
+            budget=budget,
+            queries=queries,
+            path=store.transcript_path(folder),
+            ledger=payer,
+            dataset=dataset,
+            columns=study.columns,
+        )
+        made.close()
     store.save(folder, places)
-    made.close()
     _show_status(folder, queries)
 
 
@@ -235,11 +235,8 @@ def ask(
         statistic, scale, words = _about_predictions(study, predictions, metric, limits)
     else:
         statistic, scale, words = _about_share(study, share)
-    opened = store.resume(folder, study, found.dataset, ledger)
-    try:
+    with store.resumed(folder, study, found.dataset, ledger) as opened:
         answer = opened.ask(statistic, label=label or words)
-    finally:
-        opened.close()
     body = {
         "question": label or words,
         "value": abs(scale) * answer.value,

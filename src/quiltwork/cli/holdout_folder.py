@@ -8,6 +8,7 @@ what, and no password is ever written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -229,8 +230,11 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
     return read_study(places, found.columns), found
 
 
-def resume(folder: str, study: Study, dataset: str | None, ledger: str | None) -> ReusableHoldout:
-    """Open the holdout of a folder, with its ledger at another URL if need be; close it when done.
+@contextmanager
+def resumed(
+    folder: str, study: Study, dataset: str | None, ledger: str | None
+) -> Iterator[ReusableHoldout]:
+    """Open the holdout of a folder for a block, with its ledger at another URL if need be.
 
     Raises:
         StorageError: if that is another ledger than the one it was created with.
@@ -245,19 +249,17 @@ def resume(folder: str, study: Study, dataset: str | None, ledger: str | None) -
             f"The holdout in {folder!r} debits the ledger's dataset {dataset!r}, and holdout.json "
             "does not say where that ledger is; give --ledger."
         )
-    return ReusableHoldout.resume(
-        transcript_path(folder),
-        study.train,
-        study.holdout,
-        ledger=None if dataset is None else open_ledger(url),
-        dataset=dataset,
-    )
+    path = transcript_path(folder)
+    with open_ledger(None if dataset is None else url) as payer:
+        opened = ReusableHoldout.resume(path, study.train, study.holdout, payer, dataset)
+        with closing(opened):
+            yield opened
 
 
-def open_ledger(url: str | None) -> Ledger | None:
-    """Open the ledger, if there is one."""
+def open_ledger(url: str | None) -> AbstractContextManager[Ledger | None]:
+    """Open the ledger for a block, if there is one."""
     if url is None:
-        return None
+        return nullcontext()
     from quiltwork.budget import Ledger
 
     return Ledger.open(url)

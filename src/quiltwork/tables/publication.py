@@ -231,9 +231,11 @@ class LocalPublication(ResultBase):
     @cached_property
     def frame(self) -> Any:
         """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
-        names = self.source.sensitive
-        columns = {**self._texts(self.order), **self._taken(names, self.order)}
-        return like(arrow().table(columns), self.source.kind)
+        return like(self._published(), self.source.kind)
+
+    def _published(self) -> Any:
+        columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
+        return arrow().table(columns)
 
     @cached_property
     def table(self) -> Table:
@@ -281,6 +283,11 @@ class LocalPublication(ResultBase):
         made = {"m": self.m, "method": self.method, "constraint": self.constraint}
         return {**made, **self.summary()}
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return what is published, row by row."""
+        rows: list[dict[str, Any]] = self._published().to_pylist()
+        return rows
+
     def explain(self) -> str:
         """Say what every group withstands."""
         return explain_publication(self)
@@ -314,8 +321,7 @@ class LocalPublication(ResultBase):
         """
         target = check_ending(path)
         check_formulas(formulas, target)
-        columns = {**self._texts(self.order), **self._taken(self.source.sensitive, self.order)}
-        return write_table(arrow().table(columns), target, formulas)
+        return write_table(self._published(), target, formulas)
 
     def _texts(self, order: Counts) -> dict[str, Any]:
         pa = arrow()

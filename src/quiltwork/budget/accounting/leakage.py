@@ -30,6 +30,7 @@ from quiltwork.influence.swept import SweptOutlook
 from quiltwork.results import ResultBase
 
 _FAR = 1 << 62
+_ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 _TIE = 2.0**-40
 
 
@@ -114,7 +115,7 @@ class Secrets:
         if not beliefs or not spending.dp_epsilon:
             return spending
         if spending.span is None:
-            raise no_sum(None)
+            raise no_sum(None, _ADD)
         farthest = [one.farthest for one in beliefs if one.farthest is not None]
         if len(farthest) == len(beliefs):
             span = min(spending.span, max(farthest))
