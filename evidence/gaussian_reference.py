@@ -15,11 +15,13 @@ _WEIGHTS = 20_000
 
 
 def autocorrelations(ar, lags: int) -> np.ndarray:
-    """Of an autoregression, from its moving-average weights, added up without end in sight."""
+    """Of an autoregression, from its moving-average weights, added up until nothing is left."""
     weights = [1.0]
     for _ in range(_WEIGHTS):
         weights.append(sum(c * weights[-j] for j, c in enumerate(ar, 1) if j <= len(weights)))
-    psi = np.array(weights)
+        if max(map(abs, weights[-len(ar) - 1 :])) < 1e-20:
+            break
+    psi = np.array(weights + [0.0] * lags)
     return np.array([psi[: len(psi) - h] @ psi[h:] for h in range(lags + 1)]) / (psi @ psi)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.records import Records, places, records_of
 from quiltwork.tables.table import Table
 
@@ -28,6 +30,11 @@ def random_records(
         np.arange(rows),
         (None,) * len(where),
     )
+
+
+def guard_of(k: int, l: int, m: int) -> Guard:  # noqa: E741
+    """Ask for k records and l values whichever m providers collude."""
+    return Guard(KAnonymity(k) & LDiversity(l), m)
 
 
 def random_frame(seed: int, rows: int = 80, providers: int = 4, values: int = 4) -> Any:

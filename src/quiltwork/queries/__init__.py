@@ -92,7 +92,10 @@ def most_common(states: Iterable[Any] | None = None) -> MostCommon:
 
 
 def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:
-    """The mean of numeric states between the public bounds lo and hi.
+    """The mean of numeric states, or of numbers, between the public bounds lo and hi.
+
+    Where the states do not fill the bounds, noise is made for their own range. Numbers that are no
+    states need a Gaussian belief, and are moved between the bounds.
 
     Args:
         lo: the smallest value a time point may have.

@@ -22,7 +22,7 @@ from quiltwork.tables.encoding import CodedTable, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.cut_rule import Counts
-from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
@@ -154,9 +154,9 @@ def anonymize(
 
 def _check_whole(encoded: CodedTable, records: Records, bound: Constraint, m: int) -> None:
     """Refuse a table that no generalization makes private."""
-    start, guard = np.zeros(1, dtype=np.int64), guard_for(encoded, bound, m)
+    start, guard = np.zeros(1, dtype=np.int64), Guard(bound, m, encoded)
     if not guard.private(records, np.arange(records.count), start)[0]:
-        if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
+        if not guard.plain:  # says why, if it is only too much to search
             whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
             group_is_private(whole, bound, m)
         raise never_private(encoded.rows, m, bound)

@@ -1,8 +1,7 @@
 """Distinct numbers, rows and sets, and how often each occurs; who knows a person.
 
 By a table of counts, or by sorting if that is less. Measured, a table costs as much as a sort at
-about two cells for each number, and flags at sixteen; `numpy.unique` without counts takes several
-times as long as either.
+about two cells for each number; `numpy.unique` without counts takes several times as long.
 """
 
 from __future__ import annotations
@@ -35,19 +34,6 @@ def counted(numbers: Ints, cells: int) -> tuple[Ints, Ints]:
     counts = np.bincount(numbers, minlength=cells)
     found = np.flatnonzero(counts)
     return found, counts[found]
-
-
-def present(numbers: Ints, cells: int) -> Ints:
-    """Return the distinct numbers from 0..cells−1 in order.
-
-    >>> present(np.array([7, 2, 7]), 10).tolist()
-    [2, 7]
-    """
-    if cells > 16 * len(numbers) + _SMALL:
-        return np.unique(numbers, return_counts=True)[0]
-    seen = np.zeros(cells, dtype=bool)
-    seen[numbers] = True
-    return np.flatnonzero(seen)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.secret_counts import SecretCounts
-from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, present, set_ids
+from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, set_ids
 from quiltwork.tables.encoding import CodedTable
 
 Ints = NDArray[np.int64]
@@ -200,18 +200,6 @@ def one_group(table: Ints) -> SparseCounts:
     who, kind = np.nonzero(table)
     nothing = np.zeros(len(who), dtype=np.int64)
     return _sorted_counts(nothing, who, kind, table[who, kind], (1, *table.shape))
-
-
-def holders_of_values(
-    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
-) -> SparseCounts:
-    """Return the same where only who holds what matters: every weight is 1."""
-    groups, providers, values = sizes
-    key = (columns[0].astype(np.int64) * providers + columns[1]) * values + columns[2]
-    found = present(key, groups * providers * values)
-    pair, kind = np.divmod(found, values)
-    group, who = np.divmod(pair, providers)
-    return _sorted_counts(group, who, kind, np.ones_like(found), sizes)
 
 
 def _sorted_counts(

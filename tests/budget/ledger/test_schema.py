@@ -40,7 +40,7 @@ def older(url, independent, tmp_path, version):
     model.debit("d", Spending.dp(0.1, 1, 3), key="unanswered")
     database = database_at(url)
     connection = database.connect()
-    for statements in database.migrations()[:version]:
+    for statements in database.migrations[:version]:
         for statement in statements:
             connection.execute(statement)
     connection.execute(
@@ -58,7 +58,7 @@ def older(url, independent, tmp_path, version):
     if version == 3:
         connection.execute("INSERT INTO quiltwork_totals VALUES ('d', '', '{}', 'of another name')")
         connection.execute("INSERT INTO quiltwork_levels VALUES ('d', '', 1, '9 0 0 0')")
-    connection.close()
+    database.close(connection)
     return replace(model.checkpoint(), hash=head.hash)
 
 

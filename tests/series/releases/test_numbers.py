@@ -85,3 +85,35 @@ def test_states_that_do_not_fill_the_bounds_need_the_noise_of_their_own_range():
     ):
         assert scale(wide) == scale(own)
     assert qw.release(data, wide, chain).query.span == 10
+
+
+def told(answer, phi, value, other, share=1.0) -> float:
+    """The largest log-ratio over outputs, for two true values of the first of two numbers.
+
+    The second is integrated by Gauss–Hermite; every pair is answered as the release answers it.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    scale, rest = float(answer.noise_scale) * share, np.sqrt(1 - phi**2) * nodes
+    totals = [
+        [int(answer.query.evaluate(np.array([x, phi * x + z]), ())[0]) for z in rest]
+        for x in (value, other)
+    ]
+    low, high = np.min(totals), np.max(totals)
+    outputs = np.unique(np.linspace(low - 9 * scale, high + 9 * scale, 4001).astype(np.int64))
+    laws = [
+        np.log(np.exp(-np.abs(outputs[:, None] - np.array(one)) / scale) @ weights)
+        for one in totals
+    ]
+    return float(np.abs(laws[0] - laws[1]).max())
+
+
+@pytest.mark.parametrize("phi", [0.5, -0.5, 0.9])
+@pytest.mark.parametrize("bounds", [(-9, 9), (-1, 1)])
+def test_what_is_released_tells_no_more_than_epsilon_and_five_percent_less_noise_would(phi, bounds):
+    belief = qw.GaussianSeries(ar=[phi], within=1)
+    answer = qw.release([0.0, 0.0], queries.sum(*bounds), belief, epsilon=0.7)
+    for value in (-1.0, -0.5, 0.0, 0.3):
+        assert told(answer, phi, value, value + 1) <= 0.7
+    if phi > 0 and bounds == (-9, 9):
+        assert told(answer, phi, -0.5, 0.5) == pytest.approx(0.7, rel=1e-3)
+        assert told(answer, phi, -0.5, 0.5, share=0.95) > 0.7

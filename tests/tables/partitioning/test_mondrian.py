@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
-from evidence.random_tables import random_records
+from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import losses, mondrian, nodes
-from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.records import Records
@@ -42,7 +41,7 @@ def is_private(records: Records, k: int, l: int, m: int):  # noqa: E741
 @given(shape=shapes, k=st.integers(1, 5), l=st.integers(1, 3), m=st.integers(0, 3))
 def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
     records = random_records(**shape)
-    labels = mondrian.mondrian(records, CountingGuard(k, l, m), CutRules())
+    labels = mondrian.mondrian(records, guard_of(k, l, m), CutRules())
     expected = reference.mondrian(
         records.codes.tolist(), [p.tolist() for p in records.places], is_private(records, k, l, m)
     )
@@ -53,7 +52,7 @@ def test_partitions_are_those_of_the_reference(shape, k, l, m):  # noqa: E741
 @given(shape=shapes, l=st.integers(1, 3))
 def test_batches_and_sorted_medians_change_nothing(shape, l):  # noqa: E741
     records = random_records(**shape)
-    guard = CountingGuard(2, l, 1)
+    guard = guard_of(2, l, 1)
     usual = mondrian.mondrian(records, guard, CutRules())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mondrian, "BATCH", 10)
@@ -77,14 +76,14 @@ def test_every_rule_gives_private_groups(shape, split, provider_splits, relaxed,
     if not private(everything):
         return
     labels = mondrian.mondrian(
-        records, CountingGuard(2, 2, m), CutRules(provider_splits, split, relaxed)
+        records, guard_of(2, 2, m), CutRules(provider_splits, split, relaxed)
     )
     assert all(private(sorted(group)) for group in as_sets(labels))
 
 
 def test_relaxed_cuts_halve_equal_values_and_strict_ones_never_part_them():
     records = random_records(3, rows=64, quasi=1, codes=2, providers=1)
-    guard = CountingGuard(4, 1, 0)
+    guard = guard_of(4, 1, 0)
     strict = mondrian.mondrian(records, guard, CutRules())
     for group in as_sets(strict):
         others = set(range(64)) - group
@@ -96,7 +95,7 @@ def test_relaxed_cuts_halve_equal_values_and_strict_ones_never_part_them():
 
 def test_equal_columns_make_one_group():
     records = random_records(1, rows=30, quasi=2, codes=1)
-    labels = mondrian.mondrian(records, CountingGuard(2, 1, 0), CutRules())
+    labels = mondrian.mondrian(records, guard_of(2, 1, 0), CutRules())
     assert set(labels.tolist()) == {0}
 
 
@@ -131,7 +130,7 @@ def test_many_codes_are_cut_in_bins():
     records = Records(
         codes, (places,), base.provider, 4, base.sensitive, base.values, base.ids, (None,)
     )
-    labels = mondrian.mondrian(records, CountingGuard(10, 1, 0), CutRules(split="loss"))
+    labels = mondrian.mondrian(records, guard_of(10, 1, 0), CutRules(split="loss"))
     assert np.bincount(labels).min() >= 10
     assert labels.max() > 20
 
@@ -143,7 +142,7 @@ def test_fitness_takes_the_cut_with_the_best_worse_side():
     even = np.array([0.0, 1.0])
     places, owners = (even, even / 2), np.zeros(8, np.int32)
     records = Records(codes, places, owners, 1, sensitive, 4, np.arange(8), (None, None))
-    guard = CountingGuard(4, 1, 0)
+    guard = guard_of(4, 1, 0)
     by_range = mondrian.mondrian(records, guard, CutRules())
     assert as_sets(by_range) == {frozenset(range(4)), frozenset(range(4, 8))}
     by_fitness = mondrian.mondrian(records, guard, CutRules(split="fitness"))

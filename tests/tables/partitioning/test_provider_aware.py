@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
-from evidence.random_tables import random_records
+from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import mondrian as mondrian_module
 from quiltwork.tables.partitioning import provider_aware as provider_aware_module
-from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import CutRules, leaves_of, mondrian, whole
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 from quiltwork.tables.partitioning.provider_aware import provider_aware
@@ -34,7 +33,7 @@ def loss(records, labels) -> float:
 @given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(1, 5))
 def test_never_wider_than_the_baseline_and_private(seed, m, providers):
     records = random_records(seed, rows=150, codes=10, providers=providers)
-    guard = CountingGuard(3, 2, m)
+    guard = guard_of(3, 2, m)
     baseline = mondrian(records, guard, CutRules())
     aware = provider_aware(records, guard, CutRules(provider_splits=True))
     assert loss(records, aware) <= loss(records, baseline) + 1e-9
@@ -92,7 +91,7 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
     if apart:
         region = np.argsort(np.argsort(records.codes[0], kind="stable")) * providers // 160
         records = replace(records, provider=region)
-    guard, rules = CountingGuard(3, 2, m), CutRules(provider_splits=True, split=split)
+    guard, rules = guard_of(3, 2, m), CutRules(provider_splits=True, split=split)
     with pytest.MonkeyPatch.context() as patch:
         for module in (mondrian_module, provider_aware_module):
             patch.setattr(module, "BATCH", batch)
@@ -111,14 +110,14 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
 def test_every_row_has_a_group_however_nodes_are_cut(seed, rows, split, relaxed, m):
     records = random_records(seed, rows=rows, quasi=2, codes=20, providers=5)
     rules = CutRules(provider_splits=True, split=split, relaxed=relaxed)
-    labels = provider_aware(records, CountingGuard(1, 3, m), rules)
+    labels = provider_aware(records, guard_of(1, 3, m), rules)
     assert labels.min() == 0
     assert np.bincount(labels).min() > 0
 
 
 def test_with_everybody_but_one_colluding_providers_are_better_off_apart():
     records = random_records(3, rows=1500, codes=40, quasi=3, providers=5)
-    guard = CountingGuard(5, 1, 4)
+    guard = guard_of(5, 1, 4)
     baseline = mondrian(records, guard, CutRules())
     aware = provider_aware(records, guard, CutRules(provider_splits=True))
     assert loss(records, aware) < 0.8 * loss(records, baseline)

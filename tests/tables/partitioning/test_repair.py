@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
-from evidence.random_tables import random_records
+from evidence.random_tables import guard_of, random_records
 from quiltwork.tables.partitioning import repair
-from quiltwork.tables.partitioning.guards import CountingGuard
 from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 
@@ -26,7 +25,7 @@ def loss_and_pairs(records, labels) -> tuple[float, int]:
 @given(seed=st.integers(0, 10**6), m=st.integers(0, 2), l=st.integers(1, 2))
 def test_groups_stay_private_and_exchanges_pay(seed, m, l):  # noqa: E741
     records = random_records(seed, rows=200, codes=12, providers=3)
-    guard = CountingGuard(4, l, m)
+    guard = guard_of(4, l, m)
     before = mondrian(records, guard, CutRules(split="loss"))
     after = repair.repair(records, before, guard)
     for group in range(after.max() + 1):
@@ -43,7 +42,7 @@ def test_groups_stay_private_and_exchanges_pay(seed, m, l):  # noqa: E741
 
 def test_duplicates_are_not_traded_for_wide_boxes():
     records = random_records(5, rows=2000, codes=20, quasi=3, providers=1)
-    guard = CountingGuard(10, 1, 0)
+    guard = guard_of(10, 1, 0)
     before = mondrian(records, guard, CutRules(split="loss"))
     after = repair.repair(records, before, guard)
     loss, pairs = loss_and_pairs(records, before)
@@ -54,17 +53,17 @@ def test_duplicates_are_not_traded_for_wide_boxes():
 
 def test_every_row_has_a_group_whatever_the_blocks():
     records = random_records(1, rows=500, codes=9)
-    labels = mondrian(records, CountingGuard(3, 1, 0), CutRules(split="loss"))
+    labels = mondrian(records, guard_of(3, 1, 0), CutRules(split="loss"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repair, "BLOCK", 100)
-        after = repair.repair(records, labels, CountingGuard(3, 1, 0))
+        after = repair.repair(records, labels, guard_of(3, 1, 0))
     assert len(after) == 500
     assert np.bincount(after).min() >= 3
 
 
 def test_more_groups_come_of_the_same_rows():
     records = random_records(2, rows=2000, codes=30, quasi=4, providers=1)
-    guard = CountingGuard(10, 2, 0)
+    guard = guard_of(10, 2, 0)
     before = mondrian(records, guard, CutRules(split="loss"))
     after = repair.repair(records, before, guard)
     assert after.max() > before.max()

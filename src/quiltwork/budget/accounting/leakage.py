@@ -30,6 +30,7 @@ from quiltwork.influence.swept import SweptOutlook
 from quiltwork.results import ResultBase
 
 _FAR = 1 << 62
+_ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 _TIE = 2.0**-40
 
 
@@ -114,7 +115,7 @@ class Secrets:
         if not beliefs or not spending.dp_epsilon:
             return spending
         if spending.span is None:
-            raise no_sum(None)
+            raise no_sum(None, _ADD)
         farthest = [one.farthest for one in beliefs if one.farthest is not None]
         if len(farthest) == len(beliefs):
             span = min(spending.span, max(farthest))
@@ -166,7 +167,7 @@ def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float)
     return max(usage.charge(start, start + episode - 1) for start in close)
 
 
-def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) -> WorstPoint:
+def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
     """The worst row of clusters or a network. O(length + rows·quilts)."""
     charges, found = usage.charges(secrets.length), [WorstPoint()]
     for family in _families(outlook):
@@ -182,10 +183,8 @@ def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) ->
     return max(found, key=lambda worst: worst.exact)
 
 
-def _families(outlook: Outlook | GaussianOutlook) -> list[QuiltFamily]:
+def _families(outlook: Outlook) -> list[QuiltFamily]:
     """The families of rows that have something to hide."""
-    if isinstance(outlook, GaussianOutlook):
-        raise no_sum(None)
     return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
 
 
@@ -230,7 +229,6 @@ def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOut
         if isinstance(one, SweptOutlook)
         else one
         for one in outlooks
-        if not isinstance(one, GaussianOutlook)
     )
 
 

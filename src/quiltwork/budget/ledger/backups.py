@@ -87,8 +87,7 @@ class Backup:
             if not closed and name not in lost:
                 retire(tables, totals, state, _DOUBT)
             for spending in lost.get(name, ()) if state.retired is None else ():
-                now_found = totals.find(tables, name) or state
-                identity = secrets.token_hex(16)
+                now_found, identity = totals.found(tables, name), secrets.token_hex(16)
                 debited(tables, totals, now_found, identity, spending, None, None)
 
 

@@ -29,28 +29,35 @@ class Connection(Protocol):
         """Let go of the database."""
 
 
-class Database(Protocol):
-    """One kind of database."""
+class Database:
+    """One kind of database; what most kinds have no need to do is done by nothing here."""
 
     errors: tuple[type[BaseException], ...]
     url: str
-    locked_row: str
+    locked_row = LEDGER_ROW
     """`LEDGER_ROW`, waiting for every other writer to finish."""
+    migrations: tuple[tuple[str, ...], ...]
+    """Statements from nothing to version 1, from 1 to 2, and so on."""
 
     def exists(self) -> bool:
         """Whether there is anything to connect to; False only where connecting would create it."""
+        return True
 
     def connect(self) -> Connection:
         """Open a connection that commits only when told to."""
+        raise NotImplementedError
 
     def close(self, connection: Connection) -> None:
         """Let go of a connection, without harm to what others have written since."""
+        connection.close()
 
     def has_ledger(self, connection: Connection) -> bool:
         """Whether the tables are there, of any version."""
+        raise NotImplementedError
 
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Begin a transaction."""
+        raise NotImplementedError
 
     def check_in_place(self) -> None:
         """Check that what is connected to is still what the URL names.
@@ -64,15 +71,15 @@ class Database(Protocol):
 
     def sql(self, statement: str) -> str:
         """Write a statement with `?` parameters in this dialect."""
-
-    def migrations(self) -> tuple[tuple[str, ...], ...]:
-        """Statements from nothing to version 1, from 1 to 2, and so on."""
+        return statement
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether the connection is gone, so that the outcome of a commit is unknown."""
+        return False
 
     def sentence(self, error: BaseException) -> StorageError:
         """Say what happened and what to do."""
+        raise NotImplementedError
 
     def check_pages(self, connection: Connection) -> None:
         """Let the database check its own pages, where it can."""

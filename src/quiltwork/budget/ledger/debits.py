@@ -68,11 +68,15 @@ def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) 
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
-    """The stored answer of a key, if it is asked for by the same request as then."""
-    body = earlier.content
-    same = {name: body.get(name) for name in (*request.body, "analyst")}
-    same["spending"] = _receipt(earlier).spending.to_body()  # older versions wrote other names
-    if canonical(same) != canonical({**request.body, "analyst": analyst}):
+    """The stored answer of a key, if it is asked for by the same request as then.
+
+    Older versions wrote other names, and less: what they did not write is not compared.
+    """
+    body, asked = earlier.content, {**request.body, "analyst": analyst}
+    written = _receipt(earlier).spending.to_body()
+    asked["spending"] = {n: one for n, one in asked["spending"].items() if n in written}
+    same = {**{name: body.get(name) for name in asked}, "spending": written}
+    if canonical(same) != canonical(asked):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
             f"{earlier.seq}); a key stands for one request for ever. Use a new key."

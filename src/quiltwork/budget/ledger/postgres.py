@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
+from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection, Database
 from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
 from quiltwork.errors import (
     InvalidInputError,
@@ -30,10 +30,11 @@ _SCHEMA_LOCK = 0x5157_4C44  # any constant that other programs are unlikely to t
 _CONNECT_SECONDS = 10
 
 
-class PostgresDatabase:
+class PostgresDatabase(Database):
     """The database at `url`; its tables are created by the first write."""
 
     locked_row = f"{LEDGER_ROW} FOR UPDATE"
+    migrations = POSTGRES_MIGRATIONS
 
     def __init__(self, url: str) -> None:
         """Remember the URL; nothing is opened.
@@ -88,10 +89,6 @@ class PostgresDatabase:
             ) from None
         return psycopg
 
-    def exists(self) -> bool:
-        """Connecting creates nothing, so there is nothing to find out beforehand."""
-        return True
-
     def connect(self) -> Connection:
         """Open a connection; statements outside a transaction commit by themselves.
 
@@ -112,10 +109,6 @@ class PostgresDatabase:
                 stacklevel=2,
             )
         return cast(Connection, connection)
-
-    def close(self, connection: Connection) -> None:
-        """Hang up."""
-        connection.close()
 
     def has_ledger(self, connection: Connection) -> bool:
         """Whether the tables are there.
@@ -144,9 +137,6 @@ class PostgresDatabase:
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
 
-    def check_in_place(self) -> None:
-        """A server sees to its files itself."""
-
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""
         connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
@@ -154,10 +144,6 @@ class PostgresDatabase:
     def sql(self, statement: str) -> str:
         """Write parameters as psycopg wants them."""
         return statement.replace("?", "%s")
-
-    def migrations(self) -> tuple[tuple[str, ...], ...]:
-        """Return the statements in PostgreSQL's dialect."""
-        return POSTGRES_MIGRATIONS
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether the server hung up or is shutting down."""
@@ -188,9 +174,6 @@ class PostgresDatabase:
         else:
             known = f"failed ({first}). Nothing was granted"
         return StorageError(f"The ledger {self.url!r} {known}.")
-
-    def check_pages(self, connection: Connection) -> None:
-        """PostgreSQL checks its pages itself, where its checksums are on."""
 
 
 def _without_secrets(url: str, secret_options: set[str]) -> str:

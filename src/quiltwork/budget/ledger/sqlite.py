@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
+from quiltwork.budget.ledger.databases import LOCK_SECONDS, Connection, Database
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
@@ -65,12 +65,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turns)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Database):
     """The file at `path`, which is created by the first write."""
 
     errors: tuple[type[BaseException], ...] = (sqlite3.Error, UnicodeDecodeError)
     """The second is what a damaged name of a table, which SQLite quotes, makes of its message."""
-    locked_row = LEDGER_ROW
+    migrations = SQLITE_MIGRATIONS
 
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
@@ -210,21 +210,6 @@ class SqliteDatabase:
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Take the write lock at once, or only read."""
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    def lock_schema(self, connection: Connection) -> None:
-        """Nothing to do: the write lock covers the tables too."""
-
-    def sql(self, statement: str) -> str:
-        """Return the statement, which is written for SQLite."""
-        return statement
-
-    def migrations(self) -> tuple[tuple[str, ...], ...]:
-        """Return the statements in SQLite's dialect."""
-        return SQLITE_MIGRATIONS
-
-    def is_lost(self, error: BaseException) -> bool:
-        """A file cannot hang up."""
-        return False
 
     def sentence(self, error: BaseException) -> StorageError:
         """Say what SQLite reports."""

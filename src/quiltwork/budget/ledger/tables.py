@@ -230,7 +230,7 @@ def prepare(database: Database, connection: Connection, ledger_id: str | None = 
         return
     if version:
         connection.execute(database.locked_row).fetchall()
-    for statements in database.migrations()[version:]:
+    for statements in database.migrations[version:]:
         for statement in statements:
             connection.execute(statement)
     if version:

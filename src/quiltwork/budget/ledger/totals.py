@@ -24,7 +24,7 @@ from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
 from quiltwork.budget.ledger.entries import Entry, Head, canonical
 from quiltwork.budget.ledger.kept import DIGESTS, Kept, digest
-from quiltwork.budget.ledger.records import Share
+from quiltwork.budget.ledger.records import Share, read_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.errors import InvalidInputError, StorageError
@@ -65,26 +65,16 @@ class Totals:
         self._alone: dict[tuple[str, str], tuple[Kept, Account]] = {}
 
     def found(self, tables: Tables, name: str) -> Dataset:
-        """Return a dataset's state with everything that has been committed.
+        """Return a dataset's state with everything that has been committed. Cost: its rows, once.
 
         Raises:
             InvalidInputError: if there is no such dataset; it lists those there are.
-        """
-        state = self.find(tables, name)
-        if state is None:
-            raise unknown(name, tables.datasets())
-        return state
-
-    def find(self, tables: Tables, name: str) -> Dataset | None:
-        """Return a dataset's state; None if there is no such dataset. Cost: its rows, once.
-
-        Raises:
             Unusable: if the rows have to be set right before anything is written.
             StorageError: if they have to be, and an entry is damaged.
         """
         last = tables.last_step(name)
         if last is None:
-            return None
+            raise unknown(name, tables.datasets())
         stored = tables.total(name)
         known = self._known.get(name)
         if known is None or known.stored != stored or known.state.last != last:
@@ -367,10 +357,7 @@ def _analyst_text(analyst: Analyst) -> str:
 
 
 def _read_analyst(body: Mapping[str, Any]) -> Analyst:
-    share = None
-    if body["reserved"] is not None:
-        cap = None if body["cap"] is None else written_fraction(body["cap"], "cap")
-        share = Share(cap, written_fraction(body["reserved"], "reserved"))
+    share = None if body["reserved"] is None else read_share(body)
     return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
 
 

@@ -113,14 +113,19 @@ def sum_of(question: Question) -> Sum:
     raise no_sum(question.query)
 
 
-def no_sum(query: Query | None) -> UnsupportedError:
+ASK = (
+    "Ask queries.mean(lo, hi) or sum(lo, hi), or use a chain over bins, which is a different "
+    "belief."
+)
+
+
+def no_sum(query: Query | None, way_out: str = ASK) -> UnsupportedError:
     """The refusal of everything but sums and means, with a way out."""
     asked = "any query" if query is None else f"a {query.kind}"
     return UnsupportedError(
         f"Under a Gaussian belief every number moves a little when one does, which {asked} may "
         "feel at every time point at once; only sums and means of clipped numbers are sure not to. "
-        "Ask queries.mean(lo, hi) or sum(lo, hi), or use a chain over bins, which is a different "
-        "belief."
+        f"{way_out}"
     )
 
 

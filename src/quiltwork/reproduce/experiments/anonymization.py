@@ -220,7 +220,7 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Findin
 def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
-    from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
+    from quiltwork.tables.partitioning.guards import Guard
     from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
     from quiltwork.tables.partitioning.records import records_of
 
@@ -232,11 +232,10 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
         table = adult(rows)
         records = records_of(table.encoded)
         guards: dict[str, Any] = {
-            name: GeneralGuard(table.encoded, constraint, 3, 30, 4, method=name)
-            for name in ("adaptive", "binary", "top-down")
+            name: Guard(constraint, 3, method=name) for name in ("adaptive", "binary", "top-down")
         }
         found = set()
-        for name, guard in (*guards.items(), ("exact", CountingGuard(30, 4, 3))):
+        for name, guard in (*guards.items(), ("exact", Guard(constraint, 3))):
             start = time.process_time()
             labels = mondrian(records, guard, rules)
             lines.setdefault(name, []).append((float(rows), time.process_time() - start))

@@ -55,9 +55,9 @@ def release(
     """Answer a query so that no protected time point is betrayed by more than epsilon.
 
     Args:
-        data: a sequence of states (list, array, pandas or Polars series, path), or a list or dict
-            of them: independent subjects, whose answers are pooled. A list of tuples is one
-            sequence, since tuples are states.
+        data: a sequence of states, or of numbers under Gaussian beliefs (list, array, pandas or
+            Polars series, path), or a list or dict of them: independent subjects, whose answers are
+            pooled. A list of tuples is one sequence, since tuples are states.
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list.
         epsilon: the guarantee.

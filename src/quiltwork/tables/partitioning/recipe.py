@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.partitioning.cut_rule import Counts
-from quiltwork.tables.partitioning.guards import Guard, guard_for
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.provider_aware import provider_aware
 from quiltwork.tables.partitioning.records import Records, RowNumbers
@@ -63,7 +63,7 @@ def partition(
         order = by_content(records, encoded.subject)
         records = records.take(order)
     alone = recipe.method == "separate"
-    guard = guard_for(encoded, recipe.constraint, 0 if alone else recipe.m)
+    guard = Guard(recipe.constraint, 0 if alone else recipe.m, encoded)
     aware = recipe.method == "provider-aware" and recipe.rules.split != "fitness"
     if alone:
         labels = _each_alone(records, guard, recipe.rules, progress)

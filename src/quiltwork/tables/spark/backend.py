@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.partitioning.guards import guard_for
+from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
@@ -215,7 +215,7 @@ def anonymize_spark(
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
-        smallest = guard_for(domains.nothing, asked, coalition).smallest
+        smallest = Guard(asked, coalition, domains.nothing).smallest
         leaves = grow(
             router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
         )

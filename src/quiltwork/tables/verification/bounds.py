@@ -47,9 +47,8 @@ def _bound_k(counts: SparseCounts, k: int, m: int) -> Status:
 
     Exact where each person is known to one provider; a bound otherwise.
     """
-    group, known = _known_by_provider(counts)
     total = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
-    enough = total - sum_of_largest(group, known, _sizes(counts, m)) >= k
+    enough = total - most_known(counts, m) >= k
     return np.where(enough, SAFE, np.where(_simple(counts), BROKEN, OPEN)).astype(np.int8)
 
 
@@ -96,7 +95,7 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
     holder, held = _per_provider(group[use], provider[use], counts)
     status = np.full(counts.groups, OPEN, dtype=np.int8)
     status[simple & ((together <= size) | (size == 1))] = BROKEN
-    status[together > sum_of_largest(holder, held, size)] = SAFE
+    status[together > _sum_of_largest(holder, held, size)] = SAFE
     holder, held = _per_provider(group, provider, counts)
     fewest = np.minimum.reduceat(held, np.searchsorted(holder, np.arange(counts.groups)))
     one_left = simple & (size == counts.inside - 1)
@@ -124,7 +123,7 @@ def _bound_histograms(counts: SparseCounts, part: Constraint, m: int) -> Status:
     total = by_value(counts)
     whole = find_violations(part, total, total, np.arange(counts.groups), counts.groups)
     sizes = _sizes(counts, m)
-    most = sum_of_largest(*_known_by_provider(counts), sizes)
+    most = most_known(counts, m)
     safe = (sizes == 0) | (surely_safe(part, total, most) & one_value_each(counts))
     return np.where(~whole.safe, BROKEN, np.where(safe, SAFE, OPEN)).astype(np.int8)
 
@@ -190,7 +189,15 @@ def _distance_survives(part: TCloseness, total: Ints, most_known: Ints) -> Flags
     return np.asarray(moved.astype(object) * t.denominator <= allowed.astype(object) * times)
 
 
-def sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
+def most_known(counts: SparseCounts, m: int) -> Ints:
+    """Return how many records (people) of each group its largest providers know, at most.
+
+    No coalition knows more; each person whom several of them know counts several times.
+    """
+    return _sum_of_largest(*_known_by_provider(counts), _sizes(counts, m))
+
+
+def _sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
     """Add up the largest numbers of each group, as many as asked; `group` is sorted."""
     order = np.lexsort((-numbers, group))
     group, numbers = group[order], numbers[order]
