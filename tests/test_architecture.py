@@ -68,7 +68,7 @@ LAYER = {room: depth for depth, rooms in enumerate(layers()) for room in rooms}
 
 
 def test_the_architecture_page_lists_four_layers():
-    assert [rooms[0] for rooms in layers()] == ["cli", "series", "influence", "errors"]
+    assert [rooms[0] for rooms in layers()] == ["cli", "series", "audit", "errors"]
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(PACKAGE)))

@@ -2,7 +2,8 @@
 
 `leakage` answers for what was released, `worst_case` also names the secret and the output,
 `report` holds the truth against a promise, `enclose` needs no floating point, `odds` shows what
-one output told, and `strongest_adversary` knows other time points.
+one output told, and `strongest_adversary` knows other time points. `ends` decides at any length
+where the extreme outputs tell most, `laws` everywhere else. It knows nothing of quilts.
 """
 
 from quiltwork.audit.adversaries import Adversary, strongest_adversary

@@ -1,7 +1,7 @@
 """The budget: what many releases cost together, and a ledger that never forgets.
 
-`Accountant` keeps the total of one series, `plan` finds the noise for releases to come,
-`compose` has the theorems as functions, and `Ledger` keeps budgets in SQLite or PostgreSQL.
+`spending` records what one release spent, whatever made it, and `payment` is how every system pays:
+debit, draw, store. `accounting` adds up what was spent, `ledger` keeps it in SQLite or PostgreSQL.
 """
 
 from quiltwork._lazy import offered

@@ -1,8 +1,8 @@
 """Releases from time series: reading data as states, and private answers with error bars.
 
-`read_series` turns files and frames into sequences of states, `release` answers a query,
-`preview` tells its error beforehand, and `nonnegative` and its siblings polish an answer at no
-cost.
+`reading` turns files and frames into sequences of states: time column, resampling, public bin
+edges, gaps, many subjects. `releases` answers a query, tells its error beforehand (`preview`), and
+polishes an answer at no cost (`nonnegative` and its siblings).
 """
 
 from quiltwork._lazy import offered

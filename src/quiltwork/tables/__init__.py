@@ -1,4 +1,10 @@
-"""Tables of many providers: checking and making tables that colluding providers cannot undo."""
+"""Tables of many providers: checking and making tables that colluding providers cannot undo.
+
+`meanings` says which spellings may be one value, `constraints` what a group must satisfy,
+`verification` whether every coalition leaves enough, `partitioning` how records become groups,
+`generalization` how groups become published texts, `metrics`, `risk` and `reports` what a table
+keeps and tells. `spark` does the same where records do not fit one machine.
+"""
 
 from quiltwork._lazy import offered
 

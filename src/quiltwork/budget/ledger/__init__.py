@@ -1,1 +1,7 @@
-"""The budget ledger: durable debits before every release, in SQLite or PostgreSQL."""
+"""Budgets that survive: durable debits before every release, in SQLite or PostgreSQL.
+
+`ledger` is what users open; `debits` and `requests` read and price what is asked, `datasets` and
+`shares` say what may be spent, `entries` are the hash chain and `totals` the sums beside it;
+`store`, `sqlite` and `postgres` write; `verification`, `backups`, `checkpoints` and `moving` look
+after it.
+"""

@@ -1,1 +1,9 @@
-"""Each consumer's best reading of a released count, by Bayes' rule."""
+"""Each reader's best reading of a released count, found by `remap.choose`.
+
+| loss | answers | what they cost | n |
+|---|---|---|---|
+| absolute, asymmetric, squared, binary | `centres` | `costs` | any |
+| any other | `any_loss` | `any_loss` | up to 10,000 |
+
+All over `posteriors`. `sharpen` reads time-series releases.
+"""

@@ -1,4 +1,18 @@
-"""The sweep: levels per time point in, leakage per time point out."""
+"""The sweep: levels per time point in, leakage per time point out, for chains and boxes.
+
+| module | what it does |
+|---|---|
+| `levels` | what releases spend on each node, as runs of equal nodes; what a query charges |
+| `walks` | a chain as matrices, laws and possible states of its nodes |
+| `program` | the one linear program: how far apart two rows can make a bounded function |
+| `sides` | one step inwards, by the program or by contraction |
+| `fixed` | bounds that hold at every node of an endless series: Newton's method, then a check |
+| `stretches` | stretches of nodes swept in step, each from some nodes further out |
+| `leakage` | which stretches need a look, where levels change; the worst node, the profile |
+| `calibration` | the largest level at which the worst node leaks no more than ε |
+| `beliefs` | which sides a belief has, also against adversaries who know rows |
+| `compiled`, `loops`, `pivots` | the same as loops for Numba, where it is installed |
+"""
 
 from quiltwork.influence.sweep.beliefs import (
     can_be_swept,

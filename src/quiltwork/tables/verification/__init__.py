@@ -1,4 +1,10 @@
-"""Verification of m-privacy: the paper's searches, and an exact one that avoids them."""
+"""Does every coalition leave enough? `all_groups` is the one answer, for cutting and verifying.
+
+Asked in this order, each for what the one before leaves open: `bounds`, for all groups and
+coalitions at once; `every_coalition`, where a group has few; then `one_group`: `branching` (branch
+and bound, for EG-monotonic constraints) or every set between what a coalition leaves and the whole
+group. What is still open is not private. `search` holds the paper's methods.
+"""
 
 from quiltwork.tables.verification.one_group import LIMIT, group_breach, group_is_private
 from quiltwork.tables.verification.search import METHODS
