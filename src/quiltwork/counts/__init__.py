@@ -2,8 +2,8 @@
 
 `geometric` is the mechanism, `tables` tables of counts, `cascade` and `table_levels` several levels
 of one count, `contributions` people with several rows. `consumers` is what readers believe and
-fear, `remaps` each reader's best reading, `optimality` the program that no mechanism beats, `chains` the
-optimal mechanism for people or moments tied by a chain, and what every route to one costs.
+fear, `remaps` each reader's best reading, `optimality` the program that no mechanism beats,
+`chains` the optimal mechanism for people or moments tied by a chain, and what every route costs.
 """
 
 from quiltwork._lazy import offered
