@@ -12,8 +12,8 @@ from .accounting.schedule import repeated as repeated
 from .accounting.theorems import Bound as Bound
 from .accounting.theorems import Explanation as Explanation
 from .ledger.checkpoints import Checkpoint as Checkpoint
-from .ledger.durable import LedgerAccountant as LedgerAccountant
 from .ledger.ledger import Ledger as Ledger
+from .ledger.ledger_accountant import LedgerAccountant as LedgerAccountant
 from .ledger.records import Debit as Debit
 from .ledger.records import Quote as Quote
 from .ledger.records import Receipt as Receipt

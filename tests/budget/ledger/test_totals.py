@@ -9,7 +9,7 @@ import pytest
 
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
-from quiltwork.budget.ledger.kept import Kept
+from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.errors import BudgetExceeded, StorageError, UnsupportedError
 from tests.budget.ledger.raw import raw
 

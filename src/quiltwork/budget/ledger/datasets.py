@@ -15,8 +15,8 @@ from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
 from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
-from quiltwork.budget.ledger.kept import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError

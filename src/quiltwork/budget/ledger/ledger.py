@@ -27,8 +27,8 @@ from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
-from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
+from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status

@@ -2,9 +2,9 @@
 
 Each dataset has a row that names the last entry it includes, by number and hash, and binds
 everything else by digests: a row per analyst, and per account the times at which its levels change
-(`kept.py`). They are written in the transaction of the entry. Rows that are missing, damaged, or
-not those of the dataset's last entry grant nothing: the entries are added up again, outside the
-write lock, and the rows are written anew. `verify` adds them up in any case.
+(`account_rows.py`). They are written in the transaction of the entry. Rows that are missing,
+damaged, or not those of the dataset's last entry grant nothing: the entries are added up again,
+outside the write lock, and the rows are written anew. `verify` adds them up in any case.
 
 Theorem: docs/theory/ledger.md
 """
@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
 from quiltwork.budget.ledger.entries import Entry, Head, canonical
-from quiltwork.budget.ledger.kept import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.records import Share, read_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables

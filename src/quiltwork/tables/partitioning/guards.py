@@ -2,7 +2,7 @@
 
 It counts who holds what and leaves the answer to the verification, which settles nearly all groups
 together. Under k-anonymity and distinct l-diversity groups that are safe whoever holds what are not
-even counted by provider (Theorem: anonymization).
+even counted by provider (`docs/theory/anonymization.md`).
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Kept:
         return cls(int(body["count"]), latest, others, denominator, digest, narrowest)
 
 
-NOTHING_KEPT = Kept()
+NOTHING_KEPT: Kept = Kept()
 
 
 def row(usage: Usage, time: int) -> str:
