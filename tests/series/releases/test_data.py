@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkError, queries, release
+from quiltwork.budget import Ledger
 from quiltwork.series.releases.data import asked_of, encode_cells, public_states, read_source
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -115,7 +116,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("data", "words"), HOSTILE, ids=[str(i) for i in range(len(HOSTILE))])
 def test_hostile_data_are_refused_with_a_sentence_before_anything_is_spent(data, words):
-    class Untouched:
+    class Untouched(Ledger):
+        def __init__(self):
+            pass
+
         def check(self, *_):
             pass
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import quiltwork as qw
 from quiltwork import InvalidInputError, UnsupportedError, queries
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.numbers import Mean
-from quiltwork.series.releases.error_bars import expected_shortfall, shortfall
+from quiltwork.series.releases.error_bars import shortfall
 
 
 def coverage(scale, reach):
