@@ -27,17 +27,27 @@ AMOUNTS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Chain:
-    """A start (None: any) and one matrix per step; `values` is what the data show of a state."""
+    """A start (None: any) and one matrix per step; `values` is what the data show of a state.
+
+    Matrices repeat after `period` steps, if there is one.
+    """
 
     start: Array | None
     matrices: tuple[Array, ...]
     values: tuple[int, ...]
+    period: int | None = None
 
     @classmethod
-    def of(cls, start, matrices: Sequence[Array], values: Sequence[int] | None = None) -> Chain:
+    def of(
+        cls,
+        start,
+        matrices: Sequence[Array],
+        values: Sequence[int] | None = None,
+        period: int | None = None,
+    ) -> Chain:
         size = len(matrices[0]) if matrices else len(start)
         begin = None if start is None else np.asarray(start, dtype=float)
-        return cls(begin, tuple(map(np.asarray, matrices)), tuple(values or range(size)))
+        return cls(begin, tuple(map(np.asarray, matrices)), tuple(values or range(size)), period)
 
     @property
     def length(self) -> int:
@@ -184,6 +194,44 @@ def changing(rng: Generator) -> Case:
     return _plain("matrices that change", [chain], length, random_levels(rng, length))
 
 
+def days(rng: Generator) -> Case:
+    """Matrices that repeat, from a start that a turn leaves as it is or from another."""
+    size, length = size_and_length(rng)
+    turn = [matrix(rng, size) for _ in range(rng.integers(2, 4))]
+    begin = start(rng, size)
+    if rng.random() < 0.6:
+        begin = stationary(np.linalg.multi_dot(turn))
+    chain = Chain.of(begin, [turn[t % len(turn)] for t in range(length - 1)], period=len(turn))
+    wide = 1 if rng.random() < 0.7 else 2
+    return _plain("days", [chain], length, random_levels(rng, length), episode=min(wide, length))
+
+
+def days_from_any_start(rng: Generator) -> Case:
+    size, length = size_and_length(rng, 1)
+    turn = [matrix(rng, size) for _ in range(rng.integers(2, 4))]
+    rows = [turn[t % len(turn)] for t in range(length - 1)]
+    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(2)]
+    chain = Chain.of(None, rows, period=len(turn))
+    levels = random_levels(rng, length)
+    return _plain("days, any start", [chain], length, levels, laws=tuple(laws))
+
+
+def long_days(rng: Generator) -> Case:
+    """Two states, some hundred days: where certificates by phase are used."""
+    turn = [matrix(rng, 2) for _ in range(rng.integers(2, 6))]
+    while not (np.linalg.multi_dot(turn) > 0).all():
+        turn = [matrix(rng, 2) for _ in turn]
+    begin = stationary(np.linalg.multi_dot(turn)) if rng.random() < 0.6 else start(rng, 2)
+    length = int(rng.integers(520, 1200))
+    levels = np.full(length, rng.choice([0, 0, 0.01, 0.2, 1.0]))
+    for _ in range(rng.integers(1, 4)):
+        first, last = sorted(rng.integers(0, length, 2))
+        levels[first : last + 1] += rng.choice(AMOUNTS[:5])
+    rows = [turn[t % len(turn)] for t in range(length - 1)]
+    chain = Chain.of(begin, rows, period=len(turn))
+    return _plain("long series of days", [chain], length, tuple(levels.tolist()))
+
+
 def sets(rng: Generator) -> Case:
     size, length = size_and_length(rng)
     chains = [Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1)) for _ in range(2)]
@@ -321,6 +369,9 @@ KINDS: dict[str, Callable[[Generator], Case]] = {
     "any shape": any_shape,
     "stationary": stationary_start,
     "matrices that change": changing,
+    "days": days,
+    "days, any start": days_from_any_start,
+    "long series of days": long_days,
     "sets": sets,
     "any start": any_start,
     "boxes": boxes,

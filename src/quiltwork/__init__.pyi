@@ -20,6 +20,7 @@ from . import tables as tables
 from ._version import __version__ as __version__
 from .beliefs import ChainBox as ChainBox
 from .beliefs import Clusters as Clusters
+from .beliefs import CyclicChain as CyclicChain
 from .beliefs import Grid as Grid
 from .beliefs import MarkovChain as MarkovChain
 from .beliefs import Network as Network

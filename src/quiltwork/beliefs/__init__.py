@@ -1,13 +1,14 @@
 """Beliefs: what an adversary may believe about the data.
 
-`MarkovChain`, `ChainBox`, `Clusters` and `Network` hold validated, immutable data and answer
-questions about it; what a belief means for privacy is computed in `quiltwork.influence`.
+`MarkovChain`, `CyclicChain`, `ChainBox`, `Clusters` and `Network` hold validated, immutable data
+and answer questions about it; what a belief means for privacy is computed in `quiltwork.influence`.
 """
 
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
+from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.sequences import split_sequences
@@ -23,6 +24,7 @@ __all__ = [
     "Belief",
     "ChainBox",
     "Clusters",
+    "CyclicChain",
     "Grid",
     "Label",
     "MarkovChain",

@@ -40,7 +40,7 @@ from quiltwork.exact import Number, integer
 
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
-_LONGEST_SAMPLE = 10**9
+LONGEST_SAMPLE = 10**9
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -87,7 +87,7 @@ class MarkovChain(LongRun, Belief):
         self.__setstate__(
             (
                 matrix,
-                _read_initial(initial, len(matrix)),
+                read_initial(initial, len(matrix)),
                 read_states(states, len(matrix)),
                 read_grid(grid),
                 sources,
@@ -224,7 +224,7 @@ class MarkovChain(LongRun, Belief):
         >>> MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1, 0]).sample(4, seed=0)
         array([0, 1, 0, 1])
         """
-        steps = integer(length, "length", 1, _LONGEST_SAMPLE)
+        steps = integer(length, "length", 1, LONGEST_SAMPLE)
         chosen = None if seed is None else integer(seed, "seed", 0)
         codes = evolution.simulate(self.start, self.transition, steps, chosen)
         return label_array(self.states)[codes]
@@ -282,7 +282,12 @@ class MarkovChain(LongRun, Belief):
             object.__setattr__(self, name, kept)
 
 
-def _read_initial(initial: Any, size: int) -> Initial:
+def read_initial(initial: Any, size: int) -> Initial:
+    """Return a start given by a caller: a distribution, "stationary" or "any".
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
     if isinstance(initial, str):
         if initial == "stationary":
             return "stationary"

@@ -11,6 +11,7 @@ from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
+from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.grids import Grid, differing
 from quiltwork.beliefs.network import Network
@@ -18,7 +19,8 @@ from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_KINDS: dict[str, Any] = {kind.schema: kind for kind in (MarkovChain, ChainBox, Clusters, Network)}
+_CLASSES = (MarkovChain, CyclicChain, ChainBox, Clusters, Network)
+_KINDS: dict[str, Any] = {kind.schema: kind for kind in _CLASSES}
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:

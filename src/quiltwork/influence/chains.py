@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import bounds
 from quiltwork.influence.exact import exact_families
@@ -40,12 +40,16 @@ def _(
     return baseline(length, method)
 
 
-@quilt_families.register
-def _(belief: ChainBox, length: int, reach: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
+@quilt_families.register(ChainBox)
+@quilt_families.register(CyclicChain)
+def _(
+    belief: ChainBox | CyclicChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
     if method in ("exact", "spectral"):
+        several = "chains" if isinstance(belief, ChainBox) else "matrices"
         raise UnsupportedError(
-            f"A ChainBox holds many chains, and method={method!r} needs a single one; use "
-            "method='approx' or 'contraction'."
+            f"A {type(belief).__name__} holds many {several}, and method={method!r} needs a single "
+            "one; use method='sweep', 'approx' or 'contraction'."
         )
     if method in _BOUNDS and belief.size == 1:
         return iter([KnownNodes(range(1, length + 1))])
@@ -69,7 +73,9 @@ def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
-def _bounded(belief: MarkovChain | ChainBox, length: int, reach: int, bound: Bound) -> QuiltFamily:
+def _bounded(
+    belief: MarkovChain | CyclicChain | ChainBox, length: int, reach: int, bound: Bound
+) -> QuiltFamily:
     cut = min(reach, length - 1)
     left = Bounds(cut, lambda distances: bound(belief, distances)[0])
     right = Bounds(cut, lambda distances: bound(belief, distances)[1])

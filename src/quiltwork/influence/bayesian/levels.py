@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, cast, get_args
 
 from quiltwork.arguments import choice
-from quiltwork.beliefs import Belief, ChainBox, MarkovChain, as_beliefs
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain, as_beliefs
 from quiltwork.exact import (
     Number,
     float_down,
@@ -119,7 +119,9 @@ def dp_for_bayesian_dp(
 
 def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
-    if outlook.bound == "paper" or not isinstance(outlook.belief, MarkovChain | ChainBox):
+    if outlook.bound == "paper" or not isinstance(
+        outlook.belief, MarkovChain | CyclicChain | ChainBox
+    ):
         return None
     return sweep_against_known_rows(outlook.belief, outlook.length)
 

@@ -75,6 +75,15 @@ class Sweep:
         """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
         return Swept(self, levels, nodes).profile()
 
+    def charged(self, levels: Levels) -> Levels:
+        """What changes are charged: every node its own level where some changes are not seen.
+
+        What neighbours pay only once may then be paid by a node that is not the first to change.
+        """
+        if self.walk.all_told:
+            return levels
+        return replace(levels, forward=levels.own, backward=levels.own)
+
     def constant(self, own: float, forward: float, backward: float) -> Leak | None:
         """What a node leaks in an endless series of constant levels; None if there is no bound."""
         left, right = self.left.fixed(backward), self.right.fixed(forward)
@@ -146,8 +155,7 @@ class Swept:
     """One set of levels swept over a series."""
 
     def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
-        if not sweep.walk.all_told:  # what is paid once may be passed on by unseen changes
-            levels = replace(levels, forward=levels.own, backward=levels.own)
+        levels = sweep.charged(levels)
         last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
         self.sweep, self.levels, self.nodes = sweep, levels, range(nodes.start, last + 1)
 

@@ -14,7 +14,7 @@ from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 
-_STILL = 2.0**-38
+_FIRST_NODES = 256
 _MOST_TURNS = 64
 _FIRST_RAISE, _LAST_RAISE = -36, -8
 
@@ -59,29 +59,35 @@ def endless(
 def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
     """Bounds, by phase, that no step at this level exceeds where matrices change; None if unknown.
 
-    Sweeps turn through the period until nothing moves. Then one turn begins a little higher: if it
-    ends no higher than it began, its bounds hold for ever, since each comes from those before it.
+    A sweep of some nodes, then of twice as many, comes close to what repeats. From there one turn
+    begins a little higher: if it ends no higher than it began, its bounds hold for ever, since each
+    comes from those before it.
     """
     period, toward = side.walk.period, 1 if side.to_left else -1
     node = (1 << 40) // period * period + 1
-    levels = np.array([level])
-    bounds, turns = side.rest(np.array([node])), 1
+    levels, off = np.array([level]), ~np.eye(side.walk.size, dtype=np.bool_)
+    ahead, power = min(_FIRST_NODES, period), _FIRST_RAISE
+    bounds = side.rest(np.array([node - toward * ahead]))
     while True:
-        found = endless(side, bounds, node, toward, levels, turns * period)
-        bounds, before = found[:, -1], found[:, -1 - period]
-        both = np.isfinite(bounds) & np.isfinite(before)
-        if np.abs(bounds[both] - before[both]).max(initial=0.0) <= _STILL:
-            break
-        turns *= 2
-        if turns > _MOST_TURNS:
-            return None
-    off = ~np.eye(side.walk.size, dtype=np.bool_)
-    for power in range(_FIRST_RAISE, _LAST_RAISE, 2):
+        if ahead:
+            bounds = endless(side, bounds, node - toward * ahead, toward, levels, ahead)[:, -1]
         raised = bounds + off * 2.0**power
         found = endless(side, raised, node, toward, levels, period)
         if (found[:, -1] <= raised).all():
             return np.asarray(found[0, (toward * np.arange(period)) % period])
-    return None
+        both = np.isfinite(found[:, -1]) & np.isfinite(raised)
+        moved = np.abs(found[:, -1][both] - raised[both]).max(initial=0.0)
+        bounds = found[:, -1]
+        if moved > 2.0 ** (power + 1):  # not yet where it stays: longer sweeps
+            ahead = 2 * max(ahead, period)
+            ahead -= ahead % period
+            if ahead > _MOST_TURNS * period:
+                return None
+        else:
+            power += 2
+            ahead = 0
+            if power >= _LAST_RAISE:
+                return None
 
 
 def sweep_stretches(
