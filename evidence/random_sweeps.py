@@ -291,6 +291,43 @@ def functions(rng: Generator) -> Case:
     return Case("functions of a state", (chain,), length, random_charges(rng, length), wide)
 
 
+def longer_memory(rng: Generator) -> Case:
+    """Chains of order two, and states with their age, from a stationary or another start."""
+    size, length = int(rng.integers(2, 4)), int(rng.integers(3, 6))
+    chances = rng.dirichlet(np.full(size, 0.7), size * size)
+    rows = np.zeros((size * size, size * size))
+    if rng.random() < 0.5:
+        for last in range(size * size):
+            rows[last, last % size * size : (last % size + 1) * size] = chances[last]
+        values = [last % size for last in range(size * size)]
+    else:
+        for state, age in np.ndindex(size, size):
+            for after in range(size):
+                older = state * size + min(age + 1, size - 1) if after == state else after * size
+                rows[state * size + age, older] = chances[state * size + age, after]
+        values = [last // size for last in range(size * size)]
+    begin = stationary(rows) if rng.random() < 0.6 else start(rng, size * size)
+    chain = Chain.of(begin, [rows] * (length - 1 - (size == 3)), values)
+    wide = 1 if rng.random() < 0.8 else 2
+    kind, points = "longer memory", random_levels(rng, chain.length)
+    if rng.random() < 0.7 or chain.length > 4:
+        return _plain(kind, [chain], chain.length, points, episode=wide)
+    return Case(kind, (chain,), chain.length, random_charges(rng, chain.length), wide)
+
+
+def hidden_from_any_start(rng: Generator) -> Case:
+    """Data that show a function of a state, whatever the first one was."""
+    length = int(rng.integers(2, 5))
+    values = (0, 1, int(rng.integers(0, 2)))
+    rows = [matrix(rng, 3)] * (length - 1)
+    laws = [
+        program.seen_through(program.chain_law(extreme_start(rng, 3), rows), [values] * length)
+        for _ in range(2)
+    ]
+    levels, chain = random_levels(rng, length), Chain.of(None, rows, values)
+    return _plain("hidden, any start", [chain], length, levels, laws=tuple(laws))
+
+
 def episodes(rng: Generator) -> Case:
     size = int(rng.integers(2, 4))
     length = int(rng.integers(3, 7 if size == 2 else 6))
@@ -376,6 +413,8 @@ KINDS: dict[str, Callable[[Generator], Case]] = {
     "any start": any_start,
     "boxes": boxes,
     "functions of a state": functions,
+    "longer memory": longer_memory,
+    "hidden, any start": hidden_from_any_start,
     "episodes": episodes,
     "charged together": together,
     "charged together, any start": together_from_any_start,

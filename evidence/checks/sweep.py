@@ -31,7 +31,7 @@ from evidence.random_sweeps import (
     truth,
 )
 from quiltwork import queries
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.errors import InvalidInputError
@@ -99,7 +99,7 @@ def as_belief(belief: Chain | Box) -> Belief | None:
     if isinstance(belief, Box):
         return ChainBox(belief.lower, belief.upper)
     if len(set(belief.values)) < len(belief.values):
-        return None
+        return _hidden(belief) if belief.homogeneous else None
     if belief.period is not None or not belief.homogeneous:
         turn = belief.matrices[: belief.period]
         if belief.start is None:
@@ -115,6 +115,14 @@ def as_belief(belief: Chain | Box) -> Belief | None:
         with contextlib.suppress(InvalidInputError):  # where the stationary law is not unique
             return MarkovChain(rows)
     return MarkovChain(rows, belief.start)
+
+
+def _hidden(chain: Chain) -> HiddenChain:
+    rows, begin = chain.matrices[0], chain.start
+    if np.array_equal(begin, stationary(rows)):
+        with contextlib.suppress(InvalidInputError):
+            return HiddenChain(rows, chain.values)
+    return HiddenChain(rows, chain.values, "any" if begin is None else begin)
 
 
 def _is_long_run(chain: Chain) -> bool:

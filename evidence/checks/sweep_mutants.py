@@ -24,7 +24,16 @@ from evidence.sweep_program import Charges
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import swept
-from quiltwork.influence.sweep import Levels, Sweep, beliefs, compiled, leakage, sides, sweep_of
+from quiltwork.influence.sweep import (
+    Levels,
+    Sweep,
+    beliefs,
+    compiled,
+    leakage,
+    shown,
+    sides,
+    sweep_of,
+)
 from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.sides import Contracted, ExactStepper
 from quiltwork.influence.sweep.walks import Walk
@@ -204,6 +213,27 @@ def _cyclic_that(change: Callable[[Walk], Walk]) -> tuple[Any, str, Any]:
     return beliefs, "cyclic_walk", lambda chain, length: change(honest(chain, length))
 
 
+def law_behind_forgotten() -> AbstractContextManager[None]:
+    """All states behind what a node shows taken for equally likely."""
+    honest = shown._laws
+
+    def laws(walk: Walk, nodes: Array) -> tuple[Array, Array]:
+        law, slack = honest(walk, nodes)
+        return (law > 0).astype(float), slack
+
+    return changed((shown, "_laws", laws))
+
+
+def only_shown_pairs_bounded() -> AbstractContextManager[None]:
+    """States that show the same taken for one and the same."""
+    honest = shown._worst
+
+    def worst(walk: Walk, law: Array, limits: Array) -> Array:
+        return honest(walk, law, np.where(walk.tells, limits, 0.0))
+
+    return changed((shown, "_worst", worst))
+
+
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "0 instead of ∞ for impossible states": impossible_says_nothing,
     "a fixed point from below": fixed_point_from_below,
@@ -220,6 +250,8 @@ MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a box taken for its middle": middle_of_the_box,
     "the matrix of another phase": phase_off_by_one,
     "the law of another phase": laws_of_the_wrong_phase,
+    "the law behind what is shown forgotten": law_behind_forgotten,
+    "states that show the same taken for one": only_shown_pairs_bounded,
 }
 
 
@@ -259,6 +291,7 @@ def little_slack() -> list[Case]:
     laws = [np.array([[0.95, 0.05], [0.35, 0.65]]), np.array([[0.85, 0.15], [0.45, 0.55]])]
     corners = tuple(cases.program.chain_law((0.5, 0.5), [rows] * 2) for rows in laws)
     found.append(Case("little slack", (box,), 3, Charges((1.0,) * 3), laws=corners))
+    found.append(cases.longer_memory(np.random.default_rng([9, 8])))
     return [*found, cases.functions(np.random.default_rng([8, 330]))]
 
 

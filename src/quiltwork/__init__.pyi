@@ -22,6 +22,7 @@ from .beliefs import ChainBox as ChainBox
 from .beliefs import Clusters as Clusters
 from .beliefs import CyclicChain as CyclicChain
 from .beliefs import Grid as Grid
+from .beliefs import HiddenChain as HiddenChain
 from .beliefs import MarkovChain as MarkovChain
 from .beliefs import Network as Network
 from .budget import Accountant as Accountant

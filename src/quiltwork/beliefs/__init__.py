@@ -1,7 +1,8 @@
 """Beliefs: what an adversary may believe about the data.
 
-`MarkovChain`, `CyclicChain`, `ChainBox`, `Clusters` and `Network` hold validated, immutable data
-and answer questions about it; what a belief means for privacy is computed in `quiltwork.influence`.
+`MarkovChain`, `CyclicChain`, `HiddenChain`, `ChainBox`, `Clusters` and `Network` hold validated,
+immutable data and answer questions about it; what a belief means for privacy is computed in
+`quiltwork.influence`.
 """
 
 from quiltwork.beliefs.base import Belief
@@ -10,6 +11,7 @@ from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.grids import Grid
+from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import (
@@ -26,6 +28,7 @@ __all__ = [
     "Clusters",
     "CyclicChain",
     "Grid",
+    "HiddenChain",
     "Label",
     "MarkovChain",
     "Network",

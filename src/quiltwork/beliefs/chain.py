@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quiltwork import files
+from quiltwork.arguments import flag
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.base import Belief
@@ -37,6 +38,9 @@ from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin
 from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs.hidden import HiddenChain
 
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
@@ -96,6 +100,7 @@ class MarkovChain(LongRun, Belief):
         if isinstance(self.initial, str) and self.initial == "stationary":
             _ = self.recurrent_class
 
+    @overload
     @classmethod
     def fit(
         cls,
@@ -104,7 +109,34 @@ class MarkovChain(LongRun, Belief):
         states: Iterable[Any] | None = None,
         initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
         grid: Grid | None = None,
-    ) -> MarkovChain:
+    ) -> MarkovChain: ...
+
+    @overload
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+        grid: Grid | None = None,
+        *,
+        order: int = 1,
+        durations: bool = False,
+    ) -> MarkovChain | HiddenChain: ...
+
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+        grid: Grid | None = None,
+        *,
+        order: int = 1,
+        durations: bool = False,
+    ) -> MarkovChain | HiddenChain:
         """Fit a chain to one sequence or many by maximum likelihood, smoothed. O(T + k²).
 
         Never fit on the data to be released: the noise scale would then depend on it. The chain
@@ -120,6 +152,10 @@ class MarkovChain(LongRun, Belief):
             initial: as in the constructor, or "empirical" for the smoothed frequencies of the
                 sequences' first states.
             grid: what a time point and a state are; `read_series` notes it with what it reads.
+            order: how many states back the next one depends on; with more than one a
+                `HiddenChain`, which is about the same states.
+            durations: whether it depends on how long the state has lasted, up to a cap for which
+                data that were held out are likeliest; a `HiddenChain` too.
 
         Raises:
             InvalidInputError: naming the sequence and position that cannot be read.
@@ -130,6 +166,10 @@ class MarkovChain(LongRun, Belief):
         """
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
+        if flag(durations, "durations") or integer(order, "order", 1) > 1:
+            from quiltwork.beliefs.remembering import fit_memory
+
+            return fit_memory(pieces, smoothing, states, initial, known, order, durations)
         counted = tally(pieces, states, known)
         rows = smoothed_rows(counted, smoothing)
         if isinstance(initial, str) and initial == "empirical":

@@ -129,9 +129,8 @@ class CyclicChain(Belief):
             InvalidInputError: naming the sequence and position that cannot be read.
 
         >>> days = CyclicChain.fit([0, 0, 1, 1] * 100, period=4)
-        >>> days.matrices[1].round(3)
-        array([[0.005, 0.995],
-               [0.5  , 0.5  ]])
+        >>> days.matrices[1][0].round(3)
+        array([0.005, 0.995])
         """
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)

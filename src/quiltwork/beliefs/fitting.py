@@ -36,7 +36,11 @@ def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | N
     Raises:
         InvalidInputError: naming the sequence and position that cannot be read.
     """
-    paths, labels = read_paths(sequences, states, grid)
+    return tally_paths(*read_paths(sequences, states, grid))
+
+
+def tally_paths(paths: Sequence[IntArray], labels: tuple[Label, ...]) -> Tally:
+    """Count transitions within each path of state indices."""
     size = len(labels)
     transitions = np.zeros(size * size, dtype=np.int64)
     starts = np.zeros(size, dtype=np.int64)

@@ -14,12 +14,13 @@ from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.grids import Grid, differing
+from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_CLASSES = (MarkovChain, CyclicChain, ChainBox, Clusters, Network)
+_CLASSES = (MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network)
 _KINDS: dict[str, Any] = {kind.schema: kind for kind in _CLASSES}
 
 

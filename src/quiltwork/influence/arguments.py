@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, as_beliefs
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, as_beliefs
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
@@ -163,6 +163,11 @@ def default_quilts(belief: Belief) -> InfluenceMethod:
 @default_quilts.register(CyclicChain)
 def _(belief: ChainBox | CyclicChain) -> InfluenceMethod:
     return "approx"
+
+
+@default_quilts.register
+def _(belief: HiddenChain) -> InfluenceMethod:
+    return "group"
 
 
 def read_question(query: Query | None, length: int, secrets: Any, episode: Any) -> Question:

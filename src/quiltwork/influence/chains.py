@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import bounds
 from quiltwork.influence.exact import exact_families
@@ -65,6 +65,18 @@ def _(
     if method in ("group", "entry"):
         return baseline(belief.length, method)
     return iter([cluster_family(belief)])
+
+
+@quilt_families.register
+def _(
+    belief: HiddenChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method not in ("group", "entry"):
+        raise UnsupportedError(
+            f"A HiddenChain is swept, and method={method!r} works by quilts of what the data "
+            "show; leave method out."
+        )
+    return baseline(length, method)
 
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:

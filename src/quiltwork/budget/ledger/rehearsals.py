@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.beliefs import CyclicChain, MarkovChain
+from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.budget.ledger.receipts import Preview
 from quiltwork.budget.ledger.records import Status
 from quiltwork.errors import UnsupportedError
@@ -56,7 +56,7 @@ def rehearsal(
 
 def _simulated(status: Status, seed: int) -> Any:
     for belief in status.beliefs:
-        if isinstance(belief, MarkovChain | CyclicChain):
+        if isinstance(belief, MarkovChain | CyclicChain | HiddenChain):
             with suppress(UnsupportedError):
                 return belief.sample(status.length or 1, seed)
     raise UnsupportedError(

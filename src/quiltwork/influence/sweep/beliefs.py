@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
+from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.influence.bounds import lived_in
 from quiltwork.influence.diameters import cycle_diameters, diameters
@@ -36,6 +36,12 @@ def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
 def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
     walk = walk_of(belief, length)
     return _swept(walk, _contraction(belief, walk), length, episode)
+
+
+@sweep_of.register
+def _(belief: HiddenChain, length: int, episode: int = 1) -> Sweep:
+    walk = walk_of(belief.inner, length, np.asarray(belief.shown))
+    return _swept(walk, _contraction(belief.inner, walk), length, episode)
 
 
 @sweep_of.register
@@ -100,4 +106,4 @@ def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
 @singledispatch
 def can_be_swept(belief: Any) -> bool:
     """Whether `sweep_of` knows this belief."""
-    return isinstance(belief, MarkovChain | CyclicChain | ChainBox)
+    return isinstance(belief, MarkovChain | CyclicChain | HiddenChain | ChainBox)

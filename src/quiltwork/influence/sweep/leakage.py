@@ -19,8 +19,9 @@ from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.compiled import compilable, kernels
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import Pieces, endless, sweep_stretches
+from quiltwork.influence.sweep.stretches import Pieces, endless, merged, sweep_stretches
 from quiltwork.influence.sweep.walks import Walk
 
 _CONVERGED = 2.0**-36
@@ -90,7 +91,8 @@ class Sweep:
         if left is None or right is None:
             return None
         nodes = np.arange(self.walk.period) + self._late
-        before, after = self.parts(nodes, left, np.roll(right, 1 - self.episode, axis=0))
+        ends = np.roll(right, 1 - self.episode, axis=0)
+        before, after = self.told(nodes, np.full(len(nodes), own), left, ends)
         worst = int(np.argmax(before + after))
         sides = float(before[worst]), float(after[worst])
         spent = own + (self.episode - 1) * forward
@@ -101,6 +103,24 @@ class Sweep:
         """A node of phase 0 beyond those that are known one by one."""
         period = self.walk.period
         return -(-(len(self.walk.possible) + 1) // period) * period + 1
+
+    def told(
+        self, nodes: IntArray, own: FloatArray, left: FloatArray, right: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the two sides add to a secret on which this much is spent itself.
+
+        Where several states show the same, what is told between shown states is less than between
+        the worst of the states behind them.
+        """
+        before, after = self.parts(nodes, left, right)
+        walk, exact = self.walk, isinstance(self.left, Exact) and isinstance(self.right, Exact)
+        if walk.all_told or self.episode > 1 or walk.laws is None or not exact:
+            return before, after
+        added = between_shown(walk, nodes, own, left + right)
+        total = np.minimum(before + after, np.maximum(added - own, 0.0) * (1 + 2.0**-50))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(before / (before + after), nan=0.5)
+        return total * share, total * (1 - share) * (1 + 2.0**-50)
 
     def parts(
         self, nodes: IntArray, left: FloatArray, right: FloatArray
@@ -228,7 +248,7 @@ class Swept:
         edges = np.concatenate([self.levels.first, [length + 1]])
         begins, ends = edges - reach - (self.sweep.episode - 1), edges + reach
         begins[0], ends[0] = 1, max(ends[0], len(self.sweep.walk.possible) + reach)
-        begins, ends = _merged(begins, ends)
+        begins, ends = merged(begins, ends)
         begins, ends = np.maximum(begins, self.nodes.start), np.minimum(ends, self.nodes.stop)
         kept = begins < ends
         begins, ends = begins[kept], ends[kept]
@@ -332,7 +352,7 @@ class Swept:
         place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         nodes = pieces.start[piece] + place
         own = self.levels.block(nodes, nodes + more)
-        before, after = self.sweep.parts(nodes, left[piece, place], right[piece, place])
+        before, after = self.sweep.told(nodes, own, left[piece, place], right[piece, place])
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
         known = self.sweep.known(nodes)
         for further in range(1, self.sweep.episode if known.any() else 0):
@@ -429,11 +449,3 @@ def _close(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
     apart = np.abs(one[both] - other[both]).max(initial=0.0)
     largest = np.abs(one[both]).max(initial=0.0)
     return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
-
-
-def _merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """Unite intervals begin..end−1 that meet; both arrays ascend."""
-    reach = np.maximum.accumulate(ends)
-    opens = np.append(True, begins[1:] > reach[:-1])
-    closes = np.append(opens[1:], True)
-    return begins[opens], reach[closes]

@@ -36,6 +36,14 @@ class Pieces:
         return Pieces(self.start[which], self.stop[which], self.last[which], self.deep[which])
 
 
+def merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """Unite intervals begin..end−1 that meet; both arrays ascend."""
+    reach = np.maximum.accumulate(ends)
+    opens = np.append(True, begins[1:] > reach[:-1])
+    closes = np.append(opens[1:], True)
+    return begins[opens], reach[closes]
+
+
 def endless(
     side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
 ) -> FloatArray:
