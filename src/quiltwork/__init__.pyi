@@ -25,6 +25,7 @@ from .beliefs import Grid as Grid
 from .beliefs import HiddenChain as HiddenChain
 from .beliefs import MarkovChain as MarkovChain
 from .beliefs import Network as Network
+from .beliefs import plausible as plausible
 from .budget import Accountant as Accountant
 from .budget import Ledger as Ledger
 from .budget import Spending as Spending

@@ -5,6 +5,7 @@ immutable data and answer questions about it; what a belief means for privacy is
 `quiltwork.influence`.
 """
 
+from quiltwork.beliefs.alternatives import Candidate, candidates, plausible
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
@@ -24,6 +25,7 @@ from quiltwork.beliefs.states import Label
 
 __all__ = [
     "Belief",
+    "Candidate",
     "ChainBox",
     "Clusters",
     "CyclicChain",
@@ -36,6 +38,8 @@ __all__ = [
     "belief_from_json",
     "beliefs_from_json",
     "beliefs_to_json",
+    "candidates",
+    "plausible",
     "split_sequences",
 ]
 

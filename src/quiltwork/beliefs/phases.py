@@ -124,23 +124,35 @@ def smoothed_phases(counted: PhaseTally, smoothing: object) -> FloatArray:
     Raises:
         InvalidInputError: for smoothing that is no amount, or 0 while a row has no count.
     """
-    amount, (one, other) = read_smoothing(smoothing), counted.halves
-    best, width = -np.inf, len(one)
-    if one.any() and other.any():
-        for reach in reversed(_reaches(len(one))):
-            told = sum(
-                _told(seen, pooled_matrices(fitted, reach, max(amount, 0.5)))
-                for fitted, seen in ((one, other), (other, one))
-            )
-            if told > best:
-                best, width = told, reach
-    found = pooled_matrices(one + other, width, amount)
+    amount, scores = read_smoothing(smoothing), {}
+    if all(half.any() for half in counted.halves):
+        scores = _scores(counted, max(amount, 0.5))
+    width = max(scores, key=lambda reach: (scores[reach], reach), default=counted.halves.shape[1])
+    found = pooled_matrices(counted.halves.sum(axis=0), width, amount)
     if np.isnan(found).any():
         raise InvalidInputError(
             "A state is never left in some phase of the data, so without smoothing nothing is "
             "known about what follows it; use smoothing > 0."
         )
     return found
+
+
+def held_out_phases(counted: PhaseTally, smoothing: float) -> tuple[float, float]:
+    """The log-likelihood of turns held out: with the best pooling, and with all phases as one."""
+    scores = _scores(counted, smoothing)
+    return max(scores.values()), scores[counted.halves.shape[1]]
+
+
+def _scores(counted: PhaseTally, smoothing: float) -> dict[int, float]:
+    """The log-likelihood of each half by the other, for every reach of pooling."""
+    one, other = counted.halves
+    return {
+        reach: sum(
+            _told(seen, pooled_matrices(fitted, reach, smoothing))
+            for fitted, seen in ((one, other), (other, one))
+        )
+        for reach in _reaches(len(one))
+    }
 
 
 def _reaches(period: int) -> list[int]:

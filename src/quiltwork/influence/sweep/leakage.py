@@ -109,8 +109,7 @@ class Sweep:
     ) -> tuple[FloatArray, FloatArray]:
         """What the two sides add to a secret on which this much is spent itself.
 
-        Where several states show the same, what is told between shown states is less than between
-        the worst of the states behind them.
+        Between shown states less is told than between the worst of the states behind them.
         """
         before, after = self.parts(nodes, left, right)
         walk, exact = self.walk, isinstance(self.left, Exact) and isinstance(self.right, Exact)
