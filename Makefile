@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	"$$p" $(RECENT) && { echo "$$p"; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick coverage lint docs bench evidence faults lock hooks clean
+.PHONY: help demo test quick coverage lint docs wheel bench evidence faults lock hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,10 +22,10 @@ demo: $(VENV)/.publish ## the main job on embedded data, ending with an HTML rep
 	@$(BIN)/quiltwork demo
 
 test: $(VENV)/.dev ## tests, doctests, examples of the docs, docs site (ARGS="-k name" for some)
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --durations=20 $(ARGS)
 
-quick: $(VENV)/.dev ## the quicker tests: no Spark, PostgreSQL, packaging, docs or experiments
-	@$(PYTEST) $(SLOW:%=--ignore=tests/%) -k "not postgres"
+quick: $(VENV)/.dev ## a minute of tests: no Spark, PostgreSQL, packaging, docs, fuzzing or experiments
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) --quick $(SLOW:%=--ignore=tests/%) -k "not postgres" $(ARGS)
 
 coverage: $(VENV)/.dev ## all tests again with every line and branch counted, at least 90 % of them
 	@$(PYTEST) --cov
@@ -38,6 +38,9 @@ lint: $(VENV)/.dev ## ruff (rules and format) and mypy in strict mode
 docs: $(VENV)/.dev ## the documentation site in docs/_build/html; a warning is an error
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+wheel: $(VENV)/.dev ## the wheel and the source archive in dist
+	@$(BIN)/python -m build --no-isolation --outdir dist
 
 bench: $(VENV)/.dev ## time quiltwork against its peers (ONLY=name for one); results in bench/results
 	@$(BIN)/python -m bench.run $(ONLY)
@@ -62,7 +65,8 @@ clean: ## remove the virtual environment and everything generated
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
-SLOW = publishing/spark ledger/test_faults.py reproduce test_packaging.py test_docs_site.py test_docs_examples.py
+SLOW = tables/spark budget/ledger/test_faults.py reproduce test_packaging.py test_docs_site.py \
+	test_docs_examples.py test_fuzz.py
 test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: none should compile again
 
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \

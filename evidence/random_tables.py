@@ -26,6 +26,7 @@ def random_records(
         rng.integers(0, values, rows).astype(np.int32),
         values,
         np.arange(rows),
+        (None,) * len(where),
     )
 
 

@@ -13,6 +13,7 @@ from tests.scheduling import ByPiece, turn
 
 ROOT = Path(__file__).resolve().parent.parent
 ALLOWED_SKIPS = ROOT / "tests" / "allowed_skips.txt"
+SLOW = ROOT / "tests" / "slow_tests.txt"
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -21,12 +22,33 @@ for library in ("OPENBLAS", "OMP", "MKL"):  # workers share the cores already
 
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("evidence", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help=f"leave out what {SLOW.name} names")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        slow = set(listed(SLOW))
+        left_out = [item for item in items if name_of(item) in slow]
+        items[:] = [item for item in items if name_of(item) not in slow]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: turn(item.nodeid))
+
+
+def name_of(item: pytest.Item) -> str:
+    """A test with its file, without folders and cases: `test_grid.py::test_steps`."""
+    return item.nodeid.partition("[")[0].rpartition("/")[2]
+
+
+def listed(path: Path) -> list[str]:
+    """The lines of a list, without its comments."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def pytest_collection_finish() -> None:
@@ -58,11 +80,6 @@ def shared_file_fixture():
     return shared_file
 
 
-def allowed_reasons() -> list[str]:
-    lines = ALLOWED_SKIPS.read_text(encoding="utf-8").splitlines()
-    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-
-
 def skip_reasons(config: pytest.Config) -> dict[str, int]:
     """How many tests were skipped for each reason."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
@@ -75,7 +92,7 @@ def skip_reasons(config: pytest.Config) -> dict[str, int]:
 
 
 def unexplained(config: pytest.Config) -> list[str]:
-    allowed = allowed_reasons()
+    allowed = listed(ALLOWED_SKIPS)
     return [r for r in skip_reasons(config) if not any(r.startswith(start) for start in allowed)]
 
 

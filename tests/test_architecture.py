@@ -195,3 +195,15 @@ def test_a_timed_assertion_would_be_seen():
     assert clocks_read("assert time.monotonic() - start < 10")
     assert clocks_read("clock = time.perf_counter")
     assert not clocks_read("SimpleNamespace(perf_counter=lambda: 1.0)")
+
+
+SHOWS_PAPERS = {
+    PACKAGE / name for name in ("cli/reproduce.py", "cli/holdout_attack.py", "demo/holdout.py")
+}
+
+
+def test_only_what_shows_the_papers_imports_reproduce():
+    """What only the papers need is there; no feature of a user may come to stand on it."""
+    for path in sources():
+        if room_of(path) != "reproduce" and path not in SHOWS_PAPERS:
+            assert "reproduce" not in rooms_entered(path), path.relative_to(ROOT)

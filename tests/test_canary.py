@@ -244,7 +244,7 @@ def test_a_fault_shows_no_data_either(tmp_path, capsys, monkeypatch):
     def broken(*_, **__):
         raise KeyError(CANARY)
 
-    monkeypatch.setattr("quiltwork.series.reading.read_series", broken)
+    monkeypatch.setattr("quiltwork.series.read_series", broken)
     assert run(["fit", str(csv)]) == 3
     captured = capsys.readouterr()
     assert CANARY not in captured.out + captured.err

@@ -94,10 +94,10 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
 
 
 def room_names() -> dict[str, object]:
-    """What the rooms of counts and tables offer beyond the facade."""
+    """What the rooms offer beyond the facade."""
     return {
         f"{room}.{name}": value
-        for room in ("counts", "publishing", "publishing.risk")
+        for room in ("budget", "counts", "series", "tables", "tables.risk")
         for module in [importlib.import_module(f"quiltwork.{room}")]
         for name in module.__all__
         for value in [getattr(module, name)]
@@ -114,10 +114,22 @@ def test_the_reference_names_only_what_exists():
     assert documented_names() <= {*public_names(), *room_names()}
 
 
+STYLE = re.compile(r"\s*Theorem: docs/theory/[\w-]+\.md(, docs/theory/[\w-]+\.md)*( \([^()]+\))?")
+
+
+def theorem_lines() -> list[str]:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    return [line for text in texts for line in text.splitlines() if "Theorem:" in line]
+
+
 def theorem_pages() -> set[str]:
-    pattern = re.compile(r"Theorem: (?:docs/theory/)?([\w-]+)")
-    sources = (ROOT / "src").rglob("*.py")
-    return {page for path in sources for page in pattern.findall(path.read_text(encoding="utf-8"))}
+    return {page for line in theorem_lines() for page in re.findall(r"theory/([\w-]+)\.md", line)}
+
+
+def test_theorems_are_named_in_one_style():
+    other = [line for line in theorem_lines() if not STYLE.fullmatch(line)]
+    assert not other, "write `Theorem: docs/theory/page.md (part)` on a line of its own"
+    assert len(theorem_lines()) > 100
 
 
 @pytest.mark.parametrize("page", sorted(theorem_pages()))

@@ -10,7 +10,7 @@ import pytest
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.report import BarChart
-from quiltwork.report.plots import chart_figure, check_figure_path, write_figure
+from quiltwork.report.plots import check_figure_path, figure_of, write_figure
 
 
 def device(path):
@@ -92,7 +92,7 @@ def test_a_file_for_its_owner_only_is_so_whatever_was_there(tmp_path):
 
 
 def test_a_figure_needs_the_ending_of_a_format(tmp_path):
-    figure = chart_figure(BarChart("bars", "one bar", "x", (("a", 1.0),)))
+    figure = figure_of(BarChart("bars", "one bar", "x", (("a", 1.0),)))
     for name in ("full", "x.foo", ".png"):
         with pytest.raises(InvalidInputError, match=r"\.png, \.svg or \.pdf"):
             write_figure(figure, str(tmp_path / name))

@@ -16,7 +16,7 @@ import numpy as np
 import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import Case
-from quiltwork.audit.ends import Series
+from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.audit.statistics import joint
@@ -85,7 +85,7 @@ def enumerate_levels(case: Case) -> np.ndarray:
 def ends_of(case: Case) -> tuple[np.ndarray, bool, bool] | None:
     """Levels of the ends per node, whether they are said to decide, and whatever the noise."""
     statistic = joint(case.releases, case.chain.states, case.length)
-    series = Series(Laws(case.chain, case.length, statistic, case.nodes))
+    series = TiltedChain(Laws(case.chain, case.length, statistic, case.nodes))
     try:
         found = series.ends([float(1 / scale) for scale in statistic.scales])
     except OutOfRangeError:

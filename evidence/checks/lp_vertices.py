@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.counts import GeometricMechanism, derive, structure_report, vertex_remap
-from quiltwork.counts.optimality.exact_matrix import compose, deterministic
+from quiltwork.counts import GeometricMechanism
+from quiltwork.counts.optimality.constraints import SLACK, ZERO, States
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix, compose, deterministic
 from quiltwork.counts.optimality.program import solve
-from quiltwork.counts.optimality.vertices import vertex_of
+from quiltwork.reproduce.examples.derivation import derive, vertex_remap
+from quiltwork.reproduce.examples.structure import structure_report, tight_blocks
 
 NAME = "Optimal vertices"
 CLAIM = (
@@ -71,3 +73,46 @@ def check_vertex(costs: list[list[Fraction]], alpha: Fraction) -> tuple[int, ...
     assert compose(geometric, deterministic(mapping)) == vertex, "not the remap of Lemma 5.11"
     assert derive(vertex, alpha).mapping == mapping
     return mapping
+
+
+def vertex_of(states: States, alpha: Fraction) -> FractionMatrix | None:
+    """Return the one mechanism with these tight constraints, or None if they leave it free.
+
+    Blocks with weights that make every row add up to 1: n+1 equations in exact fractions.
+    """
+    blocks = list(tight_blocks(states, alpha))
+    weights = solve_exactly(blocks, [Fraction(1)] * (len(states) + 1))
+    if weights is None:
+        return None
+    scaled = iter(
+        [[w * entry for entry in block] for w, block in zip(weights, blocks, strict=True)]
+    )
+    columns = []
+    for column in states.T:
+        parts = 0 if column[0] == ZERO else 1 + int(np.sum(column == SLACK))
+        total = [Fraction(0)] * (len(states) + 1)
+        for _ in range(parts):
+            total = [a + b for a, b in zip(total, next(scaled), strict=True)]
+        columns.append(total)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def solve_exactly(blocks: list[list[Fraction]], target: list[Fraction]) -> list[Fraction] | None:
+    """Return the weights with Σ weight·block = target, or None unless there is exactly one."""
+    rows = [[block[i] for block in blocks] + [target[i]] for i in range(len(target))]
+    width = len(blocks)
+    for column in range(width):
+        pivot = next((k for k in range(column, len(rows)) if rows[k][column]), None)
+        if pivot is None:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        lead = rows[column][column]
+        rows[column] = [entry / lead for entry in rows[column]]
+        for other in range(len(rows)):
+            factor = rows[other][column]
+            if other != column and factor:
+                pairs = zip(rows[other], rows[column], strict=True)
+                rows[other] = [a - factor * b for a, b in pairs]
+    if any(row[-1] for row in rows[width:]):
+        return None
+    return [rows[k][-1] for k in range(width)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.geometric import build_sampler
-from quiltwork.noise.table import Table
+from quiltwork.noise.table import SamplingTable
 
 NAME = "noise"
 CLAIM = "two-sided geometric noise has exactly its law: in fractions from the tables, and drawn"
@@ -76,7 +76,7 @@ def exact_law(alpha: Fraction, word_bits: int, digit_bits: int) -> int:
     return len(reached)
 
 
-def probabilities(table: Table) -> list[Fraction]:
+def probabilities(table: SamplingTable) -> list[Fraction]:
     """The exact probabilities of a table's outcomes."""
     thresholds = table.thresholds
     assert thresholds.exact is not None

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.counts import Consumer, GeometricMechanism, best_remap
+from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.optimality.exact_matrix import best_remap
 from quiltwork.counts.optimality.program import lagrange_bound, solve
 
 NAME = "Universal optimality"

@@ -241,6 +241,7 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("optimal_for_chain", "length"): lambda: 4,
     ("audit.odds", "length"): lambda: 6,
     ("series.clip", "release"): lambda: RELEASE,
+    ("counts.robustness", "distance"): lambda: 0.01,
     ("tables.refute", "trials"): lambda: 20,
     ("Accountant", "length"): lambda: 20,
     ("Accountant.add", "release"): lambda: SPENDING,
@@ -293,7 +294,10 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 }
 """What functions return or classes make, whose methods a user calls."""
 
-MADE_BY_US = {"Release", "Ledger", "CountTable", "OptimalMechanism", "Remap", "Spending"}
+MADE_BY_US = {
+    *("Release", "Ledger", "CountTable", "OptimalMechanism", "Remap", "Spending"),
+    *("ChainCertificate", "ChainMechanism", "Route", "RouteComparison", "Robustness"),
+}
 """Results and handles: nobody calls these classes themselves."""
 
 MODULES: dict[str, ModuleType] = {

@@ -7,3 +7,4 @@ NumPy and a command pays only for the rooms it enters.
 from quiltwork._lazy import offered
 
 __getattr__, __dir__, __all__ = offered(__name__, __file__)
+__all__ += ["audit", "queries"]

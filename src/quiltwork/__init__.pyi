@@ -15,12 +15,15 @@ from . import noise as noise
 from . import queries as queries
 from . import report as report
 from . import reproduce as reproduce
+from . import results as results
 from . import series as series
 from . import tables as tables
 from ._version import __version__ as __version__
 from .beliefs import ChainBox as ChainBox
 from .beliefs import Clusters as Clusters
 from .beliefs import CyclicChain as CyclicChain
+from .beliefs import GaussianRows as GaussianRows
+from .beliefs import GaussianSeries as GaussianSeries
 from .beliefs import Grid as Grid
 from .beliefs import HiddenChain as HiddenChain
 from .beliefs import MarkovChain as MarkovChain

@@ -10,15 +10,18 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 
 def offered(
     room: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a room, from its stub's relative imports."""
-    tree = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
+    """`__getattr__`, `__dir__` and `__all__` of a room, from its stub's relative imports.
+
+    Folders and modules of the room are attributes, but not among the names of a star import.
+    """
+    with open(f"{file.removesuffix('c')}i", "rb") as stub:
+        tree = ast.parse(stub.read())
     homes: dict[str, str | None] = {
         alias.name: node.module
         for node in tree.body
@@ -36,4 +39,5 @@ def offered(
         setattr(sys.modules[room], name, value)
         return value
 
-    return get, lambda: sorted(homes), sorted(homes)
+    names = sorted(name for name, home in homes.items() if home is not None)
+    return get, lambda: sorted(homes), names

@@ -10,7 +10,7 @@ import pytest
 import quiltwork as qw
 from evidence.checks import audit_ends
 from quiltwork import audit, queries
-from quiltwork.audit.ends import Series
+from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.leakage import by_laws, exact_leakage
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import joint
@@ -35,7 +35,7 @@ def laws_of(chain, length, releases, nodes=None) -> Laws:
 
 
 def decided(laws: Laws) -> bool:
-    series = Series(laws)
+    series = TiltedChain(laws)
     return series.exact(series.ends([float(1 / scale) for scale in laws.statistic.scales]))
 
 
@@ -50,7 +50,7 @@ def test_without_the_check_an_output_in_between_would_be_missed(monkeypatch):
     release = [(COUNT, 1 / 3)]
     truth = audit_ends.enumerate_levels(audit_ends.Case(chain, 6, release, None))[3]
     assert audit.leakage(chain, 6, release, secrets=(4, 4)) == pytest.approx(truth, abs=1e-9)
-    monkeypatch.setattr(Series, "exact", lambda self, found: True)
+    monkeypatch.setattr(TiltedChain, "exact", lambda self, found: True)
     assert audit.leakage(chain, 6, release, secrets=(4, 4)) < truth - 0.01
 
 
@@ -199,7 +199,7 @@ def test_a_level_of_very_many_nodes_is_kept_by_runs():
     assert found.levels.max() == found.epsilon
     with pytest.raises(qw.UnsupportedError, match="too many to list"):
         found.per_node  # noqa: B018
-    assert len(found.plot().axes) == 1
+    assert found.plot().get_ylim()[0] == 0
     both = audit.worst_case([EXAMPLE, ALTERNATING], 50, [(COUNT, 4)])
     each = [audit.worst_case(c, 50, [(COUNT, 4)]) for c in (EXAMPLE, ALTERNATING)]
     assert (both.per_node == np.maximum(*(one.per_node for one in each))).all()
@@ -218,5 +218,5 @@ def test_the_check_looks_at_all_steps_whatever_is_protected():
         release = [(queries.count(2), float(draw.choice([0.3, 1, 3])))]
         everywhere = decided(laws_of(chain, 8, release))
         assert everywhere == decided(laws_of(chain, 8, release, range(8, 9)))
-        seen.add((everywhere, Series(laws_of(chain, 8, release)).order.always))
+        seen.add((everywhere, TiltedChain(laws_of(chain, 8, release)).order.always))
     assert seen == {(True, True), (True, False), (False, False)}

@@ -37,8 +37,11 @@ def test_some_output_reaches_the_level():
 def test_figures_are_drawn():
     release = [(queries.count(1), 1.5)]
     seen = audit.odds(CHAIN, 7, release, [3])
-    assert len(seen.plot().axes) == 2
-    assert len(audit.worst_case(CHAIN, 7, release).plot().axes) == 1
+    before, after = (line.get_ydata().tolist() for line in seen.plot().lines)
+    assert before == seen.prior[:, -1].tolist()
+    assert after == seen.posterior[:, -1].tolist()
+    worst = audit.worst_case(CHAIN, 7, release)
+    assert max(worst.plot().lines[0].get_ydata()) == worst.epsilon
 
 
 def test_an_output_that_does_not_fit_is_refused():

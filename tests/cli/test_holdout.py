@@ -9,7 +9,6 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import files
-from quiltwork.holdout.storage import line_hash
 
 ROWS = 200
 
@@ -330,33 +329,6 @@ def test_which_column_is_what_is_sealed(cli, folder, place):
         assert "cut, edited or replaced" in refused.err
 
 
-def test_folders_of_version_1_say_themselves_which_column_is_what(cli, folder):
-    create(cli)
-    study = folder / "study"
-    header = json.loads((study / "transcript.jsonl").read_text())
-    columns = header.pop("columns")
-    header.pop("ledger")
-    line = json.dumps({**header, "version": 1}, sort_keys=True, ensure_ascii=False)
-    (study / "transcript.jsonl").write_text(line + "\n")
-    hidden = json.loads((study / "transcript.jsonl.secret").read_text())
-    hidden["last"] = line_hash(line)
-    (study / "transcript.jsonl.secret").write_text(json.dumps(hidden))
-    places = json.loads((study / "holdout.json").read_text())
-    ask = ["holdout", "ask", "study", "--predictions", "constant.csv", "--json"]
-    assert "which column is what" in cli(*ask).err
-    old = {**places, **columns, "version": 1, "dataset": None}
-    (study / "holdout.json").write_text(json.dumps(old))
-    assert cli(*ask).document["value"] == 0.5
-
-
-def test_what_a_folder_keeps_is_for_its_owner_only(cli, folder):
-    create(cli)
-    names = sorted(path.name for path in (folder / "study").iterdir())
-    assert names == ["holdout.json", "transcript.jsonl", "transcript.jsonl.secret"]
-    for name in names:
-        assert (folder / "study" / name).stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -364,9 +336,9 @@ def test_what_a_folder_keeps_is_for_its_owner_only(cli, folder):
         b"\xff\xfe",
         b"[" * 100_000,
         b"{}",
-        b'{"schema": "quiltwork/holdout", "version": 1}',
+        b'{"schema": "quiltwork/holdout", "version": 2}',
         b'{"schema": "quiltwork/holdout", "version": 9}',
-        b'{"schema": "quiltwork/holdout", "version": 1, "train": 5, "holdout": "held.csv", '
+        b'{"schema": "quiltwork/holdout", "version": 2, "train": 5, "holdout": "held.csv", '
         b'"identity": "id", "target": null, "group": null, "ledger": null, "dataset": null}',
     ],
     ids=range(7),

@@ -63,7 +63,7 @@ def test_history_shows_granted_debits_only(cli, url, made):
     with pytest.raises(qw.BudgetExceeded):
         made.debit("d", Spending.dp(9, 1, 10))
     line = cli("ledger", "history", url, "d").out.splitlines()[1]
-    for part in ("1..10", "0.01", "declared", "joint-quilt", "released", "ana", "monday"):
+    for part in ("1..10", "0.01", "declared", "levels", "released", "ana", "monday"):
         assert part in line
     (debit,) = cli("ledger", "history", url, "d", "--json").document["debits"]
     assert debit["spending"]["per_point"] == "1/100"

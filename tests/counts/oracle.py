@@ -24,6 +24,17 @@ def geometric(n, alpha):
     return rows
 
 
+def footnote_4(alpha=Fraction(1, 2)):
+    """A vertex at n = 2 that no remap of G gives, a remap of G that beats it, and what that makes.
+
+    The two differ only at count 2, where the vertex prefers answer 0 to 2.
+    """
+    large, small = 1 / (1 + alpha), alpha / (1 + alpha)
+    vertex = [[large, 0, small], [small, 0, large], [large, 0, small]]
+    better = [[row[0], Fraction(0), row[1] + row[2]] for row in geometric(2, alpha)]
+    return [[Fraction(entry) for entry in row] for row in vertex], (0, 2, 2), better
+
+
 def weights_of(prior, alpha, r):
     """The posterior of one answer."""
     raw = [prior[i] * alpha ** abs(i - r) for i in range(len(prior))]

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.ladder_bound import (
+from quiltwork.holdout.board import Board, read_board
+from quiltwork.holdout.ladder import (
     best_steps,
     ladder_width,
     log_possible_submissions,
     width_at,
 )
-from quiltwork.holdout.ladder_log import Rules, read_board
 from quiltwork.holdout.storage import chained, secret_path
 
 
@@ -264,7 +264,7 @@ def test_a_submission_counts_before_it_is_scored_and_shows_after_it_is_kept(tmp_
     ],
 )
 def test_lines_that_no_board_writes_are_refused(body):
-    rules = Rules(10, 20, 0.95, 10, "", None)
+    rules = Board(10, 20, 0.95, 10, "", None)
     first = chained({"number": 1, "team": "ada"}, rules.header())
     good = "\n".join([rules.header(), first, chained({"number": 1, "score": "1/2"}, first)])
     assert read_board(good).standings[0].score == 0.5
@@ -274,7 +274,7 @@ def test_lines_that_no_board_writes_are_refused(body):
 
 @pytest.mark.parametrize("change", [{"rows": 10**400}, {"submissions": 0}, {"steps": "10"}, None])
 def test_a_board_without_its_rules_is_refused(change):
-    rules = json.loads(Rules(10, 20, 0.95, 10, "", None).header())
+    rules = json.loads(Board(10, 20, 0.95, 10, "", None).header())
     changed = {"schema": rules["schema"], "version": 1} if change is None else {**rules, **change}
     with pytest.raises(qw.StorageError, match="Line 1"):
         read_board(json.dumps(changed))

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evidence.checks.holdout import exact_max_information
 from quiltwork.beliefs import Clusters, MarkovChain
-from quiltwork.errors import InvalidInputError
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
-    exact_max_information,
     max_information,
     max_information_of_paper,
     squared_leakages,
@@ -116,15 +115,3 @@ def test_squares_add_up_by_cluster():
     assert squared_leakages(belief, 0.1, 5) == pytest.approx((9 + 1 + 1) * 0.01)
     assert squared_leakages(belief, 0.1, 50) == pytest.approx(10 * (9 + 1 + 1) * 0.01)
     assert bayesian_epsilon(belief, 0.1, 5) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("bad", [[[0.5, 0.4]], [[-0.5, 1.5]], [0.5, 0.5]])
-def test_what_is_no_joint_distribution_is_refused(bad):
-    with pytest.raises(InvalidInputError, match="probabilities"):
-        exact_max_information(bad, 0.1)
-
-
-@pytest.mark.parametrize("beta", [0, 1, -0.1])
-def test_beta_must_be_a_probability(beta):
-    with pytest.raises(InvalidInputError, match="beta"):
-        exact_max_information([[0.5, 0.5]], beta)

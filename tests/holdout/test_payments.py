@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.storage import chained, line_hash, secret_path
+from quiltwork.holdout.storage import secret_path
 from tests.holdout.small import TRAIN, create, ledger_at, off, resume, same
 
 
@@ -82,19 +82,6 @@ def paid(tmp_path):
     return path, *ledgers
 
 
-def as_version_1(path):
-    """Rewrite the files as they were before transcripts named their ledger."""
-    first, *rest = path.read_text().splitlines()
-    header = {k: v for k, v in json.loads(first).items() if k != "ledger"} | {"version": 1}
-    lines = [json.dumps(header, sort_keys=True, ensure_ascii=False)]
-    for line in rest:
-        lines.append(chained(json.loads(line), lines[-1]))
-    path.write_text("".join(line + "\n" for line in lines))
-    hidden = json.loads(secret_path(path).read_text())
-    hidden |= {"lines": len(lines), "last": line_hash(lines[-1])}
-    secret_path(path).write_text(json.dumps(hidden))
-
-
 def test_only_the_ledger_that_paid_pays_on_whatever_its_place(paid, tmp_path):
     path, mine, other = paid
     identity = mine.checkpoint().ledger_id
@@ -138,23 +125,6 @@ def test_a_copy_of_the_ledger_that_went_on_by_itself_does_not_pay(paid, tmp_path
     with pytest.raises(qw.StorageError, match="lacks the debit"):
         resume(path, ledger=fork, dataset="held")
     assert resume(path, ledger=mine, dataset="held").ask(off).overfit
-
-
-def test_a_transcript_that_does_not_name_its_ledger_goes_on_with_the_one_that_was_debited(paid):
-    path, mine, other = paid
-    as_version_1(path)
-    with pytest.raises(qw.StorageError, match="lacks the debit"):
-        resume(path, ledger=other, dataset="held")
-    again = resume(path, ledger=mine, dataset="held")
-    assert again.ask(off).remaining == 2
-
-
-def test_one_that_debited_nothing_yet_is_created_anew(tmp_path):
-    paying, path = ledger_at(tmp_path / "budget.db"), tmp_path / "study.jsonl"
-    create(path, **paying).close()
-    as_version_1(path)
-    with pytest.raises(qw.InvalidInputError, match="creating it anew"):
-        resume(path, **paying)
 
 
 def test_a_ledger_that_cannot_pay_is_refused_before_anything_is_made(tmp_path):

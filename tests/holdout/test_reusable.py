@@ -11,9 +11,8 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.answers import answer_of
-from quiltwork.holdout.rows import sums_in_private
-from quiltwork.holdout.transcript import Entry
+from quiltwork.holdout.statistics import sums_in_private
+from quiltwork.holdout.transcript import TranscriptLine
 
 SECRET = 0.7291834655
 
@@ -89,7 +88,7 @@ def test_many_questions_are_tried_on_the_training_rows_before_any_is_answered():
 
 def test_answers_beyond_floats_are_infinite_and_kept():
     for sign in (1, -1):
-        found = answer_of(Entry(1, "", Fraction(sign * 10**400), True, 0))
+        found = TranscriptLine(1, "", Fraction(sign * 10**400), True, 0).answer()
         assert (found.value, found.exact) == (sign * np.inf, sign * 10**400)
 
 
@@ -233,8 +232,8 @@ def test_a_statistic_cannot_change_the_rows():
         ({"threshold": -0.1}, "threshold"),
         ({"beliefs": qw.Clusters([1, 2])}, "400"),
         ({"ledger": object()}, "dataset"),
-        ({"ledger": object(), "dataset": "d"}, "must be a Ledger"),
-        ({"ledger": "sqlite:///budget.db", "dataset": "d"}, "must be a Ledger"),
+        ({"ledger": object(), "dataset": "d"}, "must be an open ledger"),
+        ({"ledger": "sqlite:///budget.db", "dataset": "d"}, "must be an open ledger"),
         ({"threshold": 10**400}, "threshold"),
         ({"noise": 10**400}, "noise"),
         ({"budget": 10**400}, "budget"),

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import quiltwork as qw
-from quiltwork.holdout.metrics import NAMES, read_metric
+from quiltwork.holdout.questions import NAMES, read_metric
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1200, 5))
@@ -78,9 +78,9 @@ def test_unknown_metrics_and_missing_limits_are_named():
 def test_errors_are_clipped_to_public_limits_and_scaled_back():
     true, said = np.array([0.0, 10.0, 50.0]), np.array([4.0, 10.0, -7.0])
     absolute = read_metric("neg_mean_absolute_error", (0, 10))
-    assert absolute.score(absolute.values(true, said).mean()) == pytest.approx(-(4 + 0 + 10) / 3)
+    assert absolute.scale * absolute.values(true, said).mean() == pytest.approx(-(4 + 0 + 10) / 3)
     squared = read_metric("neg_mean_squared_error", (0, 10))
-    assert squared.score(squared.values(true, said).mean()) == pytest.approx(-(16 + 100) / 3)
+    assert squared.scale * squared.values(true, said).mean() == pytest.approx(-(16 + 100) / 3)
 
 
 def test_regression_and_probabilities_can_be_scored():

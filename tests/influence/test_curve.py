@@ -14,8 +14,8 @@ from evidence import enumeration
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, influence_curve
-from quiltwork.influence.prices import LeakAt
 from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.quilts.prices import LeakAt
 from tests.sizes import sample
 from tests.strategies import chains
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.influence.powers import Powers
+from quiltwork.influence.quilts.powers import Powers
 from quiltwork.influence.ratios import equal_rows, log_ratios, product_margin, row_ratios
 from tests.strategies import stochastic_matrices
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork.noise import enclosure
-from quiltwork.noise.table import Table, Thresholds
+from quiltwork.noise.table import SamplingTable, Thresholds
 
 WORD, DEPTH = 3, 4
 
@@ -22,7 +22,7 @@ def rational(edges: list[Fraction]) -> Thresholds:
     )
 
 
-def leaves(table: Table) -> Counter:
+def leaves(table: SamplingTable) -> Counter:
     """Count the words of DEPTH·WORD bits that end in each outcome; None where undecided."""
     counts: Counter = Counter()
     for words in product(range(2**WORD), repeat=DEPTH):
@@ -37,7 +37,7 @@ def leaves(table: Table) -> Counter:
 @given(st.lists(st.fractions(0, 1), min_size=1, max_size=6, unique=True))
 def test_every_outcome_has_exactly_the_leaves_inside_its_interval(edges):
     edges = sorted(edge for edge in edges if 0 < edge < 1) or [Fraction(1, 3)]
-    counts = leaves(Table(rational(edges), WORD))
+    counts = leaves(SamplingTable(rational(edges), WORD))
     total = 2 ** (WORD * DEPTH)
     bounds = [Fraction(0), *edges, Fraction(1)]
     decided = 0
@@ -49,7 +49,7 @@ def test_every_outcome_has_exactly_the_leaves_inside_its_interval(edges):
 
 
 def test_the_vectorized_search_agrees_with_the_scalar_one_on_every_word():
-    table = Table(rational([Fraction(1, 7), Fraction(1, 2), Fraction(5, 7)]), 8)
+    table = SamplingTable(rational([Fraction(1, 7), Fraction(1, 2), Fraction(5, 7)]), 8)
     words = np.arange(256, dtype=np.uint32)
     vector = table.outcomes(words, lambda: 200)
     assert vector.tolist() == [table.outcome(int(word), lambda: 200) for word in words]
@@ -57,10 +57,10 @@ def test_the_vectorized_search_agrees_with_the_scalar_one_on_every_word():
 
 @pytest.mark.parametrize("edge", [Fraction(1, 2), Fraction(3, 4), Fraction(1, 2**32)])
 def test_a_dyadic_threshold_is_placed_exactly(edge):
-    assert Table(rational([edge])).cells == [int(edge * 2**32)]
+    assert SamplingTable(rational([edge])).cells == [int(edge * 2**32)]
 
 
 def test_a_threshold_a_hair_below_one_leaves_a_reachable_last_outcome():
     edge = 1 - Fraction(1, 2**100)
     words = iter([2**32 - 1] * 3)
-    assert Table(rational([edge])).outcome(2**32 - 1, lambda: next(words)) == 1
+    assert SamplingTable(rational([edge])).outcome(2**32 - 1, lambda: next(words)) == 1

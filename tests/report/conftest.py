@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from quiltwork.report import BarChart, Estimate, IntervalChart, LineChart, MatrixChart, Series
+from quiltwork.report import BarChart, Estimate, IntervalChart, Line, LineChart, MatrixChart
 
 NASTY = "<script>alert('x')</script> & \"quotes\""
 
@@ -18,8 +18,8 @@ LINES = LineChart(
     NASTY,
     NASTY,
     (
-        Series(NASTY, ((1.0, 2.0), (10.0, 3.0)), spread=((1.0, 4.0), (2.0, 6.0))),
-        Series("dots", ((2.0, 5.0),), marks=True),
+        Line(NASTY, ((1.0, 2.0), (10.0, 3.0)), spread=((1.0, 4.0), (2.0, 6.0))),
+        Line("dots", ((2.0, 5.0),), marks=True),
     ),
     log_x=True,
 )

@@ -9,7 +9,7 @@ import pytest
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.reproduce import all_experiments, select
-from quiltwork.reproduce.registry import MODULES
+from quiltwork.reproduce.registry import MODULES, tracked
 
 ALL = all_experiments()
 
@@ -27,6 +27,12 @@ def test_names_are_unique_and_fit_for_files():
     ]
     assert len(found) == len(ALL)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in ALL)
+
+
+def test_what_is_done_is_reported():
+    seen = []
+    assert list(tracked(lambda *done: seen.append(done), "abc")) == ["a", "b", "c"]
+    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.report import LineChart, Series
-from quiltwork.reproduce import Figure, Result, Row, Sheet
+from quiltwork.report import Line, LineChart
+from quiltwork.reproduce import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.result import result_from_dict, result_to_dict
 
-RESULT = Result(
+RESULT = Findings(
     "summary",
     (Row("scale", 12.934051, 13.0219, "1", "a start is known"), Row("entry", "2/3", "2/3")),
-    (Figure("curve", LineChart("t", "d", "x", "y", (Series("s", ((1.0, 2.0),)),))),),
+    (Figure("curve", LineChart("t", "d", "x", "y", (Line("s", ((1.0, 2.0),)),))),),
     (Sheet("values", ("a", "b"), ((1, 0.1), ("x", "y"))),),
 )
 

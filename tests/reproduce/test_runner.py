@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from quiltwork.reproduce import Experiment, Result, Row, finished, run
+from quiltwork.reproduce import Experiment, Findings, Row, finished, run
 from quiltwork.reproduce.runner import fingerprint
 
 
@@ -22,7 +22,7 @@ def counted():
     def work(progress, size):
         calls.append(size)
         progress(1, 1)
-        return Result("done", (Row("runs", len(calls)),))
+        return Findings("done", (Row("runs", len(calls)),))
 
     made = Experiment("counted", "Counted", "nowhere", {"size": 1}, {"size": 2}, work)
     return made, calls

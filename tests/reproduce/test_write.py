@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from quiltwork.report import LineChart, Series, plots
-from quiltwork.reproduce import Experiment, Figure, Outcome, Result, Row, Sheet
+from quiltwork.report import Line, LineChart, plots
+from quiltwork.reproduce import Experiment, Figure, Findings, Reproduction, Row, Sheet
 from quiltwork.reproduce.write import write_all, write_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 
-RESULT = Result(
+RESULT = Findings(
     "What to see.",
     (Row("scale <b>", 12.5, 12.0, "1", "a | b"), Row("other", "2/3")),
-    (Figure("curve", LineChart("Curve", "d", "x", "y", (Series("s", ((1.0, 2.0), (2.0, 3.0))),))),),
+    (Figure("curve", LineChart("Curve", "d", "x", "y", (Line("s", ((1.0, 2.0), (2.0, 3.0))),))),),
     (Sheet("values", ("a", "b"), ((1, 0.1),)),),
 )
 
@@ -22,7 +22,7 @@ RESULT = Result(
 @pytest.fixture
 def outcome():
     one = Experiment("scales", "Scales", "paper, Table 1", {"n": 5}, {"n": 9}, lambda: RESULT)
-    return Outcome(one, "quick", RESULT, 0.1234, kept=False)
+    return Reproduction(one, "quick", RESULT, 0.1234, kept=False)
 
 
 def test_figures_tables_and_one_page(outcome, tmp_path):

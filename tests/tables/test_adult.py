@@ -8,7 +8,7 @@ import pytest
 
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, query_error
 from quiltwork.tables.metrics.loss import publication_loss
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 from quiltwork.tables.partitioning.records import records_of
 
 QUASI = "age workclass education marital-status race sex native-country income".split()  # noqa: SIM905
@@ -26,7 +26,7 @@ def gcp_by_ranges(publication) -> float:
     records = records_of(publication.source.encoded)
     order = np.argsort(publication.labels, kind="stable")
     nodes = Nodes(order, starts_of(publication.sizes))
-    extent = widths(records, *bounds(records, nodes))
+    extent = records.axes.widths(*bounds(records, nodes))
     return float((extent * publication.sizes).sum()) / records.codes.size
 
 

@@ -20,7 +20,7 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.encoding import Column, encode_column
 from quiltwork.tables.examples import PATIENTS, table_a, table_b
 from quiltwork.tables.generalization.reading import Reader
@@ -215,7 +215,7 @@ def test_a_table_is_withstood_if_one_way_to_place_the_own_rows_breaks_no_group(
 
     def breaks(way, name):
         rest = {codes[v]: n for (where, v), n in (whole - way).items() if where == name}
-        return bool(rest) and not bound.holds(Histogram.from_counts(rest))
+        return bool(rest) and not bound.holds(SecretCounts.from_counts(rest))
 
     fine = [way for way in ways if not any(breaks(way, name) for name in asked_about)]
     assert view.withstood is bool(fine)

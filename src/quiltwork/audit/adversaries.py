@@ -5,7 +5,7 @@ side say anything about X_i, and knowing everything beyond them is the worst cas
 there only adds independent noise. So sup over S is a maximum over pairs (l, r), each a bridge
 between two known states, and costs one convolution per pair of states.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from quiltwork.audit.laws import (
     too_long,
 )
 from quiltwork.audit.leakage import single_chains
-from quiltwork.audit.levels import Block, Laws, block_levels
-from quiltwork.audit.smoothing import rate
+from quiltwork.audit.levels import LawBlock, Laws, block_levels, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.secrets import read_secrets
@@ -90,7 +89,7 @@ def strongest_adversary(
     >>> round(strongest_adversary(chain, 6, [(queries.count(1), 2)]).epsilon, 6)
     0.5
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
@@ -111,7 +110,7 @@ def _levels(
     chain: MarkovChain, length: int, statistic: Joint, nodes: range, known: Sequence[int] | None
 ) -> Iterator[tuple[Bridge, float]]:
     """One level per bridge; those that look alike are followed once."""
-    sides = Sides(chain, length, statistic)
+    sides = Bridges(chain, length, statistic)
     todo: dict[tuple[object, ...], Bridge] = {}
     for node in nodes:
         for left, right in _ends(node, length, known):
@@ -145,7 +144,7 @@ def _read_known(known: Any, length: int) -> list[int] | None:
     return [integer(one, "A known time point", 1, length) for one in listed(known, "known")]
 
 
-class Sides:
+class Bridges:
     """What the steps on either side of a node add, given its state and that of the known end.
 
     Laws grow by one step at a time and are kept; on a query about the whole series they depend on
@@ -215,7 +214,7 @@ class Sides:
         return [column[:, None] for column in np.eye(self.chain.size)]
 
 
-def _batch_levels(sides: Sides, batch: list[Bridge]) -> Iterator[tuple[Bridge, float]]:
+def _batch_levels(sides: Bridges, batch: list[Bridge]) -> Iterator[tuple[Bridge, float]]:
     rows, possible, owners = [], [], []
     for owner, (left, node, right) in enumerate(batch):
         for one, other in product(sides.before(left, node), sides.after(node, right)):
@@ -230,7 +229,7 @@ def _batch_levels(sides: Sides, batch: list[Bridge]) -> Iterator[tuple[Bridge, f
     if not rows:
         return
     weights = np.ascontiguousarray(np.stack(rows).transpose(2, 0, 1))
-    block = Block(np.array(owners), weights, np.stack(possible), logs=False)
+    block = LawBlock(np.array(owners), weights, np.stack(possible), logs=False)
     laws = Laws(sides.chain, sides.length, sides.statistic, range(1, 2))
     found = block_levels(block, laws, [rate(scale) for scale in sides.statistic.scales])
     if found is None:

@@ -8,7 +8,7 @@ at the unsafe end is never looked at again.
 The result is private under the beliefs given and under nothing else; see
 docs/theory/robustness.md for what a belief that is slightly wrong costs.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from quiltwork.audit.ends import Ends, Series
-from quiltwork.audit.levels import Block, Laws, Levels, block_levels
+from quiltwork.audit.ends import Ends, TiltedChain
+from quiltwork.audit.levels import LawBlock, Laws, NodeLevels, Rate, block_levels
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import Rate
 from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
@@ -58,7 +57,7 @@ def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale
         UnsupportedError: if ε is so small that rounding errors hide it.
         TooLargeError: if the ends may not decide and a law is out of reach.
 
-    Theorem: exact-calibration
+    Theorem: docs/theory/exact-calibration.md
     """
     best, level = LeastScale(Fraction(0), None, 1, 0), float_down(epsilon)
     for belief, per_statistic in enumerate(laws, start=1):
@@ -77,7 +76,7 @@ def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None]
     Just below the scale found the ends tell more than ε, so no smaller one will do; that none
     tells more at this scale itself is checked there.
     """
-    series = Series(laws)
+    series = TiltedChain(laws)
     if series.order is None:
         return None
 
@@ -166,7 +165,7 @@ class Search:
     def __init__(self, laws: Laws, epsilon: float, logs: bool = False) -> None:
         """Start with the laws of all uncertain nodes."""
         self.laws, self.epsilon = laws, epsilon
-        self.blocks: list[Block] = list(laws.blocks(logs=logs or not laws.in_floats))
+        self.blocks: list[LawBlock] = list(laws.blocks(logs=logs or not laws.in_floats))
 
     def search(self, low: float) -> tuple[float, int | None]:
         """Return the least scale from `low` on that fits all nodes, rounded up, and who needs it.
@@ -201,13 +200,13 @@ class Search:
         self.blocks = [block.only(part) for block, part in pairs if part.any()]
         return worst
 
-    def _worst(self, found: list[Levels]) -> int | None:
+    def _worst(self, found: list[NodeLevels]) -> int | None:
         if not found:
             return None
         part = max(found, key=lambda level: float(level.leak.max()))
         return int(part.nodes[part.leak.argmax()])
 
-    def _levels(self, scale: float) -> list[Levels]:
+    def _levels(self, scale: float) -> list[NodeLevels]:
         if not self.blocks:
             return []
         rates = _rates(self.laws.statistic, scale)

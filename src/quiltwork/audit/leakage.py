@@ -4,7 +4,7 @@
 log [p(w | X_i = a)/p(w | X_i = b)]. It is the true level of a release, where calibration promises
 an upper bound.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import choice
-from quiltwork.audit.ends import Ends, Series, sorted_union
-from quiltwork.audit.levels import Laws, levels
+from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
+from quiltwork.audit.levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
 from quiltwork.beliefs.matrices import FloatArray, IntArray
@@ -28,16 +27,18 @@ from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
+from quiltwork.report.charts import LineChart, level, steps
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 NOISES = ("laplace", "geometric")
 _MOST_NODES = 10**8
 
 
 @dataclass(frozen=True)
-class Leakage:
+class Leakage(ResultBase):
     """The true level of one or several releases, and the secret and output that reach it.
 
     Attributes:
@@ -76,6 +77,12 @@ class Leakage:
             )
         return np.repeat(self.levels, np.diff(np.append(self.starts, self.nodes.stop)))
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per run of protected time points that leak the same."""
+        lasts = [*(self.starts[1:] - 1).tolist(), self.nodes.stop - 1]
+        found = zip(self.starts.tolist(), lasts, self.levels.tolist(), strict=True)
+        return [{"first": a, "last": b, "epsilon": level} for a, b, level in found]
+
     def explain(self) -> str:
         """Say who learns what from which output."""
         if self.node is None or self.states is None:
@@ -87,11 +94,22 @@ class Leakage:
             f"most a factor of e^{self.epsilon:.6g}."
         )
 
-    def plot(self) -> Figure:
-        """Draw what each time point leaks at most; needs the `plot` extra."""
-        from quiltwork.audit.plots import leakage_figure
+    def chart(self) -> LineChart:
+        """Return what each protected time point leaks at most, as a chart."""
+        leaked = steps(self.starts - 0.5, self.nodes.stop - 0.5, self.levels)
+        return LineChart(
+            f"Exact leakage: {self.epsilon:.4g}",
+            self.explain(),
+            "time point",
+            "largest log odds factor",
+            (leaked, level("", self.epsilon, [leaked])),
+        )
 
-        return leakage_figure(self)
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what each time point leaks at most; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def leakage(
@@ -127,7 +145,7 @@ def leakage(
     >>> round(leakage(chain, 100, [(queries.count(1), 12.84)]), 4)
     0.2409
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     return worst_case(beliefs, length, releases, noise, secrets).epsilon
 
@@ -147,7 +165,7 @@ def worst_case(
     >>> round(found.epsilon, 3), found.states, found.output
     (1.726, (1, 0), (20,))
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     choice(noise, NOISES, "noise")
     chains = single_chains(beliefs)
@@ -164,7 +182,7 @@ def exact_leakage(laws: Laws) -> Leakage:
     Raises:
         TooLargeError: if the ends may not decide and the law is out of reach.
     """
-    series = Series(laws)
+    series = TiltedChain(laws)
     if series.order is not None:
         with suppress(OutOfRangeError):
             found = series.ends([rate(scale) for scale in laws.statistic.scales])

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.audit.laws import check_cost, marginals
+from quiltwork.audit.laws import check_cost, logarithm, marginals
 from quiltwork.audit.leakage import single_chains
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.logarithms import logarithm
-from quiltwork.audit.smoothing import rate
+from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, to_fraction
 from quiltwork.queries import Query
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
-class Odds:
+class Odds(ResultBase):
     """Per time point: P(X_i = state) before and after an output, and the largest odds factor.
 
     Attributes:
@@ -44,11 +44,52 @@ class Odds:
     posterior: FloatArray = field(compare=False, repr=False)
     moved: FloatArray = field(compare=False, repr=False)
 
-    def plot(self) -> Figure:
-        """Draw how far the odds of each time point moved; needs the `plot` extra."""
-        from quiltwork.audit.plots import odds_figure
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per time point: what its odds moved by, and both distributions."""
+        before = [f"prior {state}" for state in self.states]
+        after = [f"posterior {state}" for state in self.states]
+        columns = np.column_stack([self.moved, self.prior, self.posterior]).tolist()
+        names = ("moved", *before, *after)
+        return [
+            {"node": node, **dict(zip(names, row, strict=True))}
+            for node, row in zip(self.nodes.tolist(), columns, strict=True)
+        ]
 
-        return odds_figure(self)
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values, a row per time point."""
+        return {"nodes": self.records()}
+
+    def explain(self) -> str:
+        """Say about which time point the output tells most."""
+        if not len(self.nodes):
+            return "Nothing moved: no time point has two possible states."
+        most = int(np.argmax(self.moved))
+        return (
+            f"The odds of time point {self.nodes[most]} moved most, by a factor of "
+            f"e^{self.moved[most]:.6g}; {len(self.nodes):,} time points were unknown."
+        )
+
+    def chart(self) -> LineChart:
+        """Return the probability of the last state at each time point, before and after."""
+        nodes = self.nodes.tolist()
+        before, after = (
+            tuple(zip(nodes, beliefs[:, -1].tolist(), strict=True))
+            for beliefs in (self.prior, self.posterior)
+        )
+        moved = f"The odds of two states move by e^{self.moved.max():.4g} at most"
+        return LineChart(
+            f"{moved}, at time point {nodes[int(self.moved.argmax())]}",
+            "What an adversary believes of each time point, before and after seeing the output.",
+            "time point",
+            f"P({self.states[-1]!r})",
+            (Line("before", before, dashed=True), Line("after", after)),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw prior and posterior of every time point; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
 
 
 def odds(

@@ -5,7 +5,7 @@ d(x, y) = max log(x/y) − min log(x/y) a positive matrix of projective diameter
 tanh(Δ/4)). So steps are followed one by one until the start is forgotten, and one limit with a
 proven distance stands for all later ones: the cost follows the mixing time, not the length.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork import files
-from quiltwork.audit.ends import Series
+from quiltwork.audit.ends import TiltedChain
 from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.leakage import (
     Leakage,
@@ -25,9 +24,8 @@ from quiltwork.audit.leakage import (
     worst_case,
     worst_of,
 )
-from quiltwork.audit.levels import Laws
+from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.smoothing import rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
@@ -35,10 +33,11 @@ from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query
+from quiltwork.results import ResultBase
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(ResultBase):
     """A promise against the truth.
 
     Attributes:
@@ -49,6 +48,8 @@ class Report:
         worst: the secret and the output that reach `lower`.
         dp_epsilon: the level for replacing one time point, as plain differential privacy counts.
     """
+
+    schema = ("audit", 1)
 
     claimed: float | None
     lower: float
@@ -94,10 +95,6 @@ class Report:
             "belief": self.worst.belief,
         }
 
-    def to_json(self) -> str:
-        """Write the report as a document of schema `quiltwork/audit`."""
-        return files.dump("audit", 1, self.body())
-
 
 def _finite(level: float | None) -> float | None:
     return None if level is None or not math.isfinite(level) else level
@@ -127,7 +124,7 @@ def report(
     >>> found.sound, round(found.tightness, 2)
     (True, 2.54)
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     promise = None if claimed is None else float_up(positive_fraction(claimed, "claimed"))
     chains = single_chains(beliefs)
@@ -153,7 +150,7 @@ def _found(laws: Laws) -> Leakage:
     except TooLargeError:
         with suppress(OutOfRangeError):
             rates = [rate(scale) for scale in laws.statistic.scales]
-            return at_ends(Series(laws).ends(rates), laws)
+            return at_ends(TiltedChain(laws).ends(rates), laws)
         raise
 
 

@@ -4,7 +4,7 @@ A chain's floats are dyadic rationals, so the laws are exact; the noise enters t
 enclosures of e^(−1/scale), rounded outwards at every step. Cost: the dynamic program on integers
 of about 60 bits per time point; seconds at a hundred time points with two states.
 
-Theorem: exact-leakage
+Theorem: docs/theory/exact-leakage.md
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def enclose(
     >>> found.upper - found.lower < 1e-12
     True
 
-    Theorem: exact-leakage
+    Theorem: docs/theory/exact-leakage.md
     """
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)

@@ -1,8 +1,8 @@
 """Beliefs: what an adversary may believe about the data.
 
-`MarkovChain`, `CyclicChain`, `HiddenChain`, `ChainBox`, `Clusters` and `Network` hold validated,
-immutable data and answer questions about it; what a belief means for privacy is computed in
-`quiltwork.influence`.
+`MarkovChain`, `CyclicChain`, `HiddenChain`, `ChainBox`, `Clusters`, `Network` and the Gaussian ones
+hold validated, immutable data and answer questions about it; what a belief means for privacy is
+computed in `quiltwork.influence`.
 """
 
 from quiltwork.beliefs.alternatives import Candidate, candidates, plausible
@@ -11,6 +11,8 @@ from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
+from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
+from quiltwork.beliefs.gaussian_rows import GaussianRows
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
@@ -29,6 +31,9 @@ __all__ = [
     "ChainBox",
     "Clusters",
     "CyclicChain",
+    "Gaussian",
+    "GaussianRows",
+    "GaussianSeries",
     "Grid",
     "HiddenChain",
     "Label",

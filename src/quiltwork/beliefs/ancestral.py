@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.tables import Table, eliminate
+from quiltwork.beliefs.tables import Weights, eliminate
 from quiltwork.exact import integer
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ def _law_given(network: Network, before: tuple[int, ...]) -> FloatArray:
     return np.asarray(values / values.sum())
 
 
-def _restricted(one: Table, before: tuple[int, ...]) -> Table:
+def _restricted(one: Weights, before: tuple[int, ...]) -> Weights:
     index = tuple(before[node] if node < len(before) else slice(None) for node in one.scope)
     scope = tuple(node for node in one.scope if node >= len(before))
     possible = None if one.possible is None else np.asarray(one.possible[index])
-    return Table(scope, np.asarray(one.values[index]), possible, one.roundings)
+    return Weights(scope, np.asarray(one.values[index]), possible, one.roundings)
 
 
 def _inverse(laws: FloatArray, uniform: FloatArray) -> IntArray:

@@ -23,7 +23,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.graphs import Plain, plain_graph
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.states import Label, show_labels
-from quiltwork.beliefs.tables import Table, eliminate, sum_to, table
+from quiltwork.beliefs.tables import Weights, eliminate, sum_to, table
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Network(Belief):
         return moral.joined([*scopes, *self.edges], self.length)
 
     @cached_property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[Weights, ...]:
         """The factors with their supports."""
         return tuple(table(scope, values) for scope, values in self.factors)
 
@@ -183,14 +183,14 @@ class Network(Belief):
         near = self.neighbours[self.node(name) - 1]
         return tuple(self.names[i] for i in sorted(near))
 
-    def relevant(self, nodes: Sequence[int]) -> list[Table]:
+    def relevant(self, nodes: Sequence[int]) -> list[Weights]:
         """The tables that decide the joint distribution of some nodes (0-based)."""
         if not self.directed:
             return list(self.tables)
         needed = moral.ancestors(self.parents, nodes)
         return [one for one in self.tables if one.scope[-1] in needed]
 
-    def joint(self, nodes: Sequence[int]) -> Table:
+    def joint(self, nodes: Sequence[int]) -> Weights:
         """Return the joint distribution of some nodes (0-based), up to a factor, by elimination.
 
         Raises:
@@ -201,7 +201,7 @@ class Network(Belief):
         return eliminate(self.relevant(nodes), nodes, self.sizes)
 
     @cached_property
-    def _whole(self) -> Table | None:
+    def _whole(self) -> Weights | None:
         """The joint distribution of all nodes, if that is a small table."""
         if math.prod(self.sizes) > _SMALL:
             return None

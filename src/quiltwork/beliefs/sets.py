@@ -13,6 +13,8 @@ from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
+from quiltwork.beliefs.gaussian_rows import GaussianRows
 from quiltwork.beliefs.grids import Grid, differing
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
@@ -21,7 +23,8 @@ from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
 _CLASSES = (MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network)
-_KINDS: dict[str, Any] = {kind.schema: kind for kind in _CLASSES}
+_NUMBERS = (GaussianSeries, GaussianRows)
+_KINDS: dict[str, Any] = {kind.schema: kind for kind in (*_CLASSES, *_NUMBERS)}
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
@@ -41,6 +44,7 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
                 f"Belief {position} is {type(belief).__name__}; give a MarkovChain, ChainBox, "
                 "Clusters, Network or a list of them."
             )
+    _check_same_data(members)
     _check_same_states(members)
     _check_same_length(members)
     _check_same_grid(members)
@@ -59,6 +63,14 @@ def _listed(beliefs: Any) -> tuple[Any, ...]:
             "least one."
         )
     return tuple(beliefs)
+
+
+def _check_same_data(members: tuple[Belief, ...]) -> None:
+    if len({isinstance(belief, Gaussian) for belief in members}) > 1:
+        raise InvalidInputError(
+            "Gaussian beliefs are about numbers, the others about states; a list must be of one "
+            "kind."
+        )
 
 
 def _check_same_states(members: tuple[Belief, ...]) -> None:

@@ -22,7 +22,7 @@ _MOST_AXES = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Weights:
     """Weights of the values of some nodes.
 
     Attributes:
@@ -37,12 +37,12 @@ class Table:
     possible: BoolArray | None = None
     roundings: int = 1
 
-    def over(self, scope: Sequence[int]) -> Table:
+    def over(self, scope: Sequence[int]) -> Weights:
         """The same table with its axes in this order."""
         axes = [self.scope.index(node) for node in scope]
         values = self.values.transpose(axes)
         possible = None if self.possible is None else self.possible.transpose(axes)
-        return Table(tuple(scope), values, possible, self.roundings)
+        return Weights(tuple(scope), values, possible, self.roundings)
 
     def support(self) -> BoolArray:
         """Which entries are possible, as an array."""
@@ -51,13 +51,13 @@ class Table:
         return self.possible
 
 
-def table(scope: Sequence[int], values: FloatArray) -> Table:
+def table(scope: Sequence[int], values: FloatArray) -> Weights:
     """Return a table of given numbers, scaled so that products of many neither vanish nor burst."""
     possible = values > 0
-    return Table(tuple(scope), _scaled(values), None if possible.all() else possible)
+    return Weights(tuple(scope), _scaled(values), None if possible.all() else possible)
 
 
-def multiply(tables: Sequence[Table], scope: tuple[int, ...]) -> Table:
+def multiply(tables: Sequence[Weights], scope: tuple[int, ...]) -> Weights:
     """Return the product of tables over all nodes of `scope`, which holds theirs."""
     sizes: dict[int, int] = {}
     for one in tables:
@@ -71,10 +71,10 @@ def multiply(tables: Sequence[Table], scope: tuple[int, ...]) -> Table:
             known = _aligned(one, scope, one.possible)
             possible = np.broadcast_to(known, shape) if possible is None else possible & known
     roundings = sum(one.roundings for one in tables) + len(tables)
-    return Table(scope, values, possible, roundings)
+    return Weights(scope, values, possible, roundings)
 
 
-def sum_out(one: Table, node: int) -> Table:
+def sum_out(one: Weights, node: int) -> Weights:
     """Return the table summed over a node's values."""
     axis = one.scope.index(node)
     scope = one.scope[:axis] + one.scope[axis + 1 :]
@@ -82,25 +82,25 @@ def sum_out(one: Table, node: int) -> Table:
     possible = None if one.possible is None else np.asarray(one.possible.any(axis=axis))
     if possible is not None and possible.all():
         possible = None
-    return Table(scope, values, possible, one.roundings + one.values.shape[axis])
+    return Weights(scope, values, possible, one.roundings + one.values.shape[axis])
 
 
-def sum_to(one: Table, keep: Sequence[int]) -> Table:
+def sum_to(one: Weights, keep: Sequence[int]) -> Weights:
     """Return the table summed over every node not in `keep`, with its axes in that order."""
     axes = tuple(axis for axis, node in enumerate(one.scope) if node not in keep)
     scope = tuple(node for node in one.scope if node in keep)
     values = np.asarray(one.values.sum(axis=axes))
     possible = None if one.possible is None else np.asarray(one.possible.any(axis=axes))
     added = math.prod(one.values.shape[axis] for axis in axes)
-    return Table(scope, values, possible, one.roundings + added).over(keep)
+    return Weights(scope, values, possible, one.roundings + added).over(keep)
 
 
 def eliminate(
-    tables: Iterable[Table],
+    tables: Iterable[Weights],
     keep: Sequence[int],
     sizes: Sequence[int],
     most: int = MOST_ENTRIES,
-) -> Table:
+) -> Weights:
     """Return the product of all tables summed over every node not in `keep`.
 
     The next node to go is the one that makes the smallest table (greedy min-weight).
@@ -123,7 +123,7 @@ def eliminate(
     shape = tuple(sizes[node] for node in keep)
     values = np.broadcast_to(result.values, shape)
     possible = None if result.possible is None else np.broadcast_to(result.possible, shape)
-    return Table(tuple(keep), values, possible, result.roundings)
+    return Weights(tuple(keep), values, possible, result.roundings)
 
 
 def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTRIES) -> None:
@@ -137,7 +137,7 @@ def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTR
         )
 
 
-def _scope_with(tables: Iterable[Table], node: int) -> tuple[int, ...]:
+def _scope_with(tables: Iterable[Weights], node: int) -> tuple[int, ...]:
     joined = {other for one in tables if node in one.scope for other in one.scope}
     return tuple(sorted(joined))
 
@@ -146,7 +146,7 @@ def _weight(scope: Iterable[int], sizes: Sequence[int]) -> int:
     return math.prod(sizes[node] for node in scope)
 
 
-def _aligned(one: Table, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
+def _aligned(one: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
     order = sorted(range(len(one.scope)), key=lambda axis: scope.index(one.scope[axis]))
     moved = values.transpose(order)
     shape = iter(moved.shape)

@@ -13,13 +13,13 @@ import click
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
+    Source,
     backend_option,
     check_outputs,
     constraint_options,
     counted,
     declaration_options,
-    declarations,
-    read_constraint,
+    m_option,
     read_table,
     require_provider,
     table_options,
@@ -28,7 +28,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.files import dump
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.constraints import Constraint
     from quiltwork.tables.writing import Formulas
 
 METHODS = ("provider-aware", "baseline", "separate")
@@ -48,7 +48,7 @@ SPLITS = ("range", "loss", "fitness")
 )
 @table_options
 @constraint_options
-@click.option("--m", type=int, default=1, show_default=True, help="How many providers collude.")
+@m_option
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -88,26 +88,19 @@ SPLITS = ("range", "loss", "fitness")
 )
 @click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
 def anonymize(
-    files: tuple[str, ...],
-    provider: str | None,
-    quasi: str,
-    sensitive: str,
-    subject: str | None,
-    missing: str,
-    text: str,
+    source: Source,
+    constraint: Constraint,
     m: int,
     method: Any,
     cut: Any,
     quality: bool,
     relaxed: bool,
     suppression: Fraction,
-    ordinal: tuple[str, ...],
-    hierarchy: tuple[str, ...],
+    declared: dict[str, Any],
     backend: Any,
     output: str,
     escape_formulas: bool,
     report: str | None,
-    **asked: Any,
 ) -> None:
     """Anonymize the records of several providers.
 
@@ -119,17 +112,13 @@ def anonymize(
     from quiltwork.tables.anonymization import anonymize as run
     from quiltwork.tables.writing import check_ending, check_formulas
 
-    constraint = read_constraint(**asked)
-    require_provider(files, provider, m)
-    declared = declarations(ordinal, hierarchy)
+    require_provider(source, m)
     formulas: Formulas = "escape" if escape_formulas else "keep"
     check_formulas(formulas, check_ending(output))
-    check_outputs((output, report), (*files, *declared["hierarchies"].values()))
+    check_outputs((output, report), (*source.files, *declared["hierarchies"].values()))
     if backend == "spark" and Path(output).exists():
         raise InvalidInputError(f"{output!r} exists already; choose another folder.")
-    table = read_table(
-        files, provider, quasi, sensitive, subject, missing, text, backend, **declared
-    )
+    table = read_table(source, backend, **declared)
     with _at_work(backend):
         with progress(1 if table.kind == "spark" else table.encoded.rows, "Anonymizing") as bar:
             publication = run(
@@ -145,7 +134,9 @@ def anonymize(
                 progress=_advance(bar),
             )
         publication.write(output, formulas)
-        body = (_on_spark if backend == "spark" else _here)(publication, report)
+        if report is not None:
+            publication.report(report)
+        body = publication.summary()
     body |= {
         "constraint": publication.constraint,
         "m": publication.m,
@@ -171,31 +162,6 @@ def _advance(bar: Any) -> Callable[[int, int], None]:
         bar.update(done - bar.pos)
 
     return to
-
-
-def _here(publication: Publication, report: str | None) -> dict[str, Any]:
-    """Write the report, and return the sizes of what was published."""
-    from quiltwork.tables.metrics.loss import publication_loss
-
-    if report is not None:
-        publication.report(report)
-    return {
-        "rows": len(publication.rows),
-        "groups": len(publication.groups),
-        "suppressed": publication.suppressed,
-        "loss": publication_loss(publication).as_dict(),
-    }
-
-
-def _on_spark(publication: Any, report: str | None) -> dict[str, Any]:
-    """Do the same with what the workers counted, and free their disks."""
-    found = publication.report(report)
-    publication.unpersist()
-    measures = ("gcp", "discernibility", "average_class_size", "suppressed")
-    return {
-        **{name: found[name] for name in ("rows", "groups", "suppressed")},
-        "loss": {name: found[name] for name in measures},
-    }
 
 
 def _whoever(m: int) -> str:

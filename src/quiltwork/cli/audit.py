@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Audited:
     """What is audited: releases, what they promised, and what to tell besides."""
 
     beliefs: tuple[Belief, ...]
@@ -101,18 +101,18 @@ def _noise(
     question: str | None,
     window: str | None,
     scale: Fraction | None,
-) -> Subject:
+) -> Audited:
     if members is None or length is None or question is None or scale is None:
         raise click.UsageError(
             "give a release's JSON or a ledger's URL, or --belief, --length, --query and --scale"
         )
     query = read_query(question, members[0].states, window)
-    return Subject(members, length, [(query, scale)], None)
+    return Audited(members, length, [(query, scale)], None)
 
 
-def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
+def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
+    from quiltwork.beliefs.digests import digest
     from quiltwork.series import Release
-    from quiltwork.series.releases.document import digest
 
     if members is None:
         raise click.UsageError("a release names its beliefs by a digest only: give --belief")
@@ -132,10 +132,10 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Subject:
     _check_cells(released.query, released.cells, members)
     pairs = [_pair(released.query, released.length, released.noise_scale)]
     claimed, secrets = released.exact_epsilon, released.secrets
-    return Subject(members, released.length, pairs, claimed, secrets, tuple(notes))
+    return Audited(members, released.length, pairs, claimed, secrets, tuple(notes))
 
 
-def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Subject:
+def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Audited:
     from quiltwork.beliefs.documents import labels_from_json
     from quiltwork.budget import Ledger
     from quiltwork.queries import from_document
@@ -164,7 +164,7 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
             _check_cells(query, tuple(labels_from_json(request["cells"])), audited)
         pairs.append(_pair(query, int(request["length"]), Fraction(request["noise_scale"])))
     claimed = status.exact_total
-    return Subject(audited, length, pairs, claimed, None, tuple(notes))
+    return Audited(audited, length, pairs, claimed, None, tuple(notes))
 
 
 def _pair(query: Query, length: int, noise_scale: Fraction) -> tuple[Query, Fraction]:

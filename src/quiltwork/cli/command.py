@@ -113,6 +113,18 @@ def confidence_number(text: str) -> Fraction:
     return level
 
 
+def confidence_option(meaning: str) -> Callable[[Function], Function]:
+    """Add --confidence, 0.95 unless told; `meaning` says of what."""
+    return click.option(
+        "--confidence",
+        type=confidence_number,
+        metavar="NUMBER",
+        default="0.95",
+        show_default=True,
+        help=meaning,
+    )
+
+
 def common_options(function: Function) -> Function:
     """Add the options that every command has: `--json` and `--debug`.
 

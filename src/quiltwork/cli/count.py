@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.command import command, confidence_option, exact_number
 from quiltwork.cli.output import deliver, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
 
 if TYPE_CHECKING:
-    from quiltwork.cli.tabulate import Condition, Subject
+    from quiltwork.cli.tabulate import Condition, Contributor
     from quiltwork.counts import CountTable
 
 
@@ -125,14 +125,7 @@ if TYPE_CHECKING:
     "each to who believes it. Needs --adjacency replace, or --value.",
 )
 @ledger_options
-@click.option(
-    "--confidence",
-    type=confidence_number,
-    metavar="NUMBER",
-    default="0.95",
-    show_default=True,
-    help="Of the intervals.",
-)
+@confidence_option("Of the intervals.")
 def count(
     file: str | None,
     by: tuple[str, ...],
@@ -181,7 +174,7 @@ def count(
     if cell_alpha and alpha is None:
         raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
     from quiltwork.cli.series import split_list
-    from quiltwork.cli.tabulate import Subject, read_condition
+    from quiltwork.cli.tabulate import Contributor, read_condition
     from quiltwork.counts import release_table
     from quiltwork.counts.contributions import LimitedCounts
 
@@ -189,7 +182,7 @@ def count(
     by = tuple(column for text in by for column in split_list(text))
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
-    limit = None if subject is None else Subject(subject, at_most or 1)
+    limit = None if subject is None else Contributor(subject, at_most or 1)
     counts, people = _cells(file, by, conditions, categories, categories_from_data, limit)
     table = release_table(
         counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
@@ -213,7 +206,7 @@ def _cells(
     conditions: list[Condition],
     categories: tuple[str, ...],
     from_data: bool,
-    limit: Subject | None,
+    limit: Contributor | None,
 ) -> tuple[dict[object, int], int]:
     """Count the declared cells, with text for one column and tuples for more, and all people."""
     from quiltwork.cli import tabulate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,11 @@ from quiltwork import files
 from quiltwork.cli.command import command, exact_number, group
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import emit, text_table
+from quiltwork.exact import nearest_float
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.cli.holdout_folder import Study
-    from quiltwork.holdout import HoldoutPlan
 
 
 _LARGEST_CLUSTER = 10**6
@@ -97,7 +96,7 @@ def plan(
         from quiltwork.report.plots import write_figure
 
         write_figure(found.plot(), plot)
-    emit(files.dump("holdout-plan", 1, _plan_document(found)), found.explain().splitlines())
+    emit(found.to_json(), found.explain().splitlines())
     if not found.feasible:
         click.get_current_context().exit(1)
 
@@ -116,29 +115,6 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     from quiltwork.cli.series import read_beliefs
 
     return read_beliefs(paths)
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
-
-
-def _plan_document(found: HoldoutPlan) -> dict[str, Any]:
-    return {
-        "solved_for": found.solved_for,
-        "queries": found.queries,
-        "overfits": found.overfits,
-        "tolerance": _finite(found.tolerance),
-        "confidence": found.confidence,
-        "overfit_at": found.overfit_at,
-        "samples": found.samples,
-        "available": found.available,
-        "noise": _finite(found.noise),
-        "threshold": _finite(found.threshold),
-        "epsilon": _finite(found.epsilon),
-        "bayesian_epsilon": _finite(found.bayesian_epsilon),
-        "feasible": found.feasible,
-        "explanation": found.explain(),
-    }
 
 
 @command(
@@ -270,9 +246,8 @@ def ask(
         "overfit": answer.overfit,
         "remaining": answer.remaining,
     }
-    source = "from the holdout, with noise" if answer.overfit else "as on the training set"
     lines = [
-        f"{label or words}: {body['value']:.6g} ({source})",
+        f"{label or words}: {body['value']:.6g} ({answer.source})",
         f"{answer.remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)
@@ -282,8 +257,12 @@ def _about_predictions(
     study: Study, path: str, name: str, limits: str | None
 ) -> tuple[Any, float, str]:
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.metrics import read_metric
-    from quiltwork.holdout.questions import check_covered, check_readable, prediction_question
+    from quiltwork.holdout.questions import (
+        check_covered,
+        check_readable,
+        prediction_question,
+        read_metric,
+    )
 
     if study.columns.target is None:
         raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
@@ -374,7 +353,6 @@ def _show_status(folder: str, queries: int | None) -> None:
 def transcript(folder: str, checkpoint: str | None) -> None:
     """Verify the transcript and show every answer."""
     from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.transcript import as_rows
 
     store.load(folder)
     found = store.read_transcript_of(folder, checkpoint)
@@ -383,8 +361,18 @@ def transcript(folder: str, checkpoint: str | None) -> None:
         "checkpoint": found.checkpoint,
     }
     header = ["number", "question", "answer", "from", "left"]
+    rows = [
+        [
+            entry.number,
+            entry.question or "-",
+            "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
+            "holdout" if entry.overfit else "training",
+            entry.remaining,
+        ]
+        for entry in found.entries
+    ]
     lines = [
-        *text_table(header, as_rows(found.entries)),
+        *text_table(header, rows),
         f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
     ]
     emit(files.dump("holdout-answers", 1, body), lines)

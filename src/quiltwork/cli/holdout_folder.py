@@ -8,7 +8,7 @@ what, and no password is ever written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,13 +37,11 @@ class Places:
         train: the path of the training table.
         holdout: the path of the holdout.
         ledger: where the ledger is, or None.
-        columns: which column is what, in files of version 1; the transcript knows it since.
     """
 
     train: str
     holdout: str
     ledger: str | None
-    columns: Columns | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,9 +175,8 @@ def make_folder(folder: str) -> None:
 
 def save(folder: str, places: Places) -> None:
     """Write where things are, in a new folder, which only its owner may read."""
-    told = {name: getattr(places, name) for name in ("train", "holdout", "ledger")}
     path = Path(folder) / _CONFIGURATION
-    files.write(path, files.dump(SCHEMA, 2, told) + "\n", files.OWNER_ONLY)
+    files.write(path, files.dump(SCHEMA, 2, vars(places)) + "\n", files.OWNER_ONLY)
 
 
 def load(folder: str) -> Places:
@@ -198,18 +195,14 @@ def load(folder: str) -> Places:
             f"There is no holdout in {folder!r} ({reason}); make one with quiltwork holdout create."
         ) from None
     try:
-        document = files.load(text, SCHEMA, (1, 2))
-        places = Places(*(_text(document, name) for name in ("train", "holdout", "ledger")))
-        if document["version"] == 2:
-            return places
-        named = Columns(*(_text(document, name) for name in ("identity", "target", "group")))
-        return replace(places, columns=named)
+        document = files.load(text, SCHEMA, (2,))
+        return Places(*(_text(document, name) for name in ("train", "holdout", "ledger")))
     except (InvalidInputError, KeyError) as error:
         raise _damaged(path, str(error)) from None
 
 
 def _text(document: Mapping[str, Any], name: str) -> Any:
-    value, needed = document[name], name in ("train", "holdout", "identity")
+    value, needed = document[name], name in ("train", "holdout")
     if not isinstance(value, str) and (needed or value is not None):
         raise InvalidInputError(f"{name} must be text, not {type(value).__name__}")
     return value
@@ -229,10 +222,11 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
         StorageError: if the folder is damaged.
     """
     places, found = load(folder), read_transcript_of(folder)
-    columns = found.columns or places.columns
-    if columns is None:
-        raise _damaged(Path(folder) / _CONFIGURATION, "it does not say which column is what")
-    return read_study(places, columns), found
+    if found.columns is None:
+        raise StorageError(
+            f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
+        )
+    return read_study(places, found.columns), found
 
 
 def resume(folder: str, study: Study, dataset: str | None, ledger: str | None) -> ReusableHoldout:

@@ -13,7 +13,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.calibrate import METHODS
-from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.command import command, confidence_option, exact_number
 from quiltwork.cli.output import deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
@@ -73,14 +73,7 @@ if TYPE_CHECKING:
 )
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
-@click.option(
-    "--confidence",
-    type=confidence_number,
-    metavar="NUMBER",
-    default="0.95",
-    show_default=True,
-    help="Of the intervals.",
-)
+@confidence_option("Of the intervals.")
 @click.option("-o", "--output", metavar="FILE", help="Write the release here, as JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the release here (.png, .svg or .pdf).")
 def release(

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_number, exact_number
+from quiltwork.cli.command import command, confidence_option, exact_number
 from quiltwork.cli.consumer import read_loss_text, read_prior_text
 from quiltwork.cli.output import as_json, emit, progress, text_table
+from quiltwork.cli.tabulate import header_of
 from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 
@@ -58,14 +59,7 @@ _MOST_SHOWN = 40
     metavar="LOSS",
     help="absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
 )
-@click.option(
-    "--confidence",
-    type=confidence_number,
-    metavar="NUMBER",
-    default="0.95",
-    show_default=True,
-    help="Of the intervals, which count on the prior.",
-)
+@confidence_option("Of the intervals, which count on the prior.")
 @click.option("--output", metavar="FILE", help="With FILE: write its rows with what was read.")
 @click.option("--plot", metavar="FILE", help="Draw the mechanism before and after the remap.")
 def remap(
@@ -95,7 +89,7 @@ def remap(
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.consumers.gains import consumer_gain
-    from quiltwork.report.plots import check_figure_path, write_figure
+    from quiltwork.report.plots import check_figure_path, figure_of, write_figure
 
     if output is not None:
         if file is not None and os.path.realpath(output) == os.path.realpath(file):
@@ -113,15 +107,11 @@ def remap(
         bar.update(1)
     counts = [] if table is None else table.counts
     readings = _readings(gain.remap, [*values, *counts], confidence)
-    figure = None
-    if plot is not None:
-        from quiltwork.counts.plots import heat_map
-
-        figure = heat_map(mechanism, gain.remap)  # refuses before anything is written
+    charts = () if plot is None else gain.remap.charts()  # refuses before anything is written
     if output is not None and column is not None and table is not None:
         _write(output, column, table, readings[len(values) :])
-    if plot is not None and figure is not None:
-        write_figure(figure, plot)
+    if plot is not None:
+        write_figure(figure_of(*charts), plot)
     document = _document(gain, readings, confidence) if as_json() else ""
     emit(document, _lines(gain, readings, confidence, plot, output))
 
@@ -141,7 +131,7 @@ def _readings(
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedColumn:
     """A file with a column of released counts: its header, its rows, and the counts."""
 
     header: list[str]
@@ -149,15 +139,11 @@ class Released:
     counts: list[int]
 
 
-def _released(path: str, column: str) -> Released:
-    def read(reader: Iterator[list[str]]) -> Released:
-        header = next(reader, None)
-        if not header:
-            raise InvalidInputError(
-                f"{path!r} does not begin with a line of column names; give CSV with a header."
-            )
+def _released(path: str, column: str) -> ReleasedColumn:
+    def read(reader: Iterator[list[str]]) -> ReleasedColumn:
+        header = header_of(reader, path)
         place = column_position(header, column, path)
-        found = Released(header, [], [])
+        found = ReleasedColumn(header, [], [])
         for row in even_rows(reader, len(header), path):
             count = _count(row[place])
             if count is None:
@@ -197,7 +183,7 @@ def _names(header: list[str], column: str) -> list[str]:
 
 
 def _write(
-    path: str, column: str, table: Released, readings: list[tuple[int, int, int, int]]
+    path: str, column: str, table: ReleasedColumn, readings: list[tuple[int, int, int, int]]
 ) -> None:
     text = StringIO(newline="")
     writer = csv.writer(text)
@@ -247,7 +233,7 @@ def _lines(
         if len(runs) > _MOST_SHOWN:
             yield f"… {len(runs) - _MOST_SHOWN} more"
     yield ""
-    yield from gain.explain()
+    yield from gain.explain().splitlines()
     yield from (f"wrote {Path(path)}" for path in (output, plot) if path is not None)
 
 

@@ -14,7 +14,7 @@ from quiltwork.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from quiltwork.reproduce.registry import Experiment, Progress, Size
-    from quiltwork.reproduce.runner import Outcome
+    from quiltwork.reproduce.runner import Reproduction
 
 
 @command(
@@ -62,7 +62,7 @@ def reproduce(
         _show_list(chosen)
         return
     size: Size = "full" if full else "quick"
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, Reproduction] = {}
     skipped: dict[str, str] = {}
     for one in chosen:
         try:
@@ -90,8 +90,8 @@ def _report(bar: object) -> Progress:
 
 
 def _with_earlier(
-    outcomes: dict[str, Outcome], known: list[Experiment], size: Size, folder: Path
-) -> list[Outcome]:
+    outcomes: dict[str, Reproduction], known: list[Experiment], size: Size, folder: Path
+) -> list[Reproduction]:
     """Add what earlier runs finished, so that the page grows with each run."""
     from quiltwork.reproduce import finished
 
@@ -117,7 +117,9 @@ def _show_list(chosen: list[Experiment]) -> None:
     )
 
 
-def _show_outcomes(outcomes: list[Outcome], skipped: dict[str, str], written: list[Path]) -> None:
+def _show_outcomes(
+    outcomes: list[Reproduction], skipped: dict[str, str], written: list[Path]
+) -> None:
     from quiltwork.reproduce.result import result_to_dict
 
     body = {

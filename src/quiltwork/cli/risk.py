@@ -10,10 +10,10 @@ import click
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.tables import (
+    Source,
     check_outputs,
     counted,
     declaration_options,
-    declarations,
     read_table,
     split,
     table_options,
@@ -48,17 +48,10 @@ if TYPE_CHECKING:
 @declaration_options("--order")
 @click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
 def risk(
-    files: tuple[str, ...],
-    provider: str | None,
-    quasi: str,
-    sensitive: str,
-    subject: str | None,
-    missing: str,
-    text: str,
+    source: Source,
     against: str | None,
     original: tuple[str, ...],
-    ordinal: tuple[str, ...],
-    hierarchy: tuple[str, ...],
+    declared: dict[str, Any],
     target: str | None,
 ) -> None:
     """Measure what a table reveals as it stands.
@@ -71,31 +64,28 @@ def risk(
     from quiltwork.tables.reports.page import risk_report
     from quiltwork.tables.risk import assess, definetti_on
 
-    declared = declarations(ordinal, hierarchy)
-    read = [*files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
+    read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_outputs([target], read)
-    orders = _of_sensitive(declared, split(sensitive), bool(against or original))
-    table = read_table(files, provider, quasi, sensitive, subject, missing, text, ordinal=orders)
-    compared = None if against is None else _compared(table, against, text, declared)
+    orders = _of_sensitive(declared, split(source.sensitive), bool(against or original))
+    table = read_table(source, ordinal=orders)
+    compared = None if against is None else _compared(table, against, source.text, declared)
     learned = None
     if original:
-        behind: dict[str, Any] = declared
-        learned = definetti_on(
-            table,
-            read_table(original, None, quasi, sensitive, missing=missing, text=text, **behind),
-        )
+        learned = definetti_on(table, read_table(source.others(original), **declared))
     found = assess(table, compared, learned)
-    body = found.as_dict()
+    body = found.body()
     lines = _lines(found)
     if target is not None:
-        written = risk_report(found, ", ".join(Path(file).name for file in files)).write(target)
+        written = risk_report(found, ", ".join(Path(file).name for file in source.files)).write(
+            target
+        )
         body["html"] = str(written)
         lines += ["", f"The page is in {written}."]
     emit(dump("risk", 1, body), lines)
 
 
 def _of_sensitive(
-    declared: dict[str, dict[str, Any]], sensitive: list[str], labels_are_read: bool
+    declared: dict[str, Any], sensitive: list[str], labels_are_read: bool
 ) -> dict[str, Any]:
     """Return the orders of sensitive columns; what is said of others is for reading labels."""
     orders = {name: order for name, order in declared["ordinal"].items() if name in sensitive}

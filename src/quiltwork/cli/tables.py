@@ -9,9 +9,12 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -37,105 +40,125 @@ backend_option = click.option(
 )
 
 
+m_option = click.option(
+    "--m", type=int, default=1, show_default=True, help="How many providers collude."
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files of a table and the roles of their columns, as they were typed."""
+
+    files: tuple[str, ...]
+    provider: str | None
+    quasi: str
+    sensitive: str
+    subject: str | None
+    missing: str
+    text: str
+
+    def others(self, files: tuple[str, ...]) -> Source:
+        """Return other files with the same columns, without providers and subjects."""
+        return replace(self, files=files, provider=None, subject=None)
+
+
 def table_options(function: Function) -> Function:
-    """Add the files and the roles of their columns: see `read_table` for the parameters."""
-    for add in reversed(
-        [
-            click.argument("files", nargs=-1, required=True),
-            click.option(
-                "--provider",
-                metavar="COLUMN",
-                help="Who provided each record; without it, several files are one provider each.",
-            ),
-            click.option(
-                "--quasi",
-                required=True,
-                metavar="COLUMNS",
-                help='Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
-            ),
-            click.option(
-                "--sensitive",
-                required=True,
-                metavar="COLUMNS",
-                help="What must not be inferred; several columns count as their combination.",
-            ),
-            click.option(
-                "--subject",
-                metavar="COLUMN",
-                help="Whom a record is about, if one person can have several.",
-            ),
-            click.option(
-                "--missing",
-                type=click.Choice(["refuse", "value"]),
-                default="refuse",
-                show_default=True,
-                help="Whether missing values are refused or are a value of their own.",
-            ),
-            click.option(
-                "--text",
-                default="",
-                metavar="COLUMNS",
-                help="Columns that are text, whatever they look like; 02410 is text by itself.",
-            ),
-        ]
-    ):
-        function = add(function)
-    return function
+    """Add the files and the roles of their columns; the command gets them as `source`."""
+    options = [
+        click.argument("files", nargs=-1, required=True),
+        click.option(
+            "--provider",
+            metavar="COLUMN",
+            help="Who provided each record; without it, several files are one provider each.",
+        ),
+        click.option(
+            "--quasi",
+            required=True,
+            metavar="COLUMNS",
+            help='Quasi-identifiers, separated by commas; "quoted" if a name holds one.',
+        ),
+        click.option(
+            "--sensitive",
+            required=True,
+            metavar="COLUMNS",
+            help="What must not be inferred; several columns count as their combination.",
+        ),
+        click.option(
+            "--subject",
+            metavar="COLUMN",
+            help="Whom a record is about, if one person can have several.",
+        ),
+        click.option(
+            "--missing",
+            type=click.Choice(["refuse", "value"]),
+            default="refuse",
+            show_default=True,
+            help="Whether missing values are refused or are a value of their own.",
+        ),
+        click.option(
+            "--text",
+            default="",
+            metavar="COLUMNS",
+            help="Columns that are text, whatever they look like; 02410 is text by itself.",
+        ),
+    ]
+    return _gathered(function, options, "source", Source)
 
 
 def constraint_options(function: Function) -> Function:
-    """Add the privacy constraints: see `read_constraint` for the parameters."""
-    for add in reversed(
-        [
-            click.option("--k", type=int, help="k-anonymity: records in every group."),
-            click.option("--l", "l", type=int, help="Distinct sensitive values in every group."),
-            click.option(
-                "--entropy-l", type=exact_number, metavar="L", help="Entropy l-diversity."
-            ),
-            click.option(
-                "--recursive-l",
-                metavar="C,L",
-                help="Recursive (c, l)-diversity, for example 3,2.",
-            ),
-            click.option(
-                "--t",
-                type=exact_number,
-                metavar="T",
-                help="t-closeness, all values equally far apart.",
-            ),
-            click.option(
-                "--t-ordered",
-                type=exact_number,
-                metavar="T",
-                help="t-closeness, values in their order.",
-            ),
-        ]
-    ):
-        function = add(function)
-    return function
+    """Add the privacy constraints; the command gets them as one `constraint`."""
+    number: dict[str, Any] = {"type": exact_number}
+    options = [
+        click.option("--k", type=int, help="k-anonymity: records in every group."),
+        click.option("--l", type=int, help="Distinct sensitive values in every group."),
+        click.option("--entropy-l", metavar="L", help="Entropy l-diversity.", **number),
+        click.option(
+            "--recursive-l", metavar="C,L", help="Recursive (c, l)-diversity, for example 3,2."
+        ),
+        click.option(
+            "--t", metavar="T", help="t-closeness, all values equally far apart.", **number
+        ),
+        click.option(
+            "--t-ordered", metavar="T", help="t-closeness, values in their order.", **number
+        ),
+    ]
+    return _gathered(function, options, "constraint", read_constraint)
 
 
 def declaration_options(*ordinal: str) -> Callable[[Function], Function]:
-    """Add what columns' values mean: see `declarations`; `ordinal` are more names of the first."""
-
-    def add(function: Function) -> Function:
-        order = click.option(
+    """Add what columns' values mean, as `declared`; `ordinal` are more names of the first."""
+    options = [
+        click.option(
             "--ordinal",
             *ordinal,
             "ordinal",
             multiple=True,
             metavar="COLUMN=VALUES",
             help="A column's values in order, such as grade=low,middle,high; repeatable.",
-        )
-        tree = click.option(
+        ),
+        click.option(
             "--hierarchy",
             multiple=True,
             metavar="COLUMN=FILE",
             help="A column's generalizations: CSV lines from value to root; repeatable.",
-        )
-        return order(tree(function))
+        ),
+    ]
+    return lambda function: _gathered(function, options, "declared", declarations)
 
-    return add
+
+def _gathered(
+    function: Function, options: list[Any], name: str, made: Callable[..., Any]
+) -> Function:
+    """Add options whose values the function gets as one argument."""
+    taken = list(signature(made).parameters)
+
+    @wraps(function)
+    def call(**given: Any) -> Any:
+        return function(**{name: made(**{each: given.pop(each) for each in taken})}, **given)
+
+    for add in reversed(options):
+        call = add(call)
+    return cast("Function", call)
 
 
 def declarations(ordinal: Iterable[str], hierarchy: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -158,25 +181,15 @@ def _pairs(texts: Iterable[str], option: str) -> dict[str, Any]:
     return found
 
 
-def require_provider(files: tuple[str, ...], provider: str | None, m: int) -> None:
+def require_provider(source: Source, m: int) -> None:
     """Refuse one file without a column of providers, unless nobody colludes (m = 0)."""
-    if len(files) == 1 and provider is None and m > 0:
+    if len(source.files) == 1 and source.provider is None and m > 0:
         raise click.UsageError(
             "name the column of providers with --provider; with --m 0 all rows are one provider's"
         )
 
 
-def read_table(
-    files: tuple[str, ...],
-    provider: str | None,
-    quasi: str,
-    sensitive: str,
-    subject: str | None = None,
-    missing: str = "refuse",
-    text: str = "",
-    backend: str = "local",
-    **declarations: Any,
-) -> Table:
+def read_table(source: Source, backend: str = "local", **declarations: Any) -> Table:
     """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
@@ -189,10 +202,10 @@ def read_table(
     from quiltwork.tables.frames import column_names, opened_alike
     from quiltwork.tables.table import Table
 
-    as_text = split(text)
-    roles: dict[str, Any] = {"subject": subject, "missing": missing, **declarations}
-    roles["quasi_identifiers"] = _columns(quasi, "--quasi")
-    roles["sensitive"] = _columns(sensitive, "--sensitive")
+    files, provider, as_text = source.files, source.provider, split(source.text)
+    roles: dict[str, Any] = {"subject": source.subject, "missing": source.missing, **declarations}
+    roles["quasi_identifiers"] = _columns(source.quasi, "--quasi")
+    roles["sensitive"] = _columns(source.sensitive, "--sensitive")
     if backend == "spark" and all_parquet(files):
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:

@@ -118,14 +118,14 @@ def cells_of(categories: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return list(product(*categories))
 
 
-class Subject(NamedTuple):
+class Contributor(NamedTuple):
     """The column that tells people apart, and how many rows of one person are counted at most."""
 
     column: str
     at_most: int
 
 
-class Tally(NamedTuple):
+class CellCounts(NamedTuple):
     """How many rows satisfy the conditions, by cell, and how many people there are in all."""
 
     cells: Counter[tuple[str, ...]]
@@ -136,9 +136,9 @@ def tally(
     path: str,
     by: Sequence[str],
     conditions: Sequence[Condition],
-    subject: Subject | None = None,
+    subject: Contributor | None = None,
     among: Iterable[tuple[str, ...]] | None = None,
-) -> Tally:
+) -> CellCounts:
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
     With a subject, only the first rows of each person in a cell of `among` count (in any cell
@@ -150,12 +150,8 @@ def tally(
             columns than the header, or the text is not UTF-8.
     """
 
-    def read(reader: Iterator[list[str]]) -> Tally:
-        header = next(reader, None)
-        if not header:
-            raise InvalidInputError(
-                f"{path!r} does not begin with a line of column names; give CSV with a header."
-            )
+    def read(reader: Iterator[list[str]]) -> CellCounts:
+        header = header_of(reader, path)
         wanted = [column_position(header, column, path) for column in by]
         tests = [(column_position(header, c.column, path), c.test()) for c in conditions]
         rows = even_rows(reader, len(header), path)
@@ -166,13 +162,23 @@ def tally(
             cells = ((row[place], tuple(row[at] for at in wanted)) for row in seen)
             public = None if among is None else set(among)
             inside = (pair for pair in cells if public is None or pair[1] in public)
-            return Tally(Counter(first_rows(inside, subject.at_most)), len(everyone))
+            return CellCounts(Counter(first_rows(inside, subject.at_most)), len(everyone))
         numbers = count()
         numbered = zip(rows, numbers, strict=False)
         matching = _matching(map(itemgetter(0), numbered), tests)
-        return Tally(_tallied(matching, wanted), next(numbers))
+        return CellCounts(_tallied(matching, wanted), next(numbers))
 
     return with_csv(path, read)
+
+
+def header_of(reader: Iterator[list[str]], path: str) -> list[str]:
+    """Return the line of column names."""
+    header = next(reader, None)
+    if not header:
+        raise InvalidInputError(
+            f"{path!r} does not begin with a line of column names; give CSV with a header."
+        )
+    return header
 
 
 def _matching(rows: Iterable[list[str]], tests: list[Test]) -> Iterable[list[str]]:

@@ -10,11 +10,11 @@ from click.core import ParameterSource
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
+    Source,
     backend_option,
     constraint_options,
     declaration_options,
-    declarations,
-    read_constraint,
+    m_option,
     read_table,
     require_provider,
     table_options,
@@ -41,7 +41,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 )
 @table_options
 @constraint_options
-@click.option("--m", type=int, default=1, show_default=True, help="How many providers collude.")
+@m_option
 @click.option("--max-m", "largest", is_flag=True, help="Find the largest m instead.")
 @click.option(
     "--method",
@@ -62,24 +62,17 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 @click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
 @click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
 def verify(
-    files: tuple[str, ...],
-    provider: str | None,
-    quasi: str,
-    sensitive: str,
-    subject: str | None,
-    missing: str,
-    text: str,
+    source: Source,
+    constraint: Constraint,
     m: int,
     largest: bool,
     method: str,
     limit: int | None,
     own: tuple[str, ...],
-    ordinal: tuple[str, ...],
-    hierarchy: tuple[str, ...],
+    declared: dict[str, Any],
     backend: str,
     others: int,
     at_most: int | None,
-    **asked: Any,
 ) -> None:
     """Check a table against colluding providers.
 
@@ -90,7 +83,6 @@ def verify(
     """
     from quiltwork.tables.verification import LIMIT
 
-    constraint = read_constraint(**asked)
     bound = LIMIT if limit is None else limit
     m_is_given = (
         click.get_current_context().get_parameter_source("m") is not ParameterSource.DEFAULT
@@ -103,8 +95,8 @@ def verify(
             "--limit out"
         )
     if own:
-        roles = provider is not None or subject is not None
-        if m_is_given or largest or method != "exact" or len(files) > 1 or roles:
+        roles = source.provider is not None or source.subject is not None
+        if m_is_given or largest or method != "exact" or len(source.files) > 1 or roles:
             raise click.UsageError(
                 "--own goes with one published file, without --provider, --subject, --m, --max-m "
                 "and --method; pool the rows of those who collude, or say --others"
@@ -114,15 +106,13 @@ def verify(
                 "--others and --at-most go together: how many providers whose rows are not here, "
                 "and how many records of one group each of them has at most"
             )
-        declared: dict[str, Any] = declarations(ordinal, hierarchy)
-        published = read_table(files, None, quasi, sensitive, missing=missing, text=text)
-        rows = read_table(own, None, quasi, sensitive, missing=missing, text=text, **declared)
-        private = _own(published, rows, constraint, others, at_most)
+        rows = read_table(source.others(own), **declared)
+        private = _own(read_table(source), rows, constraint, others, at_most)
     else:
-        if others or at_most is not None or ordinal or hierarchy:
+        if others or at_most is not None or any(declared.values()):
             raise click.UsageError("--others, --at-most, --ordinal and --hierarchy go with --own")
-        require_provider(files, provider, 1 if largest else m)
-        table = read_table(files, provider, quasi, sensitive, subject, missing, text, backend)
+        require_provider(source, 1 if largest else m)
+        table = read_table(source, backend)
         if backend == "spark":
             private = _on_spark(table, constraint, m)
         elif largest:

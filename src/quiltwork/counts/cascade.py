@@ -7,7 +7,7 @@ with probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwi
 recipients learn no more than the least private of them, and the release costs that level once.
 Cost: one draw per level.
 
-Theorem: several-levels
+Theorem: docs/theory/several-levels.md
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.choice import draw_index
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import read_level
-from quiltwork.counts.optimality.derivation import derive
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.counts.people import read_count
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, written_fraction
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.results import ResultBase
 
 
 @dataclass(frozen=True)
-class LevelledCount:
+class LevelledCount(ResultBase):
     """One count at several levels.
 
     Attributes:
@@ -41,6 +41,8 @@ class LevelledCount:
         noisy: the unbounded answer of each level, in the same order.
         dp_epsilon: what all of them cost together: the level of the first.
     """
+
+    schema = ("levelled-count", 1)
 
     n: int
     alphas: tuple[Fraction, ...]
@@ -52,15 +54,10 @@ class LevelledCount:
         """The answers within 0..n: what each recipient gets."""
         return tuple(min(max(value, 0), self.n) for value in self.noisy)
 
-    def to_json(self) -> str:
-        """Return the answers as a document of schema `quiltwork/levelled-count`."""
-        body = {
-            "n": self.n,
-            "alphas": [str(alpha) for alpha in self.alphas],
-            "noisy": list(self.noisy),
-            "dp_epsilon": str(self.dp_epsilon),
-        }
-        return files.dump("levelled-count", 1, body)
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per level."""
+        found = zip(self.alphas, self.values, strict=True)
+        return [{"alpha": str(alpha), "value": value} for alpha, value in found]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> LevelledCount:
@@ -96,7 +93,7 @@ def release_levels(
     >>> len(answer.values), float(answer.dp_epsilon)
     (3, 2.0)
 
-    Theorem: several-levels
+    Theorem: docs/theory/several-levels.md
     """
     levels = _read_levels(alphas, epsilons)
     first = GeometricMechanism(n, alpha=levels[0][0])
@@ -121,9 +118,8 @@ def release_levels(
             "dp_epsilon": str(cost),
         }
 
-    return draw_paid(
-        ledger, dataset, key, analyst, record, draw, LevelledCount.to_json, LevelledCount.from_json
-    )
+    payer = read_payer(ledger, dataset, key, analyst)
+    return pay_and_keep(payer, record, draw, LevelledCount.to_json, LevelledCount.from_json)
 
 
 def nothing_added(before: Fraction, after: Fraction) -> Fraction:
@@ -141,17 +137,6 @@ def draw_step(before: Fraction, after: Fraction) -> int:
     if draw_index([stay, 1 - stay]) == 0:
         return 0
     return TwoSidedGeometric.from_alpha(after).draw_one()
-
-
-def step_matrix(n: int, before: Number, after: Number) -> FractionMatrix:
-    """Return the remap that makes G at level `after` out of G at level `before`, within 0..n."""
-    private = GeometricMechanism(n, alpha=after).matrix(exact=True)
-    derivation = derive(private, before)
-    if not derivation.derivable:
-        raise InvalidInputError(
-            f"Level {after} is less private than {before}: {derivation.detail}."
-        )
-    return derivation.remap
 
 
 def _read_levels(

@@ -1,17 +1,22 @@
-"""Drawing from a finite distribution given in exact fractions, with the system's randomness.
+"""Answers of a mechanism whose probabilities are exact fractions, by the system's randomness.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
+from typing import Any
 
+from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.counts.people import read_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
-from quiltwork.noise.table import Table, Thresholds
+from quiltwork.noise.table import SamplingTable, Thresholds
+from quiltwork.results import ResultBase
 
 
 def draw_index(probabilities: Sequence[Fraction]) -> int:
@@ -28,6 +33,39 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
     thresholds = Thresholds(
         len(edges), lambda j, bits: of_fraction(edges[j], bits), edges.__getitem__
     )
-    outcome = Table(thresholds, WORD_BITS).outcome(word(), word)
+    outcome = SamplingTable(thresholds, WORD_BITS).outcome(word(), word)
     below = edges[outcome - 1] if outcome else Fraction(0)
     return next(j for j, total in enumerate([*sums, Fraction(1)]) if total > below)
+
+
+class ExactMechanism(ResultBase):
+    """A mechanism for counts 0..n given by `exact`: one row of probabilities per count."""
+
+    exact: list[list[Fraction]]
+
+    @property
+    def n(self) -> int:
+        """The largest count."""
+        return len(self.exact) - 1
+
+    def release(
+        self,
+        count: int,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+        analyst: str | None = None,
+    ) -> int:
+        """Draw one answer in 0..n; debited first where there is a ledger."""
+        value = read_count(count, self.n, ledger)
+        self._refuse()
+        draw = partial(draw_index, self.exact[value])
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, self._debit, draw, str, int)
+
+    def _refuse(self) -> None:
+        """Refuse a mechanism that is not private."""
+
+    def _debit(self) -> Any:
+        """Return what a ledger is told."""
+        raise NotImplementedError

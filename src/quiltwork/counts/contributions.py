@@ -4,7 +4,7 @@ Of each person's rows in the declared cells the first few are counted, in the or
 they are depends on that person's rows alone, so adding, removing or replacing all rows of one
 person changes what is counted of nobody else. Cost: one pass, and one number kept for each person.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def limited_counts(
     >>> dict(limited_counts(rows, ["ann", "ann", "ann", "bob"], ["bread", "milk"], at_most=2))
     {'bread': 3, 'milk': 0}
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     limit = integer(at_most, "at_most", 1)
     try:

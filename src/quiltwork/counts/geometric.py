@@ -4,7 +4,7 @@ Its range-restricted form G answers 0 for everything below 0 and n for everythin
 a consumer knows and fears, some remap of G is the best α-private mechanism for that consumer
 (`remaps.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
-from quiltwork.counts.debit import draw_paid, read_count
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import belief_digest, substitution_level
+from quiltwork.counts.people import belief_digest, read_count, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.bits import signs
+from quiltwork.results import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +57,7 @@ class GeometricMechanism:
     >>> 0 <= g.release(1) <= 2
     True
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
 
     n: int
@@ -181,9 +182,8 @@ class GeometricMechanism:
                 **({} if self.belief_digest is None else {"length": self.n}),
             }
 
-        return draw_paid(
-            ledger, dataset, key, analyst, record, lambda: self._draw(value, unbounded), str, int
-        )
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, record, lambda: self._draw(value, unbounded), str, int)
 
     def _draw(self, value: int, unbounded: bool) -> int:
         if self.alpha == 1:
@@ -191,16 +191,16 @@ class GeometricMechanism:
         answer = value + self.noise.draw_one()
         return answer if unbounded else min(max(answer, 0), self.n)
 
-    def interval(self, released: int, confidence: Number = 0.95) -> tuple[int, int]:
+    def interval(self, released: int, confidence: Number = 0.95) -> Interval:
         """Return lo..hi within 0..n that contains the count with at least this confidence.
 
         Valid for a face value and for an answer within 0..n alike.
         """
         answer = min(max(integer(released, "released", -(2**62)), 0), self.n)
         if self.alpha == 1:
-            return 0, self.n
+            return Interval(0, self.n)
         reach = self.noise.quantile(confidence)
-        return max(0, answer - reach), min(self.n, answer + reach)
+        return Interval(max(0, answer - reach), min(self.n, answer + reach))
 
     def remap(self, consumer: Consumer) -> Remap:
         """Return the consumer's optimal remap of the answers within 0..n.
@@ -209,7 +209,7 @@ class GeometricMechanism:
         >>> GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5])).mapping
         (0, 0, 3, 3)
 
-        Theorem: geometric-mechanism
+        Theorem: docs/theory/geometric-mechanism.md
         """
         from quiltwork.counts.remaps.remap import optimal_remap
 

@@ -4,7 +4,7 @@ A mechanism is α-private if neighbouring counts change no output's probability 
 factor 1/α; that is (−ln α)-differential privacy. Between the two scales every rounding goes
 towards privacy: α up, ε up. Cost: O(1) big-integer operations.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations

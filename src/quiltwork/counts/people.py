@@ -1,6 +1,6 @@
-"""People who depend on each other: from the level asked for to the level of the noise.
+"""Private counts of people, and what it takes to protect people who depend on each other.
 
-Theorem: influence-curve
+Theorem: docs/theory/influence-curve.md
 """
 
 from __future__ import annotations
@@ -10,8 +10,23 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import unseen_integer
 
 _NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
+
+
+def read_count(count: object, n: int, ledger: object) -> int:
+    """Return a private count as an integer in 0..n, never showing it.
+
+    Where a ledger pays, one above n counts as n: an error would tell about it for free.
+
+    Raises:
+        InvalidInputError: if it is no integer from 0 on, or without a ledger above n.
+    """
+    value = unseen_integer(count, "count")
+    if value > n and ledger is None:
+        raise InvalidInputError(f"count must lie in 0..n = 0..{n}; is n right?")
+    return min(value, n)
 
 
 def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction:
@@ -45,6 +60,6 @@ def number_of_people(beliefs: Any) -> int | None:
 def belief_digest(beliefs: Any) -> str:
     """Return the SHA-256 of the beliefs' JSON, as releases record it."""
     from quiltwork.beliefs import as_beliefs
-    from quiltwork.series.releases.document import digest
+    from quiltwork.beliefs.digests import digest
 
     return digest(as_beliefs(beliefs))

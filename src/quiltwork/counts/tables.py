@@ -5,7 +5,7 @@ then moves two cells by 1, adding or removing a row moves one; a person with sev
 many times that. The table says what it protects against, and how it is known how many rows a person
 has. Cost: one draw per cell.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from quiltwork import files
 from quiltwork.arguments import choice, flag, instance, listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
-from quiltwork.counts.debit import check_about, draw_paid
 from quiltwork.counts.people import belief_digest, number_of_people
 from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
@@ -36,6 +36,7 @@ from quiltwork.exact import (
     written_fraction,
 )
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.results import Interval, ResultBase, plain
 
 _FEW_CELLS = 256
 _MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
@@ -46,7 +47,7 @@ _MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
 
 @dataclass(frozen=True)
-class CountTable:
+class CountTable(ResultBase):
     """A released table.
 
     Attributes:
@@ -65,6 +66,8 @@ class CountTable:
         subject: the column that told people apart, if rows were left out by one.
     """
 
+    schema = ("count-table", 1)
+
     cells: tuple[Cell, ...]
     values: tuple[int, ...]
     noisy: tuple[int, ...]
@@ -82,14 +85,14 @@ class CountTable:
         """Return the consistent count of one cell."""
         return self.values[self._index(cell)]
 
-    def interval(self, cell: Cell, confidence: Number = 0.95) -> tuple[int, int]:
+    def interval(self, cell: Cell, confidence: Number = 0.95) -> Interval:
         """Return lo..hi that contains this cell's true count with at least this confidence."""
         index = self._index(cell)
         return self._around(index, _reach(self.alphas[index], confidence, 1))
 
     def intervals(
         self, confidence: Number = 0.95, simultaneous: bool = False
-    ) -> dict[Cell, tuple[int, int]]:
+    ) -> dict[Cell, Interval]:
         """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
         together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
         reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
@@ -114,7 +117,7 @@ class CountTable:
 
     def sum_interval(
         self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
-    ) -> tuple[int, int]:
+    ) -> Interval:
         """Return lo..hi that contains the sum of some cells with at least this confidence."""
         some = self.cells if cells is None else listed(cells, "cells")
         indices = [self._index(cell) for cell in some]
@@ -161,41 +164,29 @@ class CountTable:
             counts = f"in at most one of {len(self.cells)} cells, by the first of their rows"
         return f"{who} counts {counts}; the others are left out, and no interval speaks of them."
 
-    def to_json(self) -> str:
-        """Return the table as a document of schema `quiltwork/count-table`."""
-        body = {
-            "cells": [_written(cell) for cell in self.cells],
-            "values": list(self.values),
-            "noisy": list(self.noisy),
-            "alphas": [str(alpha) for alpha in self.alphas],
-            "epsilon": self.epsilon,
-            "dp_epsilon": str(self.dp_epsilon),
-            "adjacency": self.adjacency,
-            "total": self.total,
-            "dimensions": list(self.dimensions),
-            "at_most": self.at_most,
-            "limit": self.limit,
-            "subject": self.subject,
-        }
-        return files.dump("count-table", 1, body)
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per cell: its label, its count and its 0.95 interval."""
+        found = zip(self.cells, self.values, self.intervals().values(), strict=True)
+        return [{"cell": cell, "value": value, **ends._asdict()} for cell, value, ends in found]
+
+    def body(self) -> dict[str, Any]:
+        """Return the table as JSON values."""
+        body = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        return {**body, "cells": [_written(cell) for cell in self.cells]}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CountTable:
         """Read a table back from `to_json`."""
         body = files.load(text, "count-table", (1,))
+        held = {one.name: body[one.name] for one in fields(cls) if one.name in body}
         return cls(
-            cells=tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
-            values=tuple(body["values"]),
-            noisy=tuple(body["noisy"]),
-            alphas=tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
-            epsilon=body["epsilon"],
-            dp_epsilon=written_fraction(body["dp_epsilon"], "dp_epsilon"),
-            adjacency=body["adjacency"],
-            total=body["total"],
-            dimensions=tuple(body["dimensions"]),
-            at_most=body.get("at_most", 1),
-            limit=body.get("limit", "assumed"),
-            subject=body.get("subject"),
+            **held
+            | {name: tuple(body[name]) for name in ("values", "noisy", "dimensions")}
+            | {
+                "cells": tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
+                "alphas": tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
+                "dp_epsilon": written_fraction(body["dp_epsilon"], "dp_epsilon"),
+            }
         )
 
     def _index(self, cell: Cell) -> int:
@@ -208,12 +199,12 @@ class CountTable:
     def _places(self) -> dict[Cell, int]:
         return {cell: place for place, cell in enumerate(self.cells)}
 
-    def _around(self, index: int, reach: int) -> tuple[int, int]:
+    def _around(self, index: int, reach: int) -> Interval:
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
 
-    def _clip(self, low: int, high: int) -> tuple[int, int]:
+    def _clip(self, low: int, high: int) -> Interval:
         top = high if self.total is None else min(high, self.total)
-        return max(0, min(low, top)), max(0, top)
+        return Interval(max(0, min(low, top)), max(0, top))
 
 
 def release_table(
@@ -257,7 +248,7 @@ def release_table(
     >>> table.adjacency
     'replace'
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     if not isinstance(counts, Mapping):
         raise InvalidInputError(
@@ -314,16 +305,16 @@ def release_table(
             **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
         }
 
+    payer = read_payer(ledger, dataset, key, analyst)
     if believed is not None:
-        check_about(ledger, dataset, key, record)  # before the counts are compared with anything
+        if payer is not None:
+            payer.check(record())  # before the counts are compared with anything
         if sum(exact.values()) > most * believed:
             raise InvalidInputError(
                 "The table counts more people than the beliefs are about; their number is public, "
                 "so give it as people=…."
             )
-    return draw_paid(
-        ledger, dataset, key, analyst, record, draw, CountTable.to_json, CountTable.from_json
-    )
+    return pay_and_keep(payer, record, draw, CountTable.to_json, CountTable.from_json)
 
 
 def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.demo.chapter import Chapter
-from quiltwork.report import LineChart, Series, code, facts, figure, paragraph
+from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.attack import Attack
+    from quiltwork.reproduce.examples.climber import Attack
 
 ROWS, QUESTIONS, BUDGET = 2_000, 300, 60
 NOISE = Fraction(1, 500)
@@ -18,7 +18,7 @@ SEED = 19160430
 
 def chapter() -> Chapter:
     """Let a greedy climber ask about random classifiers, on a plain board and on ours."""
-    from quiltwork.holdout.attack import simulate_attack
+    from quiltwork.reproduce.examples.climber import simulate_attack
 
     found = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
     last = found.climbs[-1]
@@ -54,10 +54,10 @@ def _parts(found: Attack) -> tuple[Any, ...]:
         "it called good, against the number of questions asked. Labels are coin flips.",
         x_axis="questions asked",
         y_axis="reported accuracy",
-        series=(
-            Series("plain leaderboard", plain),
-            Series("reusable holdout", ours),
-            Series("truth", truth),
+        lines=(
+            Line("plain leaderboard", plain),
+            Line("reusable holdout", ours),
+            Line("truth", truth),
         ),
     )
     return (

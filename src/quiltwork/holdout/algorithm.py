@@ -13,13 +13,24 @@ from fractions import Fraction
 from functools import cached_property
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import nearest_float
+from quiltwork.exact import integer, nearest_float, positive_fraction, shortened, to_fraction
 from quiltwork.noise import TwoSidedGeometric
 
+MOST = 1 << 60
+"""Rows, questions or rounds that anybody may plan with."""
+_LARGEST_THRESHOLD = 10**6
+"""In units of rows·sensitivity; anything above 1 already lets the training set answer always."""
 _FINEST_BITS = 40
 _LEAST_BITS = 20
 _STEPS_PER_SCALE = 1 << 20
 _LARGEST_SCALE = 1 << 48
+
+
+def read_count(value: object, name: str) -> int:
+    """Read a number of rows, questions or rounds, up to 2^60."""
+    if integer(value, name, 1) > MOST:
+        raise InvalidInputError(f"{name} is {shortened(value)}; it can be at most 2^60.")
+    return integer(value, name, 1)
 
 
 @dataclass(frozen=True)
@@ -41,21 +52,30 @@ class Settings:
     bits: int
 
     @classmethod
-    def choose(cls, rows: int, threshold: Fraction, noise: Fraction, budget: int) -> Settings:
+    def choose(cls, rows: int, threshold: object, noise: object, budget: object) -> Settings:
         """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale.
 
         Raises:
-            InvalidInputError: for noise so small or large that no grid serves it.
+            InvalidInputError: for numbers out of range, or noise that no grid serves.
         """
-        bits = _LEAST_BITS
-        while bits < _FINEST_BITS and noise * rows * (1 << bits) < _STEPS_PER_SCALE:
-            bits += 1
-        if not _STEPS_PER_SCALE <= noise * rows * (1 << bits) <= _LARGEST_SCALE // 4:
+        limit, scale = to_fraction(threshold, "threshold"), positive_fraction(noise, "noise")
+        rounds = read_count(budget, "budget")
+        if limit < 0:
+            raise InvalidInputError(f"threshold must be at least 0, not {shortened(threshold)}.")
+        if limit > _LARGEST_THRESHOLD:
             raise InvalidInputError(
-                f"noise {nearest_float(noise):g} is out of range for {rows:,} rows: it must be "
+                f"threshold is {shortened(threshold)}; means of values in [0, 1] differ by at "
+                "most 1."
+            )
+        bits = _LEAST_BITS
+        while bits < _FINEST_BITS and scale * rows * (1 << bits) < _STEPS_PER_SCALE:
+            bits += 1
+        if not _STEPS_PER_SCALE <= scale * rows * (1 << bits) <= _LARGEST_SCALE // 4:
+            raise InvalidInputError(
+                f"noise {nearest_float(scale):g} is out of range for {rows:,} rows: it must be "
                 f"between about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
             )
-        return cls(rows, threshold, noise, budget, bits)
+        return cls(rows, limit, scale, rounds, bits)
 
     @property
     def steps(self) -> int:
@@ -93,8 +113,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Question:
-    """One question, evaluated: what Algorithm 1 needs to know, in steps.
+class Evaluated:
+    """A question's two values: what Algorithm 1 needs to know, in steps.
 
     Attributes:
         holdout: Q(X), whole steps. Secret.
@@ -108,38 +128,34 @@ class Question:
 
     def __repr__(self) -> str:
         """Keep the holdout's sum out of logs and tracebacks."""
-        return f"Question(train={self.train}, unit={self.unit})"
+        return f"Evaluated(train={self.train}, unit={self.unit})"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What one question did: its answer, and whether it ended the round."""
-
-    value: Fraction
-    overfit: bool
-
-
-def answer(settings: Settings, question: Question, comparison: int, threshold: int) -> Outcome:
+def answer(
+    settings: Settings, question: Evaluated, comparison: int, threshold: int
+) -> tuple[Fraction, bool]:
     """Run lines 8 to 12 of Algorithm 1 with the noises γ and δ given.
+
+    Returns the answer, and whether it came from the holdout, which ends the round.
 
     Theorem: docs/theory/reusable-holdout.md
     """
     distance = abs(question.holdout - question.train)
     if settings.exceeds(distance, comparison, threshold):
         blurred = question.holdout + settings.answer_law.draw_one()
-        return Outcome(blurred * question.unit, True)
-    return Outcome(question.train * question.unit, False)
+        return blurred * question.unit, True
+    return question.train * question.unit, False
 
 
-def mean_question(settings: Settings, holdout: int, train: int, train_rows: int) -> Question:
+def mean_question(settings: Settings, holdout: int, train: int, train_rows: int) -> Evaluated:
     """Return the question for a mean over rows from its two sums of steps."""
     scaled = Fraction(train * settings.rows, train_rows)
-    return Question(holdout, scaled, Fraction(1, settings.steps))
+    return Evaluated(holdout, scaled, Fraction(1, settings.steps))
 
 
 def number_question(
     settings: Settings, holdout: Fraction, train: Fraction, sensitivity: Fraction
-) -> Question:
+) -> Evaluated:
     """Return the question for a number that moves by at most `sensitivity`.
 
     Its unit is a little more than sensitivity/2^bits, so that with rounding to the grid it still
@@ -147,6 +163,6 @@ def number_question(
     """
     unit = sensitivity / ((1 << settings.bits) - 1)
     half = Fraction(1, 2)
-    return Question(
+    return Evaluated(
         (holdout / unit + half).__floor__(), Fraction((train / unit + half).__floor__()), unit
     )

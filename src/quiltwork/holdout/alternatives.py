@@ -1,5 +1,6 @@
-"""What else a holder of n rows could do, and what it promises: the paper's own numbers, splitting,
-questions fixed in advance. Closed formulae, for comparison with the reusable holdout.
+"""What a plan is compared with: the paper's own numbers, splitting, a Ladder, fixed questions.
+
+All are closed formulae.
 
 Theorem: docs/theory/reusable-holdout.md
 """
@@ -8,31 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, Clusters
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.guarantee import overfit_width
+from quiltwork.holdout.guarantee import VACUOUS, overfit_width
+from quiltwork.holdout.ladder import ladder_width
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.planning import HoldoutPlan
 
 LEMMA_1 = 0.92
 """ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
-
-
-def lemma_1_tail(rate: float, rows: int, tolerance: float) -> float:
-    """Return 4·exp(−κnτ²/4), valid if the Bayesian DP level is at most .92·√κ·τ.
-
-    Theorem: docs/theory/max-information.md
-    """
-    return min(1.0, 4 * math.exp(-rate * rows * tolerance**2 / 4))
-
-
-def paper_blanket_rows(
-    budget: int, noise: float, tolerance: float, beta: float, influence: float = 0.0
-) -> float:
-    """Return n_* of equation (7); `influence` is a, the largest of a row's Markov blanket.
-
-    As printed it holds for independent rows only, where a = 0: its concentration step needs them.
-    """
-    return paper_quilt_rows(budget, noise, tolerance, beta, 1, influence)
 
 
 def paper_quilt_rows(
@@ -45,8 +33,9 @@ def paper_quilt_rows(
 ) -> float:
     """Return n_# of equation (8) for quilts that leave `nearby` rows, the row itself included.
 
-    Infinite where the influence b is too large (4b ≥ τ/3). As printed it holds for independent
-    rows only.
+    With one nearby row it is n_* of equation (7), the influence being that of a row's Markov
+    blanket. Infinite where the influence b is too large (4b ≥ τ/3). As printed both hold for
+    independent rows only.
 
     >>> import math
     >>> round(paper_quilt_rows(5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
@@ -61,6 +50,8 @@ def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta:
     """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
 
     For clusters, `rate` is that of their mix of sizes.
+
+    Theorem: docs/theory/max-information.md
 
     >>> import math
     >>> math.ceil(lemma_1_rows(2, 5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
@@ -88,3 +79,39 @@ def splitting_width(
     rate = concentration(beliefs).rate
     part = rows // questions
     return math.sqrt(math.log(2 * questions / beta) / (rate * part)) if part else math.inf
+
+
+def other_bounds(plan: HoldoutPlan) -> list[str]:
+    """Name what coarser bounds would ask for, where the rows were the question."""
+    if plan.solved_for != "samples":
+        return []
+    part, share = (1 - plan.overfit_at) * plan.tolerance / 4, plan.beta / (2 * plan.queries)
+    lines = []
+    if plan.beliefs is None:
+        rows = math.ceil(paper_quilt_rows(plan.overfits, plan.noise, part, share))
+        lines.append(f"  by the paper's constants, equations (7) and (8): {rows:,} rows")
+    if all(isinstance(belief, Clusters) for belief in plan.beliefs or ()):
+        rate = concentration(plan.beliefs).rate
+        rows = math.ceil(lemma_1_rows(rate, plan.overfits, plan.noise, part, share))
+        lines.append(f"  by Lemma 1 with its constant mended: {rows:,} rows")
+    return ["Other bounds:", *lines] if lines else []
+
+
+def other_ways(plan: HoldoutPlan) -> list[str]:
+    """Say what else as many rows could promise, and for which questions."""
+    rows = plan.available or plan.samples
+    given = (plan.beliefs, rows, plan.queries, plan.beta)
+    return [
+        f"Alternatives with {rows:,} rows, same confidence:",
+        f"  a fresh part of the rows for every question: {_within(splitting_width(*given))}",
+        f"  a Ladder of {plan.queries:,} submissions (best score only): "
+        f"{_within(ladder_width(*given))}",
+        "  questions all fixed in advance, none adaptive: "
+        f"{_within(fixed_questions_width(*given))}",
+    ]
+
+
+def _within(width: float) -> str:
+    if not math.isfinite(width):
+        return "impossible, less than one row each"
+    return f"within {width:.4g}" + (" (vacuous)" if width >= VACUOUS else "")

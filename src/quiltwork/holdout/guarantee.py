@@ -13,10 +13,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened, to_fraction
+from quiltwork.exact import shortened, to_fraction
+from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
@@ -24,11 +26,10 @@ from quiltwork.holdout.max_information import (
     max_information_of_paper,
     squared_leakages,
 )
+from quiltwork.results import ResultBase, plain
 
 VACUOUS = 0.5
 """Always answering ½ errs by no more."""
-MOST = 1 << 60
-"""Rows, questions or rounds that anybody may plan with."""
 _LEAST_SHARE = Fraction(1, 10**12)
 _UP = 1 + 2.0**-40
 _GRID = 1 + 2.0**-20
@@ -46,13 +47,6 @@ def read_share(value: object, name: str) -> float:
             "between 1e-12 and 1 - 1e-12."
         )
     return float(share)
-
-
-def read_count(value: object, name: str) -> int:
-    """Read a number of rows, questions or rounds, up to 2^60."""
-    if integer(value, name, 1) > MOST:
-        raise InvalidInputError(f"{name} is {shortened(value)}; it can be at most 2^60.")
-    return integer(value, name, 1)
 
 
 def dp_level(rows: int, noise: float, budget: int) -> float:
@@ -104,7 +98,7 @@ def noise_failure(
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(ResultBase):
     """What holds for a holdout of given size, threshold, noise and budget.
 
     Attributes:
@@ -147,6 +141,11 @@ class Guarantee:
     def vacuous(self) -> bool:
         """Whether always answering ½ would promise as much."""
         return self.tolerance >= VACUOUS
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        found = {"tolerance": self.tolerance, "vacuous": self.vacuous}
+        return {**plain(vars(self)), **plain(found)}
 
     def explain(self) -> str:
         """Say all of it in sentences."""

@@ -1,47 +1,49 @@
 """`Ladder`: a leaderboard whose best score stays true, whatever the contestants try.
 
 A submission moves the board only if it beats the best score by more than one step, and the board
-shows scores rounded to steps: that is all anybody learns. There is no noise and no privacy in it.
+shows scores rounded to steps: that is all anybody learns. There are C(k+g+1, g+2) beginnings of
+sequences of such scores, so as many submissions could ever be made, and one union bound covers them
+all. There is no noise and no privacy in it.
 
 Theorem: docs/theory/ladder.md
 """
 
 from __future__ import annotations
 
-import hmac
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
-from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import Number, shortened
-from quiltwork.holdout import rows as _rows
+from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.exact import Number
+from quiltwork.holdout.algorithm import read_count
+from quiltwork.holdout.board import Board, Standing, read_board, read_steps
 from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.guarantee import VACUOUS, read_count, read_share
-from quiltwork.holdout.ladder_bound import best_steps, width_at
-from quiltwork.holdout.ladder_log import (
-    Played,
-    Rules,
-    Standing,
-    counted_line,
-    read_board,
-    read_steps,
-    scored_line,
+from quiltwork.holdout.datasets import (
+    Data,
+    check_length,
+    commitment,
+    count_rows,
+    read_rows,
+    without_names,
 )
+from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.preparation import check_length, check_text, commitment, without_names
-from quiltwork.holdout.storage import Files, Memory, Secret, Storage, new_secret, open_files
+from quiltwork.holdout.statistics import Statistic, check_statistic, sums_in_private
+from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.results import ResultBase
 
 _BITS = 20
-SCHEMA = "ladder"
+_UP = 1 + 2.0**-40
+_FINEST = 4096
 
 
-class Ladder(OneOwner):
+class Ladder(ResultBase, OneOwner):
     """A leaderboard for means over rows of values in [0, 1]; larger is better.
 
     Args:
@@ -67,6 +69,8 @@ class Ladder(OneOwner):
     Theorem: docs/theory/ladder.md
     """
 
+    schema = ("ladder", 1)
+
     def __init__(
         self,
         holdout: Any,
@@ -77,14 +81,14 @@ class Ladder(OneOwner):
         steps: int | None = None,
         path: str | Path | None = None,
     ) -> None:
-        data = _rows.read_rows(holdout, "holdout")
-        count, accepted = _rows.count_rows(data), read_count(submissions, "submissions")
+        data = read_rows(holdout, "holdout")
+        count, accepted = count_rows(data), read_count(submissions, "submissions")
         share = read_share(confidence, "confidence")
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
         concentration(members)
         secret = new_secret()
-        rules = Rules(
+        board = Board(
             count,
             accepted,
             share,
@@ -92,10 +96,10 @@ class Ladder(OneOwner):
             commitment(secret.key, data),
             None if members is None else beliefs_to_json(without_names(members)),
         )
-        storage: Storage = Memory()
+        storage = None
         if path is not None:
-            storage, secret = Files.create(path, rules.header(), secret)
-        self._begin(data, Played(rules, (), ()), secret, storage)
+            storage, secret = Files.create(path, board.header(), secret)
+        self._begin(data, board, secret, storage)
 
     @classmethod
     def resume(cls, path: str | Path, holdout: Any) -> Ladder:
@@ -114,28 +118,20 @@ class Ladder(OneOwner):
                 "wrote has neither its beliefs nor its rows, so the bound could not be kept. "
                 "Begin a new board, on rows that nobody was scored on."
             )
-        data = _rows.read_rows(holdout, "holdout")
-        storage, played, secret, _ = open_files(path, read_board)
-        if not hmac.compare_digest(played.rules.commitment, commitment(secret.key, data)):
-            storage.close()
-            raise StorageError(
-                f"{str(path)!r} belongs to other data: give the rows it was begun with, row for "
-                "row."
-            )
+        data = read_rows(holdout, "holdout")
+        storage, board, secret, _ = open_files(path, read_board, lambda key: commitment(key, data))
         made = cls.__new__(cls)
-        made._begin(data, played, secret, storage)
+        made._begin(data, board, secret, storage)
         return made
 
-    def _begin(self, data: _rows.Data, played: Played, secret: Secret, storage: Storage) -> None:
-        super().__init__()
-        rules = self._rules = played.rules
-        self._beliefs = None if rules.beliefs is None else beliefs_from_json(rules.beliefs)
-        self._teams, self._board = list(played.teams), list(played.standings)
-        self._secret, self._storage, self._closed = secret, storage, False
+    def _begin(self, data: Data, board: Board, secret: Secret, storage: Files | None) -> None:
+        super().__init__(secret, storage)
+        self._rules, self._teams, self._moved = board, list(board.teams), list(board.standings)
+        self._beliefs = None if board.beliefs is None else beliefs_from_json(board.beliefs)
 
-        def score(statistic: _rows.Statistic) -> Fraction:
-            total = _rows.sums_in_private(statistic, data, _BITS, None)[0]
-            return Fraction(total, rules.rows << _BITS)
+        def score(statistic: Statistic) -> Fraction:
+            total = sums_in_private(statistic, data, _BITS, None)[0]
+            return Fraction(total, board.rows << _BITS)
 
         self._score = score
 
@@ -167,7 +163,7 @@ class Ladder(OneOwner):
     @property
     def best(self) -> float | None:
         """The best score so far, on the grid; None before the first submission."""
-        return self._board[-1].score if self._board else None
+        return self._moved[-1].score if self._moved else None
 
     @property
     def remaining(self) -> int:
@@ -183,7 +179,7 @@ class Ladder(OneOwner):
         beta = 1 - self.confidence
         return width_at(self._beliefs, self.rows, self.submissions, beta, self.steps)
 
-    def submit(self, team: str, statistic: _rows.Statistic) -> Standing | None:
+    def submit(self, team: str, statistic: Statistic) -> Standing | None:
         """Score a submission: its place on the board, or None if it does not beat the best.
 
         A row without a value in [0, 1] counts as 0, so a submission that fails scores 0. It is
@@ -197,11 +193,7 @@ class Ladder(OneOwner):
         check_text(team, "team")
         if not team.strip():
             raise InvalidInputError("The team has no name; give one.")
-        if not callable(statistic):
-            raise InvalidInputError(
-                "A submission is a function from rows to values in [0, 1], not "
-                f"{shortened(statistic)}."
-            )
+        check_statistic(statistic, "A submission")
         with self._evaluating():
             with self._alone():
                 number = self._count(team)
@@ -209,48 +201,29 @@ class Ladder(OneOwner):
             with self._alone():
                 return self._place(number, found)
 
-    def close(self) -> None:
-        """Take no more submissions, and let go of the file, so that it can be resumed."""
-        self._closed = True
-        self._storage.close()
-
     def _count(self, team: str) -> int:
         self._check_open()
         if self.remaining <= 0:
             raise BudgetExceeded(
                 f"All {self.submissions} submissions are used; the bound covers no more."
             )
-        self._record(counted_line(self.submitted + 1, team))
+        self._append([{"number": self.submitted + 1, "team": team}])
         self._teams.append(team)
         return self.submitted
 
     def _place(self, number: int, found: Fraction) -> Standing | None:
         self._check_open()
         if self.best is not None and found * self.steps <= round(self.best * self.steps) + 1:
-            self._record(scored_line(number, None))
+            self._append([{"number": number, "score": None}])
             return None
         score = Fraction(round(found * self.steps), self.steps)
-        self._record(scored_line(number, score))
-        self._board.append(Standing(number, self._teams[number - 1], float(score)))
-        return self._board[-1]
-
-    def _record(self, line: dict[str, Any]) -> None:
-        try:
-            self._secret = self._storage.append([line], self._secret)
-        except BaseException:
-            self.close()  # what is on the disk is not known now
-            raise
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInputError(
-                "This board is closed, by close() or because a write failed; go on with "
-                "Ladder.resume if it has a file."
-            )
+        self._append([{"number": number, "score": str(score)}])
+        self._moved.append(Standing(number, self._teams[number - 1], float(score)))
+        return self._moved[-1]
 
     def standings(self) -> tuple[Standing, ...]:
         """Return the submissions that moved the board, best first."""
-        return tuple(reversed(self._board))
+        return tuple(reversed(self._moved))
 
     def explain(self) -> str:
         """Name the theorem and print its bound at this number of rows."""
@@ -264,19 +237,56 @@ class Ladder(OneOwner):
         vacuous = " This is vacuous: a board that always shows 1/2 errs by at most 0.5."
         return text + (vacuous if self.width >= VACUOUS else "")
 
-    def to_json(self) -> str:
-        """Write the board, which is public, as a document of schema `quiltwork/ladder`."""
-        body = {
-            "rows": self.rows,
-            "submissions": self.submissions,
-            "submitted": self.submitted,
-            "confidence": self.confidence,
-            "steps": self.steps,
-            "width": self.width,
-            "standings": [asdict(one) for one in self.standings()],
-        }
-        return files.dump(SCHEMA, 1, body)
+    def body(self) -> dict[str, Any]:
+        """Return the board, which is public, as JSON values."""
+        shown = ("rows", "submissions", "submitted", "confidence", "steps", "width")
+        return {**{name: getattr(self, name) for name in shown}, "standings": self.records()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the standings, best first."""
+        return [asdict(one) for one in self.standings()]
 
     def __repr__(self) -> str:
         """Give the numbers only."""
         return f"Ladder({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"
+
+
+def log_possible_submissions(submissions: int, steps: int) -> float:
+    """Return ln C(k+g+1, g+2), rounded up: Σ_t of the beginnings of length t−1.
+
+    Scores take the g+1 values 0, 1/g, …, 1, or "none yet".
+    """
+    top, chosen = submissions + steps + 1, steps + 2
+    found = math.lgamma(top + 1) - math.lgamma(chosen + 1) - math.lgamma(top - chosen + 1)
+    return max(0.0, found) * _UP + 2.0**-40
+
+
+def width_at(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float, steps: int
+) -> float:
+    """Return the width with a given grid: √((ln(2/β) + ln N)/(κn)) + 1/g.
+
+    Theorem: docs/theory/ladder.md
+    """
+    return _width(concentration(beliefs).rate * rows, submissions, beta, steps)
+
+
+def best_steps(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
+) -> int:
+    """Return the number of steps g, up to 4096, with the least width."""
+    worth = concentration(beliefs).rate * rows
+    return min(range(1, _FINEST + 1), key=lambda steps: _width(worth, submissions, beta, steps))
+
+
+def ladder_width(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, submissions: int, beta: float
+) -> float:
+    """Return the least width of a Ladder with this many rows and submissions."""
+    steps = best_steps(beliefs, rows, submissions, beta)
+    return width_at(beliefs, rows, submissions, beta, steps)
+
+
+def _width(worth: float, submissions: int, beta: float, steps: int) -> float:
+    exponent = math.log(2 / beta) + log_possible_submissions(submissions, steps)
+    return (math.sqrt(exponent / worth) + 1 / steps) * _UP

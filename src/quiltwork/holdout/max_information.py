@@ -12,12 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from quiltwork.beliefs import Belief, Clusters
+from quiltwork.beliefs.gaussian import Gaussian
 from quiltwork.beliefs.sets import as_beliefs
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import UnsupportedError
 
 _UP = 1 + 2.0**-40
 
@@ -52,6 +50,11 @@ def bayesian_epsilon(
     if all(isinstance(one, Clusters) for one in members):
         largest = max(one.largest for one in members if isinstance(one, Clusters))
         return largest * dp_epsilon * _UP
+    if any(isinstance(one, Gaussian) for one in members):
+        raise UnsupportedError(
+            "Gaussian beliefs bound what sums of clipped numbers tell, not what any statistic "
+            "does; give Clusters of the rows that depend on each other."
+        )
     from quiltwork.influence import bayesian_dp
 
     return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))
@@ -76,35 +79,3 @@ def max_information_of_paper(epsilon: float, rows: int, beta: float) -> float:
     """Return Theorem 3 of the paper, in bits: (2ε²n + ε√(2n·ln(2/β)))·log₂e."""
     width = epsilon * math.sqrt(2 * rows * math.log(2 / beta))
     return (2 * epsilon**2 * rows + width) / math.log(2)
-
-
-def exact_max_information(joint: ArrayLike, beta: float) -> float:
-    """Compute equation (1) for a finite joint distribution of (X, Y), in bits.
-
-    The best event contains the outcomes with the largest ratio of joint to product probability,
-    so only the prefixes in that order are tried. O(N log N) for N outcomes.
-
-    Args:
-        joint: P(X = x, Y = y), one row per x.
-        beta: in (0, 1).
-
-    Raises:
-        InvalidInputError: unless `joint` is a distribution and beta lies in (0, 1).
-
-    >>> exact_max_information([[0.5, 0], [0, 0.5]], 0.25)
-    0.5849625007211562
-    """
-    table = np.asarray(joint, dtype=float)
-    if table.ndim != 2 or (table < 0).any() or not math.isclose(table.sum(), 1, abs_tol=1e-9):
-        raise InvalidInputError(
-            "joint must be a table of probabilities that add up to 1, one row per value of X."
-        )
-    if not 0 < beta < 1:
-        raise InvalidInputError(f"beta must lie between 0 and 1, not {beta!r}.")
-    product = np.outer(table.sum(axis=1), table.sum(axis=0))
-    possible = product > 0
-    together, apart = table[possible], product[possible]
-    order = np.argsort(-together / apart, kind="stable")
-    gained = np.cumsum(together[order]) - beta
-    ratios = gained / np.cumsum(apart[order])
-    return float(np.log2(ratios[gained > 0].max()))

@@ -1,24 +1,63 @@
-"""One owner: objects with a budget refuse to be copied, pickled or used in another process."""
+"""One owner: objects with a budget refuse to be copied, pickled or used in another process.
+
+What they must not forget is kept in memory, or in files before anybody sees it.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.holdout.storage import Files, Secret
 
 
 class OneOwner:
-    """Remembers the process that made it; a fork cannot use it, and nothing can copy it."""
+    """An object with a budget: it belongs to one process, nothing copies it, its lines are kept."""
 
-    def __init__(self) -> None:
-        """Belong to this process."""
+    def __init__(self, secret: Secret, storage: Files | None) -> None:
+        """Belong to this process; without `storage`, live as long as it."""
+        self._secret, self._storage, self._closed = secret, storage, False
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._asking = threading.local()
+
+    def close(self) -> None:
+        """Answer no more, and let go of the file, so that another process may resume it."""
+        self._closed = True
+        if self._storage is not None:
+            self._storage.close()
+
+    def _append(self, bodies: Sequence[Mapping[str, Any]]) -> None:
+        """Keep lines for good, or close: what is on the disk is not known then."""
+        with self._closing():
+            if self._storage is not None and bodies:
+                self._secret = self._storage.append(bodies, self._secret)
+
+    def _keep(self, secret: Secret) -> None:
+        """Replace the secret, for good before it is used."""
+        with self._closing():
+            if self._storage is not None:
+                self._storage.keep(secret)
+            self._secret = secret
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError(
+                f"This {type(self).__name__} is closed, by close() or because a write failed; go "
+                "on with its resume if it has a file."
+            )
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -58,7 +97,4 @@ class OneOwner:
             "the whole budget. Share this object, or use n_jobs=1."
         )
 
-    __copy__ = _refuse
-    __deepcopy__ = _refuse
-    __reduce__ = _refuse
-    __reduce_ex__ = _refuse
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse

@@ -10,13 +10,15 @@ cannot begin a round again: as many rounds are used as the ledger has debits for
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.budget.payment import pay, read_payer
 from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
 
 if TYPE_CHECKING:
-    from quiltwork.budget import Ledger
+    from quiltwork.budget import Ledger, Receipt
     from quiltwork.holdout.storage import Secret
     from quiltwork.holdout.transcript import Transcript
 
@@ -27,21 +29,10 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
     Raises:
         InvalidInputError: if they do not go together.
     """
-    if (ledger is None) != (dataset is None):
-        raise InvalidInputError(
-            "Give ledger= and dataset= together, so that it is known whose budget to debit."
-        )
-    if ledger is None:
-        return
-    from quiltwork.budget import Ledger
-    from quiltwork.budget.ledger.numbers import identifier
+    if read_payer(ledger, dataset) is not None:
+        from quiltwork.budget.ledger.numbers import identifier
 
-    identifier(dataset, "dataset")
-    if not isinstance(ledger, Ledger):
-        raise InvalidInputError(
-            f"ledger must be a Ledger, not {type(ledger).__name__}; open one with "
-            "Ledger.open('sqlite:///budget.db')."
-        )
+        identifier(dataset, "dataset")
 
 
 def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | None:
@@ -100,30 +91,43 @@ def check_same_ledger(
         )
 
 
-def debit_round(
-    ledger: Ledger | None, transcript: Transcript, secret: Secret, number: int
+def begin_round(
+    ledger: Ledger | None,
+    transcript: Transcript,
+    secret: Secret,
+    number: int,
+    draw: Callable[[], int],
+    keep: Callable[[Secret], None],
 ) -> Secret:
-    """Debit round `number`, from 0; return the secret with the debit's key, entry and hash.
+    """Pay for round `number`, from 0, then draw its threshold and keep it; return the secret.
 
     Raises:
         BudgetExceeded: if it does not fit; then nothing was recorded.
         StorageError: if it was debited before, by other files of this holdout.
     """
-    if ledger is None:
-        return secret
     key = f"{_prefix(transcript)}{number + 1}"
-    record = {
-        "mechanism": "reusable-holdout",
-        "dp_epsilon": str(transcript.settings.round_epsilon),
-        "label": f"holdout {transcript.identity[:8]}, round {number + 1}",
-    }
+    payer = None if ledger is None else read_payer(ledger, transcript.dataset, key)
+
+    def asked() -> dict[str, str]:
+        return {
+            "mechanism": "reusable-holdout",
+            "dp_epsilon": str(transcript.settings.round_epsilon),
+            "label": f"holdout {transcript.identity[:8]}, round {number + 1}",
+        }
+
+    def drawn(receipt: Receipt | None) -> Secret:
+        found = replace(secret, round=number, threshold=draw())
+        if receipt is None:
+            return found
+        return replace(found, debit=key, entry=receipt.number, paid=receipt.hash)
+
+    def refuse(_: str) -> Secret:
+        raise _behind(number + 1, number)
+
     try:
-        receipt = ledger.debit(str(transcript.dataset), record, key)
+        return pay(payer, asked, drawn, lambda _, found: keep(found), refuse)
     except NotPrivateError:
         raise _behind(number + 1, number) from None
-    if receipt.stored is not None:
-        raise _behind(number + 1, number)
-    return replace(secret, debit=key, entry=receipt.number, paid=receipt.hash)
 
 
 def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int:
@@ -165,8 +169,7 @@ def close_round(ledger: Ledger | None, transcript: Transcript, secret: Secret, o
     """Let the ledger know that a round is over, so that older files cannot go on with it."""
     if ledger is None or secret.entry is None:
         return
-    from quiltwork.budget import Spending
-    from quiltwork.budget.ledger.receipts import Receipt
+    from quiltwork.budget import Receipt, Spending
 
     settings = transcript.settings
     spending = Spending.dp(settings.round_epsilon, 1, settings.rows)

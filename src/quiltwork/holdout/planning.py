@@ -13,26 +13,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from quiltwork import files
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction, shortened
+from quiltwork.holdout.algorithm import MOST, read_count
+from quiltwork.holdout.concentration import concentration
 from quiltwork.holdout.guarantee import (
-    MOST,
     VACUOUS,
     dp_level,
     noise_failure,
     overfit_width,
-    read_count,
     read_share,
 )
 from quiltwork.holdout.max_information import bayesian_epsilon
+from quiltwork.results import ResultBase, plain
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _LEAST_TOLERANCE = Fraction(1, 10**9)
 """Below it, 2^60 rows are too few under any belief."""
@@ -40,7 +43,7 @@ _WIDEST = 64.0
 
 
 @dataclass(frozen=True)
-class HoldoutPlan:
+class HoldoutPlan(ResultBase):
     """A promise and what it takes.
 
     Attributes:
@@ -52,10 +55,6 @@ class HoldoutPlan:
         overfit_at: c, a question overfits if its training value is off by cτ.
         samples: the rows it takes.
         available: the rows there are, or None if nothing says so.
-        noise: σ for the holdout.
-        threshold: T for the holdout.
-        epsilon: the level of differential privacy at `samples` rows.
-        bayesian_epsilon: the level of Bayesian DP under the beliefs.
         solved_for: which of samples, tolerance, queries and overfits was looked for.
     """
 
@@ -67,11 +66,35 @@ class HoldoutPlan:
     overfit_at: float
     samples: int
     available: int | None
-    noise: float
-    threshold: float
-    epsilon: float
-    bayesian_epsilon: float
     solved_for: str
+
+    @property
+    def noise(self) -> float:
+        """σ for the holdout."""
+        spread = 12 * math.log(4 * self.queries / self.beta)
+        return (1 - self.overfit_at) * self.tolerance / spread
+
+    @property
+    def threshold(self) -> float:
+        """T for the holdout."""
+        return (1 + self.overfit_at) * self.tolerance / 2
+
+    @property
+    def epsilon(self) -> float:
+        """The level of differential privacy at `samples` rows; 0 where nothing is promised."""
+        useful = math.isfinite(self.tolerance)
+        return dp_level(self.samples, self.noise, self.overfits) if useful else 0.0
+
+    @cached_property
+    def bayesian_epsilon(self) -> float:
+        """The level of Bayesian DP under the beliefs."""
+        useful = math.isfinite(self.tolerance)
+        return bayesian_epsilon(self.beliefs, self.epsilon, self.samples) if useful else 0.0
+
+    @property
+    def beta(self) -> float:
+        """The probability with which the promise may fail."""
+        return 1 - self.confidence
 
     @property
     def feasible(self) -> bool:
@@ -84,11 +107,68 @@ class HoldoutPlan:
         """Whether always answering ½ would promise as much."""
         return self.tolerance >= VACUOUS
 
+    def holds(self) -> bool:
+        """Whether Theorem 2 holds: what noise may fail with, and what remains for overfitting.
+
+        Theorem: docs/theory/reusable-holdout.md
+        """
+        part = (1 - self.overfit_at) * self.tolerance
+        blur = (3 + self.overfit_at) / 4 * self.tolerance
+        failing = noise_failure(self.noise, self.queries, self.overfits, part / 12, part / 6, blur)
+        if failing >= self.beta:
+            return False
+        # Without what the answers tell first: it takes no translation into Bayesian DP.
+        return all(
+            overfit_width(self.beliefs, self.samples, level, self.queries, self.beta - failing)
+            <= part / 4
+            for level in (0.0, self.epsilon)
+        )
+
     def explain(self) -> str:
         """Say what the plan promises, what it takes, and what the alternatives give."""
-        from quiltwork.holdout.words import explain_plan
+        from quiltwork.holdout.alternatives import other_bounds, other_ways
 
-        return explain_plan(self)
+        if not math.isfinite(self.tolerance):
+            nothing = (
+                f"Promise: none. {self.samples:,} rows are too few for {self.queries:,} adaptive "
+                f"questions of which {self.overfits:,} may overfit, however far answers may be "
+                "off. This is vacuous: always answering 1/2 errs by at most 0.5."
+            )
+            return "\n".join([nothing, *other_ways(self)])
+        found = concentration(self.beliefs)
+        lines = [
+            f"Promise: with probability {self.confidence:g}, every answer to {self.queries:,} "
+            f"adaptive questions is within {self.tolerance:.4g} of the truth, as long as fewer "
+            f"than {self.overfits:,} overfit by {self.overfit_at * self.tolerance:.4g} or more.",
+            f"Settings: threshold T = {self.threshold:.6g}, noise sigma = {self.noise:.6g}.",
+            f"Level: {self.epsilon:.4g}-DP for replacing a row, {self.bayesian_epsilon:.4g}-"
+            f"Bayesian DP under the belief. Concentration: {found.theorem}; rows count as "
+            f"{found.independent_rows:.4g} independent ones each.",
+            f"Rows: {self.samples:,} needed{self._rows_there()}.",
+        ]
+        if self.vacuous:
+            lines.append(
+                "The promise is vacuous: always answering 1/2 errs by at most 0.5, however the "
+                "questions are chosen."
+            )
+        return "\n".join([*lines, *other_bounds(self), *other_ways(self)])
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values; what is infinite is null."""
+        told = {name: value for name, value in vars(self).items() if name != "beliefs"}
+        found = ("noise", "threshold", "epsilon", "bayesian_epsilon", "feasible")
+        return {**plain(told), **{name: plain(getattr(self, name)) for name in found}}
+
+    def to_json(self) -> str:
+        """Write the plan as a document of schema `quiltwork/holdout-plan`."""
+        return files.dump("holdout-plan", 1, {**self.body(), "explanation": self.explain()})
+
+    def _rows_there(self) -> str:
+        if self.available is None:
+            return ""
+        if self.available >= self.samples:
+            return f", {self.available:,} there"
+        return f", only {self.available:,} there: the promise does not hold"
 
     def table(self, samples: Sequence[int] = ()) -> list[tuple[int, float]]:
         """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes.
@@ -98,13 +178,14 @@ class HoldoutPlan:
         """
         usual = [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
         sizes = [read_count(n, "samples") for n in listed(samples, "samples")] or usual
-        return [(n, replan(self, samples=n).tolerance) for n in sizes]
+        return [(n, _least_tolerance(replace(self, samples=n))) for n in sizes]
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
-        from quiltwork.holdout.plots import plan_figure
+        from quiltwork.holdout.plots import plan_chart
+        from quiltwork.report.plots import draw
 
-        return plan_figure(self)
+        return draw(plan_chart(self), ax)
 
 
 def plan_holdout(
@@ -144,8 +225,7 @@ def plan_holdout(
     0.0762
     """
     members = None if beliefs is None else as_beliefs(beliefs)
-    beta = 1 - read_share(confidence, "confidence")
-    fixed = read_share(overfit_at, "overfit_at")
+    share, fixed = read_share(confidence, "confidence"), read_share(overfit_at, "overfit_at")
     asked = {"queries": queries, "overfits": overfits, "tolerance": tolerance, "samples": samples}
     missing = [name for name, value in asked.items() if value is None]
     if len(missing) != 1:
@@ -153,103 +233,53 @@ def plan_holdout(
             "Give all but one of queries, overfits, tolerance and samples; left out here: "
             f"{', '.join(missing) or 'none'}."
         )
-    draft = _Draft(
+    lengths = [belief.length for belief in members or () if belief.length]
+    draft = HoldoutPlan(
         members,
         1 if queries is None else read_count(queries, "queries"),
         1 if overfits is None else read_count(overfits, "overfits"),
         1.0 if tolerance is None else _tolerance(tolerance),
-        beta,
+        share,
         fixed,
         1 if samples is None else read_count(samples, "samples"),
+        min(lengths, default=None) if samples is None else samples,
+        missing[0],
     )
     if queries is not None and overfits is not None and overfits > queries:
         raise InvalidInputError(
             f"overfits is {overfits}, more than the {queries} queries; at most every question can "
             "overfit."
         )
-    return _finish(_solve(draft, missing[0]), missing[0], samples)
-
-
-def replan(plan: HoldoutPlan, samples: int) -> HoldoutPlan:
-    """Return the plan with the same m, B and β for another number of rows: its tolerance."""
-    draft = _Draft(
-        plan.beliefs,
-        plan.queries,
-        plan.overfits,
-        plan.tolerance,
-        1 - plan.confidence,
-        plan.overfit_at,
-        samples,
-    )
-    return _finish(_solve(draft, "tolerance"), "tolerance", samples)
-
-
-@dataclass(frozen=True)
-class _Draft:
-    beliefs: tuple[Belief, ...] | None
-    queries: int
-    overfits: int
-    tolerance: float
-    beta: float
-    fixed: float
-    samples: int
-
-    @property
-    def noise(self) -> float:
-        return (1 - self.fixed) * self.tolerance / (12 * math.log(4 * self.queries / self.beta))
-
-    @property
-    def threshold(self) -> float:
-        return (1 + self.fixed) * self.tolerance / 2
-
-    def holds(self) -> bool:
-        """Whether Theorem 2 holds: what noise may fail with, and what remains for overfitting."""
-        part = (1 - self.fixed) * self.tolerance
-        failing = noise_failure(
-            self.noise,
-            self.queries,
-            self.overfits,
-            part / 12,
-            part / 6,
-            (3 + self.fixed) / 4 * self.tolerance,
-        )
-        if failing >= self.beta:
-            return False
-        # Without what the answers tell first: it takes no translation into Bayesian DP.
-        alone = overfit_width(self.beliefs, self.samples, 0.0, self.queries, self.beta - failing)
-        if alone > part / 4:
-            return False
-        level = dp_level(self.samples, self.noise, self.overfits)
-        width = overfit_width(self.beliefs, self.samples, level, self.queries, self.beta - failing)
-        return width <= part / 4
-
-
-def _solve(draft: _Draft, unknown: str) -> _Draft:
-    if unknown == "tolerance":
+    if missing[0] == "tolerance":
         return replace(draft, tolerance=_least_tolerance(draft))
-    if unknown == "samples":
+    if missing[0] == "samples":
         return replace(draft, samples=_least_rows(draft))
+    return _most_questions(draft)
+
+
+def _most_questions(draft: HoldoutPlan) -> HoldoutPlan:
+    """Return the plan with the most queries or overfits for which it holds."""
+    unknown = draft.solved_for
     start = draft.overfits if unknown == "queries" else 1
     most = draft.queries if unknown == "overfits" else MOST
-    found = _most(lambda value: _with(draft, unknown, value).holds(), start, most)
-    if found is None:
-        one = _with(draft, unknown, start)
+
+    def at(value: int) -> HoldoutPlan:
+        changed: dict[str, Any] = {unknown: value}
+        return replace(draft, **changed)
+
+    first_failing = _least(lambda value: not at(value).holds(), start, most)
+    if first_failing == start:
+        one = at(start)
         needed, best = _least_rows(one), _least_tolerance(one)
         raise InvalidInputError(
             f"{draft.samples:,} rows do not give tolerance {draft.tolerance:g} even for "
             f"{start} {unknown}: that takes {needed:,} rows"
             + (f", or tolerance {best:.3g}." if math.isfinite(best) else ".")
         )
-    return _with(draft, unknown, found)
+    return at(most if first_failing is None else first_failing - 1)
 
 
-def _with(draft: _Draft, unknown: str, value: int) -> _Draft:
-    if unknown == "queries":
-        return replace(draft, queries=value)
-    return replace(draft, overfits=value)
-
-
-def _least_rows(draft: _Draft) -> int:
+def _least_rows(draft: HoldoutPlan) -> int:
     most = _most_rows(draft.beliefs)
     if not replace(draft, samples=most).holds():
         shown = "2^60" if most == MOST else f"{most:,}"
@@ -257,13 +287,7 @@ def _least_rows(draft: _Draft) -> int:
             f"No number of rows up to {shown} gives tolerance {draft.tolerance:g} under this "
             "belief; ask for a larger one."
         )
-    low, high = 0, 1
-    while not replace(draft, samples=high).holds():
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if replace(draft, samples=middle).holds() else (middle, high)
-    return high
+    return _least(lambda n: replace(draft, samples=n).holds(), 1, most) or most
 
 
 def _most_rows(beliefs: tuple[Belief, ...] | None) -> int:
@@ -275,7 +299,7 @@ def _most_rows(beliefs: tuple[Belief, ...] | None) -> int:
     return LONGEST
 
 
-def _least_tolerance(draft: _Draft) -> float:
+def _least_tolerance(draft: HoldoutPlan) -> float:
     low, high = 0.0, 1e-6
     while not replace(draft, tolerance=high).holds():
         low, high = high, 2 * high
@@ -287,40 +311,17 @@ def _least_tolerance(draft: _Draft) -> float:
     return high
 
 
-def _most(holds: Callable[[int], bool], start: int, most: int) -> int | None:
-    """Return the largest value in start..most for which it holds, or None."""
-    if not holds(start):
-        return None
-    low, high = start, min(2 * start, most)
-    while high > low and holds(high):
+def _least(holds: Callable[[int], bool], start: int, most: int) -> int | None:
+    """Return the first value in start..most from which it holds on, or None; O(log most) looks."""
+    low, high = start - 1, start
+    while not holds(high):
         if high == most:
-            return high
+            return None
         low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
-def _finish(draft: _Draft, solved_for: str, given: int | None) -> HoldoutPlan:
-    lengths = [] if draft.beliefs is None else [b.length for b in draft.beliefs if b.length]
-    useful = math.isfinite(draft.tolerance)
-    level = dp_level(draft.samples, draft.noise, draft.overfits) if useful else 0.0
-    return HoldoutPlan(
-        draft.beliefs,
-        draft.queries,
-        draft.overfits,
-        draft.tolerance,
-        1 - draft.beta,
-        draft.fixed,
-        draft.samples,
-        given if given is not None else min(lengths, default=None),
-        draft.noise,
-        draft.threshold,
-        level,
-        bayesian_epsilon(draft.beliefs, level, draft.samples) if useful else 0.0,
-        solved_for,
-    )
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _tolerance(value: object) -> float:

@@ -9,7 +9,6 @@ Theorem: docs/theory/reusable-holdout.md
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,33 +19,33 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
-from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
-from quiltwork.exact import Number, float_up, positive_fraction
+from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
-from quiltwork.holdout import rows as _rows
-from quiltwork.holdout.algorithm import Outcome, Question, Settings, answer
-from quiltwork.holdout.answers import Answer, answer_of
-from quiltwork.holdout.guarantee import Guarantee, guarantee, read_count, read_share
-from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.preparation import (
-    Prepared,
+from quiltwork.holdout.algorithm import Evaluated, Settings, answer, read_count
+from quiltwork.holdout.datasets import (
+    Data,
     check_length,
-    check_text,
     commitment,
-    not_negative,
-    prepare,
-    questions_of,
-    several,
+    count_rows,
+    read_rows,
     two_sets,
     without_names,
 )
-from quiltwork.holdout.storage import Files, Memory, Secret, Storage, new_secret, open_files
-from quiltwork.holdout.transcript import Columns, Entry, Transcript, read_transcript
+from quiltwork.holdout.guarantee import Guarantee, guarantee, read_share
+from quiltwork.holdout.owner import OneOwner
+from quiltwork.holdout.statistics import Prepared, Statistic, evaluate, prepare
+from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
+from quiltwork.holdout.transcript import (
+    Answer,
+    Columns,
+    Transcript,
+    TranscriptLine,
+    read_transcript,
+)
 
 if TYPE_CHECKING:
     from quiltwork.holdout.planning import HoldoutPlan
-
-_GONE = "All {budget} rounds of this holdout are spent; it answers no more. Collect new data."
 
 
 class ReusableHoldout(OneOwner):
@@ -99,15 +98,10 @@ class ReusableHoldout(OneOwner):
         columns: Columns | None = None,
     ) -> None:
         public, private = two_sets(train, holdout)
-        count = _rows.count_rows(private)
+        count = count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        settings = Settings.choose(
-            count,
-            not_negative(threshold),
-            positive_fraction(noise, "noise"),
-            read_count(budget, "budget"),
-        )
+        settings = Settings.choose(count, threshold, noise, budget)
         payments.check_ledger(ledger, dataset)
         secret = new_secret()
         transcript = Transcript(
@@ -116,12 +110,12 @@ class ReusableHoldout(OneOwner):
             commitment(secret.key, public, private),
             None if members is None else beliefs_to_json(without_names(members)),
             None if queries is None else read_count(queries, "queries"),
-            _rows.count_rows(public),
+            count_rows(public),
             dataset,
             payments.identity_of(ledger, dataset, count),
             None if columns is None else instance(columns, Columns, "columns"),
         )
-        storage: Storage = Memory()
+        storage = None
         if path is not None:
             storage, secret = Files.create(path, transcript.header(), secret)
         self._begin(public, private, transcript, secret, storage, ledger)
@@ -135,11 +129,8 @@ class ReusableHoldout(OneOwner):
         """
         from quiltwork.holdout.planning import HoldoutPlan
 
-        if not isinstance(plan, HoldoutPlan):
-            raise InvalidInputError(
-                f"from_plan takes what plan_holdout returned, not {type(plan).__name__}."
-            )
-        count = _rows.count_rows(_rows.read_rows(holdout, "holdout"))
+        instance(plan, HoldoutPlan, "plan")
+        count = count_rows(read_rows(holdout, "holdout"))
         if count < plan.samples:
             raise InvalidInputError(
                 f"The plan needs {plan.samples:,} rows and the holdout has {count:,}: its promise "
@@ -176,14 +167,10 @@ class ReusableHoldout(OneOwner):
         """
         public, private = two_sets(train, holdout)
         payments.check_ledger(ledger, dataset)
-        storage, transcript, secret, torn = open_files(path, read_transcript)
+        storage, transcript, secret, torn = open_files(
+            path, read_transcript, lambda key: commitment(key, public, private)
+        )
         try:
-            given = commitment(secret.key, public, private)
-            if not hmac.compare_digest(transcript.commitment, given):
-                raise StorageError(
-                    f"{str(path)!r} belongs to other data: give the training set and holdout it "
-                    "was created with, row for row."
-                )
             payments.check_same_ledger(ledger, dataset, transcript, secret)
             made = cls.__new__(cls)
             made._begin(public, private, transcript, secret, storage, ledger)
@@ -195,28 +182,25 @@ class ReusableHoldout(OneOwner):
 
     def _begin(
         self,
-        public: _rows.Data,
-        private: _rows.Data,
+        public: Data,
+        private: Data,
         transcript: Transcript,
         secret: Secret,
-        storage: Storage,
+        storage: Files | None,
         ledger: Any,
     ) -> None:
-        settings, train_rows = transcript.settings, _rows.count_rows(public)
-        super().__init__()
-        self._closed = False
+        super().__init__(secret, storage)
+        settings, train_rows = transcript.settings, count_rows(public)
         self._transcript = transcript
         self._entries = list(transcript.entries)
-        self._secret = secret
-        self._storage = storage
         self._ledger = ledger
 
-        def prepared(statistic: _rows.Statistic, sensitivity: Fraction | None) -> Prepared:
+        def prepared(statistic: Statistic, sensitivity: Fraction | None) -> Prepared:
             return prepare(settings, public, statistic, sensitivity)
 
         # Only this function ever touches the holdout, so that no attribute shows it.
-        def look(asked: Prepared) -> list[Question]:
-            return questions_of(settings, private, asked, train_rows)
+        def look(asked: Prepared) -> list[Evaluated]:
+            return evaluate(settings, private, asked, train_rows)
 
         self._prepare, self._look = prepared, look
 
@@ -257,7 +241,7 @@ class ReusableHoldout(OneOwner):
         return replace(self._transcript, entries=tuple(self._entries))
 
     def ask(
-        self, statistic: _rows.Statistic, sensitivity: Number | None = None, label: str = ""
+        self, statistic: Statistic, sensitivity: Number | None = None, label: str = ""
     ) -> Answer:
         """Ask one question.
 
@@ -288,7 +272,7 @@ class ReusableHoldout(OneOwner):
             return self._ask([asked], label)[0]
 
     def ask_many(
-        self, statistics: _rows.Statistic | Iterable[_rows.Statistic], label: str = ""
+        self, statistics: Statistic | Iterable[Statistic], label: str = ""
     ) -> list[Answer]:
         """Ask many questions, in order: each statistic may return one column per question.
 
@@ -305,7 +289,11 @@ class ReusableHoldout(OneOwner):
         check_text(label, "label")
         with self._evaluating():
             self._check_open()
-            given = [statistics] if callable(statistics) else several(statistics)
+            given = [statistics] if callable(statistics) else statistics
+            if not isinstance(given, Iterable):
+                raise InvalidInputError(
+                    f"ask_many takes a statistic or a list of statistics, not {shortened(given)}."
+                )
             asked = [self._prepare(statistic, None) for statistic in given]
             return self._ask(asked, label) if asked else []
 
@@ -329,23 +317,17 @@ class ReusableHoldout(OneOwner):
             means_only,
         )
 
-    def close(self) -> None:
-        """Answer no more, and let go of the file, so that another process may resume it."""
-        self._closed = True
-        self._storage.close()
-
     def _is_open(self) -> bool:
         limit = self._transcript.queries
         return self.remaining > 0 and (limit is None or self.asked < limit)
 
     def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInputError(
-                "This holdout is closed, by close() or because a write failed; go on with "
-                "ReusableHoldout.resume if it has a file."
-            )
+        super()._check_open()
         if self.remaining == 0:
-            raise BudgetExceeded(_GONE.format(budget=self.budget))
+            raise BudgetExceeded(
+                f"All {self.budget} rounds of this holdout are spent; it answers no more. Collect "
+                "new data."
+            )
         if not self._is_open():
             raise BudgetExceeded(
                 f"All {self.asked} questions of the plan are asked; its promise covers no more."
@@ -361,28 +343,21 @@ class ReusableHoldout(OneOwner):
             self._check_open()
             return self._answer(questions, label)
 
-    def _answer(self, questions: Sequence[Question], label: str) -> list[Answer]:
+    def _answer(self, questions: Sequence[Evaluated], label: str) -> list[Answer]:
         """Run Algorithm 1 over the questions; record everything, then show it."""
         self._start_round()
         before = len(self._entries)
         try:
             self._run(questions, label)
         finally:  # if the ledger failed on the way, what was answered before that stays
-            self._record(before)
-        return [answer_of(entry) for entry in self._entries[before:]]
+            try:
+                self._append([entry.body() for entry in self._entries[before:]])
+            except BaseException:
+                del self._entries[before:]  # withheld
+                raise
+        return [entry.answer() for entry in self._entries[before:]]
 
-    def _record(self, before: int) -> None:
-        try:
-            bodies = [entry.body() for entry in self._entries[before:]]
-            if bodies:
-                self._secret = self._storage.append(bodies, self._secret)
-        except BaseException:
-            # What is on the disk is not known now: withhold the answers, and give no others.
-            del self._entries[before:]
-            self.close()
-            raise
-
-    def _run(self, questions: Sequence[Question], label: str) -> None:
+    def _run(self, questions: Sequence[Evaluated], label: str) -> None:
         """Answer in order, until the budget or the ledger's ends; the first round has begun."""
         settings = self._transcript.settings
         noises = settings.comparison_law.draw(len(questions)).tolist()
@@ -393,30 +368,20 @@ class ReusableHoldout(OneOwner):
                 self._start_round()
             except BudgetExceeded:
                 break
-            outcome = answer(settings, question, noise, self._secret.threshold)
-            self._entries.append(self._entry(outcome, label))
-            if outcome.overfit:
+            value, overfit = answer(settings, question, noise, self._secret.threshold)
+            left = self.remaining - overfit
+            self._entries.append(TranscriptLine(self.asked + 1, label, value, overfit, left))
+            if overfit:
                 over = self.budget - self.remaining
                 payments.close_round(self._ledger, self._transcript, self._secret, over)
-
-    def _entry(self, outcome: Outcome, label: str) -> Entry:
-        left = self.remaining - outcome.overfit
-        return Entry(self.asked + 1, label, outcome.value, outcome.overfit, left)
 
     def _start_round(self) -> None:
         """Line 2 and 9: draw a threshold, durable and paid for before it is first used."""
         number = self.budget - self.remaining
         if self._secret.round == number:
             return
-        paid = payments.debit_round(self._ledger, self._transcript, self._secret, number)
-        noise = self._transcript.settings.threshold_law.draw_one()
-        drawn = replace(paid, round=number, threshold=noise)
-        try:
-            self._storage.keep(drawn)
-        except BaseException:
-            self.close()
-            raise
-        self._secret = drawn
+        draw = self._transcript.settings.threshold_law.draw_one
+        payments.begin_round(self._ledger, self._transcript, self._secret, number, draw, self._keep)
 
     def _settle_interrupted_round(self, torn: bool) -> None:
         """After a crash: a round that may be over, or whose threshold is lost, is given up."""
@@ -439,8 +404,8 @@ class ReusableHoldout(OneOwner):
 
     def _give_up_round(self) -> None:
         """Charge a round whose end is not known, so that nothing is regained by interrupting."""
-        entry = Entry(self.asked + 1, "interrupted", None, False, self.remaining - 1)
-        self._secret = self._storage.append([entry.body()], self._secret)
+        entry = TranscriptLine(self.asked + 1, "interrupted", None, False, self.remaining - 1)
+        self._append([entry.body()])
         self._entries.append(entry)
 
     def __repr__(self) -> str:

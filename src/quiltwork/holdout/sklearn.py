@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened, to_fraction
-from quiltwork.holdout.answers import Answer
-from quiltwork.holdout.metrics import Metric, read_metric
+from quiltwork.holdout.datasets import read_rows
+from quiltwork.holdout.questions import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
-from quiltwork.holdout.rows import read_rows
+from quiltwork.holdout.transcript import Answer
 
 _MOST_ROWS = 10**9
 
@@ -90,7 +90,7 @@ class HoldoutScorer:
         """
         name = f"{self.metric.name} of {type(estimator).__name__}"
         self.last = self.holdout.ask(_question(self.metric, estimator), label=name)
-        return self.metric.score(self.last.value)
+        return self.metric.scale * self.last.value
 
     def __repr__(self) -> str:
         """Name the metric and the holdout's numbers."""

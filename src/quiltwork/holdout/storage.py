@@ -1,15 +1,16 @@
-"""Where a budget of questions lives: in memory, or in two files that survive a crash.
+"""Where a budget of questions lives: in two files that survive a crash.
 
-`NAME.jsonl` is the public transcript: a first line that says what was begun, then lines that each
-hold the hash of the one before; a line is on the disk before anything in it is shown.
-`NAME.jsonl.secret` holds the key of the commitment to the data, for a holdout the noise of the
-current threshold, and how the transcript ended, so that a cut or edited one is refused. It is
-replaced atomically. Both are their owner's only, and one process at a time may hold them.
+`NAME.jsonl` is public: a first line that says what was begun, then lines that each hold the hash of
+the one before; a line is on the disk before anything in it is shown. `NAME.jsonl.secret` holds the
+key of the commitment to the data, for a holdout the noise of the current threshold, and how the
+lines ended, so that a cut or edited file is refused. It is replaced atomically. Both are their
+owner's only, and one process at a time may hold them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 import secrets
@@ -21,10 +22,19 @@ from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar
 
 from quiltwork import files
-from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import integer
+from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
+from quiltwork.exact import integer, shortened
 
-Read = TypeVar("Read")
+
+class Committed(Protocol):
+    """What the lines of a file tell; it knows the data by a keyed digest."""
+
+    @property
+    def commitment(self) -> str:
+        """The digest."""
+
+
+Read = TypeVar("Read", bound=Committed)
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Secret:
         threshold: the noise of the current threshold, in steps.
         debit: the ledger's key of the current round, if it was debited.
         entry: the number of that debit in the ledger.
-        paid: the hash of that entry; None in older files.
+        paid: the hash of that entry.
         lines: how many lines of the transcript are sealed; later ones were interrupted.
         last: the hash of the last of these, which through the chain covers all of them.
     """
@@ -56,42 +66,13 @@ class Secret:
         return "Secret(...)"
 
 
-class Storage(Protocol):
-    """Keeps lines and the secret; returns only once they are safe."""
-
-    def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
-        """Add lines; return the secret that seals them."""
-
-    def keep(self, secret: Secret) -> None:
-        """Replace the secret."""
-
-    def close(self) -> None:
-        """Let another process take over."""
-
-
-class Memory:
-    """Lives as long as the process."""
-
-    def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
-        """Nothing to do: their owner has them."""
-        return secret
-
-    def keep(self, secret: Secret) -> None:
-        """Nothing to do: its owner has it."""
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-
 class Files:
     """Two files, locked while this object lives."""
 
     def __init__(self, path: Path, handle: IO[bytes], lines: int, last_line: str) -> None:
-        """Take over a locked transcript; `create` and `open_files` make these."""
-        self._path = path
-        self._handle = handle
-        self._lines = lines
-        self._last = last_line
+        """Take over a locked file; `create` and `open_files` make these."""
+        self._path, self._handle = path, handle
+        self._lines, self._last = lines, last_line
 
     @classmethod
     def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[Files, Secret]:
@@ -107,21 +88,16 @@ class Files:
                 "of this name; choose another name."
             )
         try:
-            handle = open(  # noqa: SIM115  (kept locked)
-                target,
-                "x+b",
-                buffering=0,
-                opener=lambda name, flags: os.open(name, flags, files.OWNER_ONLY),
-            )
+            descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, files.OWNER_ONLY)
         except FileExistsError:
             raise StorageError(
                 f"{str(target)!r} exists already; resume it, or choose another name."
             ) from None
         except (OSError, ValueError) as error:
             raise _unwritten(target, error) from None
-        made = cls(target, handle, 1, header)
+        made = cls(target, os.fdopen(descriptor, "r+b", buffering=0), 1, header)
         try:
-            _lock(handle, target)
+            _lock(made._handle, target)
             sealed = replace(secret, lines=1, last=line_hash(header))
             made._replace_secret(sealed)
             made._write([header])
@@ -137,15 +113,13 @@ class Files:
         return made, sealed
 
     def append(self, bodies: Sequence[Mapping[str, Any]], secret: Secret) -> Secret:
-        """Write lines, then seal them; both are on the disk before this returns."""
+        """Write lines, then seal them; both are on the disk before this returns the new secret."""
         lines, last = [], self._last
         for body in bodies:
             last = chained(body, last)
             lines.append(last)
-        try:
+        with _withheld():
             self._write(lines)
-        except OSError as error:
-            raise _withheld(error) from None
         self._lines += len(lines)
         self._last = last
         sealed = replace(secret, lines=self._lines, last=line_hash(last))
@@ -154,18 +128,14 @@ class Files:
 
     def keep(self, secret: Secret) -> None:
         """Replace the secret file atomically."""
-        try:
+        with _withheld():
             self._replace_secret(secret)
-        except OSError as error:
-            raise _withheld(error) from None
 
     def close(self) -> None:
         """Let another process take over."""
         self._handle.close()
 
-    def __del__(self) -> None:
-        """Let go with the object."""
-        self._handle.close()
+    __del__ = close
 
     def _replace_secret(self, secret: Secret) -> None:
         target = secret_path(self._path)
@@ -186,10 +156,15 @@ class Files:
         os.fsync(self._handle.fileno())
 
 
-def _withheld(error: OSError) -> StorageError:
-    return StorageError(
-        f"The transcript could not be written ({error.strerror or error}); the answer is withheld."
-    )
+@contextmanager
+def _withheld() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"The transcript could not be written ({error.strerror or error}); the answer is "
+            "withheld."
+        ) from None
 
 
 def _unwritten(path: Path, error: Exception) -> StorageError:
@@ -197,13 +172,16 @@ def _unwritten(path: Path, error: Exception) -> StorageError:
     return StorageError(f"{str(path)!r} could not be written: {reason}.")
 
 
-def open_files(path: str | Path, read: Callable[[str], Read]) -> tuple[Files, Read, Secret, bool]:
-    """Open the two files and verify them, the transcript by `read` and by its seal.
+def open_files(
+    path: str | Path, read: Callable[[str], Read], commit: Callable[[str], str]
+) -> tuple[Files, Read, Secret, bool]:
+    """Open the two files and verify them: by `read`, by the seal, and that they belong to the data.
 
-    Also returns whether the last line was cut off; it is gone then.
+    `commit` is the data's digest under a key. Also returns whether the last line was cut off; it is
+    gone then.
 
     Raises:
-        StorageError: if they are damaged or held by another process.
+        StorageError: if they are damaged, held by another process, or of other data.
         InvalidInputError: if there are none.
     """
     target = files.named(path)
@@ -221,17 +199,21 @@ def open_files(path: str | Path, read: Callable[[str], Read]) -> tuple[Files, Re
         found, secret = read(text), read_secret(target)
         lines = split_lines(text)
         check_seal(lines, secret)
+        if not hmac.compare_digest(found.commitment, commit(secret.key)):
+            raise StorageError(
+                f"{str(target)!r} belongs to other data: give the rows it was begun with, row for "
+                "row."
+            )
         if torn:
             handle.truncate(len(whole) + 1)
         handle.seek(0, os.SEEK_END)
-    except UnicodeDecodeError:
+    except BaseException as error:
         handle.close()
-        raise StorageError(f"{str(target)!r} is no transcript: it is no text.") from None
-    except OSError as error:
-        handle.close()
-        raise StorageError(f"{str(target)!r} cannot be used: {error.strerror or error}.") from None
-    except BaseException:
-        handle.close()
+        if isinstance(error, UnicodeDecodeError):
+            raise StorageError(f"{str(target)!r} is no transcript: it is no text.") from None
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise StorageError(f"{str(target)!r} cannot be used: {reason}.") from None
         raise
     return Files(target, handle, len(lines), lines[-1]), found, secret, bool(torn)
 
@@ -289,12 +271,23 @@ def reading(line: int) -> Iterator[None]:
         raise StorageError(f"Line {line} of the transcript cannot be read: {error}") from None
 
 
+def check_text(text: object, name: str) -> None:
+    """Refuse what cannot be written to a transcript, before anything is asked."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{name} must be text, not {shortened(text)}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"{name} is {shortened(text)}, which has half of a surrogate pair and cannot be "
+            "written; remove it."
+        ) from None
+
+
 def text_of(body: Mapping[str, Any], name: str) -> str:
     """Return a field that must be text, of which every letter can be written."""
-    text = body[name]
-    if not isinstance(text, str) or not text.encode(errors="ignore").decode() == text:
-        raise InvalidInputError(f"{name} must be text.")
-    return text
+    check_text(body[name], name)
+    return str(body[name])
 
 
 def split_lines(text: str) -> list[str]:
@@ -341,11 +334,14 @@ def read_secret(path: Path) -> Secret:
 
 
 def _lock(handle: IO[Any], path: Path) -> None:
-    """Refuse a second process, where the system has file locks."""
+    """Refuse a second process."""
     try:
         import fcntl
     except ImportError:
-        return
+        raise UnsupportedError(
+            "This system has no file locks (flock), so two processes could spend one budget twice; "
+            "leave out path=, or use Linux or macOS."
+        ) from None
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -355,8 +351,6 @@ def _lock(handle: IO[Any], path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    if os.name == "nt":
-        return
     descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -8,7 +8,7 @@ replays the budget. O(entries).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,9 +17,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import integer, nearest_float, written_fraction
-from quiltwork.holdout.algorithm import Settings
-from quiltwork.holdout.guarantee import read_count
-from quiltwork.holdout.preparation import not_negative
+from quiltwork.holdout.algorithm import Settings, read_count
 from quiltwork.holdout.storage import (
     chained,
     line_hash,
@@ -28,13 +26,42 @@ from quiltwork.holdout.storage import (
     split_lines,
     text_of,
 )
+from quiltwork.results import ResultBase
 
-SCHEMA = "holdout-transcript"
+SCHEMA, _VERSION = "holdout-transcript", 3
 _MOST_BITS = 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class Answer(ResultBase):
+    """What the holdout says about one question.
+
+    Attributes:
+        value: the answer.
+        overfit: whether training set and holdout differ, so that `value` comes from the holdout
+            with noise; otherwise it is the training set's own.
+        remaining: how many more such answers there are.
+        exact: the value as a fraction.
+    """
+
+    value: float
+    overfit: bool
+    remaining: int
+    exact: Fraction
+
+    @property
+    def source(self) -> str:
+        """Where the value comes from, in words."""
+        return "from the holdout, with noise" if self.overfit else "as on the training set"
+
+    def explain(self) -> str:
+        """Say where the answer comes from and what is left."""
+        left = f"{self.remaining:,} more answers may come from the holdout"
+        return f"{self.value:.6g}, {self.source}; {left}."
+
+
+@dataclass(frozen=True)
+class TranscriptLine:
     """One answered question, or a round given up after an interruption.
 
     Attributes:
@@ -53,13 +80,12 @@ class Entry:
 
     def body(self) -> dict[str, Any]:
         """Write the entry as JSON-ready data."""
-        return {
-            "number": self.number,
-            "question": self.question,
-            "value": None if self.value is None else str(self.value),
-            "overfit": self.overfit,
-            "remaining": self.remaining,
-        }
+        return {**vars(self), "value": None if self.value is None else str(self.value)}
+
+    def answer(self) -> Answer:
+        """Return what it shows to whoever asked."""
+        value = self.value or Fraction()
+        return Answer(nearest_float(value), self.overfit, self.remaining, value)
 
 
 @dataclass(frozen=True)
@@ -89,10 +115,9 @@ class Transcript:
         queries: how many questions may be asked, or None.
         train_rows: of the training set.
         dataset: the name under which a ledger is debited, or None.
-        ledger: the identity of that ledger, which no other has; None without a ledger, and in
-            files of version 1, which did not note it.
+        ledger: the identity of that ledger, which no other has; None without a ledger.
         columns: which column of a table is what, where questions are data; None where they are
-            functions, and in files of version 2.
+            functions.
         entries: in order.
     """
 
@@ -105,7 +130,7 @@ class Transcript:
     dataset: str | None = None
     ledger: str | None = None
     columns: Columns | None = None
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[TranscriptLine, ...] = ()
 
     @property
     def remaining(self) -> int:
@@ -114,25 +139,17 @@ class Transcript:
 
     def header(self) -> str:
         """Write the first line."""
+        told = {name: value for name, value in vars(self).items() if name != "entries"}
+        settings = told.pop("settings")
         body = {
-            "rows": self.settings.rows,
-            "threshold": str(self.settings.threshold),
-            "noise": str(self.settings.noise),
-            "budget": self.settings.budget,
-            "bits": self.settings.bits,
-            "identity": self.identity,
-            "commitment": self.commitment,
+            **told,
+            **{name: getattr(settings, name) for name in ("rows", "budget", "bits")},
+            "threshold": str(settings.threshold),
+            "noise": str(settings.noise),
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
-            "queries": self.queries,
-            "train_rows": self.train_rows,
-            "dataset": self.dataset,
+            "columns": None if self.columns is None else asdict(self.columns),
         }
-        if self.columns is not None:
-            named = {"ledger": self.ledger, "columns": asdict(self.columns)}
-            return files.dump(SCHEMA, 3, {**body, **named})
-        if self.ledger is None:
-            return files.dump(SCHEMA, 1, body)
-        return files.dump(SCHEMA, 2, {**body, "ledger": self.ledger})
+        return files.dump(SCHEMA, _VERSION, body)
 
     def lines(self) -> list[str]:
         """Write every line, each with the hash of the one before."""
@@ -163,12 +180,11 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
         InvalidInputError: if it is no transcript.
     """
     lines = split_lines(text)
-    if not lines:
-        raise InvalidInputError("The transcript is empty.")
-    transcript = _read_header(lines[0])
-    entries: list[Entry] = []
+    transcript = _read_header(lines[0] if lines else "")
+    entries: list[TranscriptLine] = []
     for at, body in enumerate(read_chained(lines), start=2):
-        entry = _read_entry(body, at)
+        with reading(at):
+            entry = _read_entry(body)
         left = entries[-1].remaining if entries else transcript.settings.budget
         spent = entry.overfit or entry.value is None
         if entry.number != len(entries) + 1 or entry.remaining != left - spent or left < 1:
@@ -196,67 +212,58 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (1, 2, 3))
+    document = files.load(line, SCHEMA, (_VERSION,))
     with reading(1):
-        settings = Settings(
+        bits = integer(document["bits"], "bits", 0)
+        if bits > _MOST_BITS:
+            raise InvalidInputError("bits is out of range.")
+        settings = Settings.choose(
             read_count(document["rows"], "rows"),
             written_fraction(document["threshold"], "threshold"),
             written_fraction(document["noise"], "noise"),
-            read_count(document["budget"], "budget"),
-            integer(document["bits"], "bits", 0),
+            document["budget"],
         )
-        not_negative(settings.threshold)
-        Settings.choose(settings.rows, settings.threshold, settings.noise, settings.budget)
-        if settings.bits > _MOST_BITS:
-            raise InvalidInputError("bits is out of range.")
-        beliefs, queries = document["beliefs"], document["queries"]
+        queries = document["queries"]
         return Transcript(
-            settings,
+            replace(settings, bits=bits),
             text_of(document, "identity"),
             text_of(document, "commitment"),
-            None if beliefs is None else json.dumps(beliefs, sort_keys=True, ensure_ascii=False),
+            beliefs_of(document),
             None if queries is None else read_count(queries, "queries"),
             read_count(document["train_rows"], "train_rows"),
             _text_or_none(document, "dataset"),
-            None if document["version"] == 1 else _text_or_none(document, "ledger"),
-            None if document["version"] < 3 else _read_columns(document["columns"]),
+            _text_or_none(document, "ledger"),
+            _read_columns(document["columns"]),
         )
+
+
+def beliefs_of(document: Mapping[str, Any]) -> str | None:
+    """Return the beliefs of a first line as a document of their own, None for independent rows."""
+    found = document["beliefs"]
+    return None if found is None else json.dumps(found, sort_keys=True, ensure_ascii=False)
 
 
 def _text_or_none(body: Mapping[str, Any], name: str) -> str | None:
     return None if body[name] is None else text_of(body, name)
 
 
-def _read_columns(body: Any) -> Columns:
+def _read_columns(body: Any) -> Columns | None:
+    if body is None:
+        return None
     if not isinstance(body, dict):
         raise InvalidInputError("columns must be an object.")
     optional = (_text_or_none(body, name) for name in ("target", "group"))
     return Columns(text_of(body, "identity"), *optional)
 
 
-def _read_entry(body: Mapping[str, Any], at: int) -> Entry:
-    with reading(at):
-        if not isinstance(body["overfit"], bool):
-            raise InvalidInputError("overfit must be true or false.")
-        value = body["value"]
-        return Entry(
-            integer(body["number"], "number", 1),
-            text_of(body, "question"),
-            None if value is None else written_fraction(value, "value"),
-            body["overfit"],
-            integer(body["remaining"], "remaining", 0),
-        )
-
-
-def as_rows(entries: Iterable[Entry]) -> list[list[object]]:
-    """Return entries as rows of a table: number, question, answer, from the holdout, left."""
-    return [
-        [
-            entry.number,
-            entry.question or "-",
-            "interrupted" if entry.value is None else f"{nearest_float(entry.value):.6g}",
-            "holdout" if entry.overfit else "training",
-            entry.remaining,
-        ]
-        for entry in entries
-    ]
+def _read_entry(body: Mapping[str, Any]) -> TranscriptLine:
+    if not isinstance(body["overfit"], bool):
+        raise InvalidInputError("overfit must be true or false.")
+    value = body["value"]
+    return TranscriptLine(
+        integer(body["number"], "number", 1),
+        text_of(body, "question"),
+        None if value is None else written_fraction(value, "value"),
+        body["overfit"],
+        integer(body["remaining"], "remaining", 0),
+    )

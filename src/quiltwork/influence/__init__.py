@@ -7,13 +7,13 @@
 from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.bayesian.reversible import ReversibleLevel, reversible_level
 from quiltwork.influence.calibration import Calibration, calibrate
-from quiltwork.influence.chains import cluster_family
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
-from quiltwork.influence.dobrushin import Interdependence, interdependence
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
-from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
-from quiltwork.influence.quilts import max_influence
+from quiltwork.influence.quilts.chains import cluster_family
+from quiltwork.influence.quilts.dobrushin import Interdependence, interdependence
+from quiltwork.influence.quilts.max_influence import max_influence
+from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 
 __all__ = [
     "Calibration",

@@ -11,20 +11,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, as_beliefs
+from quiltwork.beliefs import (
+    Belief,
+    ChainBox,
+    CyclicChain,
+    Gaussian,
+    HiddenChain,
+    as_beliefs,
+)
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.question import Question
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.influence.sweep import can_be_swept
 from quiltwork.influence.swept import SweptOutlook
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
 
-AnyOutlook: TypeAlias = Outlook | SweptOutlook
+AnyOutlook: TypeAlias = Outlook | SweptOutlook | GaussianOutlook
 METHODS: tuple[str, ...] = get_args(InfluenceMethod)
 LONGEST = 10**13
 """Changes of queries and sums of lengths stay within 64-bit integers."""
@@ -42,18 +50,23 @@ def outlooks(beliefs: Any, length: Any, method: Any) -> tuple[AnyOutlook, ...]:
     wanted = read_method(method)
     if wanted == "sweep":
         for belief in members:
-            if not can_be_swept(belief):
+            if not isinstance(belief, Gaussian) and not can_be_swept(belief):
                 raise UnsupportedError(
                     "A sweep needs a chain or a network that is a tree (no cycle, no node with two "
                     f"parents), and this {type(belief).__name__} is neither; leave method out."
                 )
-    return tuple(
-        _outlook(belief, points, default_method(belief) if wanted is None else wanted)
-        for belief in members
-    )
+    return tuple(_outlook(belief, points, wanted) for belief in members)
 
 
-def _outlook(belief: Belief, length: int, method: InfluenceMethod) -> AnyOutlook:
+def _outlook(belief: Belief, length: int, wanted: InfluenceMethod | None) -> AnyOutlook:
+    if isinstance(belief, Gaussian):
+        if wanted is not None:
+            raise UnsupportedError(
+                f"method={wanted!r} is about states, and Gaussian beliefs are about numbers, with "
+                "one method of their own; leave method out."
+            )
+        return GaussianOutlook(belief, length)
+    method = default_method(belief) if wanted is None else wanted
     if method == "sweep":
         return SweptOutlook(belief, length)
     return Outlook(belief, length, method)
@@ -124,17 +137,21 @@ def refuse_entry(method: Any) -> None:
         )
 
 
-def check_states(query: Query | None, members: Sequence[Belief]) -> None:
+def check_states(query: Query | None, members: Sequence[Belief]) -> Query | None:
     """Refuse a query that cannot be asked about the states of a belief.
+
+    Returns the query as it is asked: sums and means between the bounds of the states.
 
     Raises:
         InvalidInputError: naming the state.
     """
     if query is None or not hasattr(query, "check") or query.kind == "custom":
-        return
+        return query
     for belief in members:
         if belief.states is not None:
             query.check(belief.states)
+            query = query.narrowed(belief.states) if hasattr(query, "narrowed") else query
+    return query
 
 
 def answer_unit(query: Query | None, lengths: Counter[int]) -> Fraction:

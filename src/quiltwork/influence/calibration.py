@@ -13,15 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.arguments import (
     METHODS,
     AnyOutlook,
@@ -31,19 +29,21 @@ from quiltwork.influence.arguments import (
     read_lengths,
     read_question,
 )
-from quiltwork.influence.prices import ScaleFor
 from quiltwork.influence.profile import Profile, combined, quilt_profile
-from quiltwork.influence.protocol import InfluenceMethod
 from quiltwork.influence.question import Question
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import ScaleFor
+from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from quiltwork.queries.base import Query
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(ResultBase):
     """The noise scale and why it is needed.
 
     Attributes:
@@ -67,6 +67,8 @@ class Calibration:
         before: of `influence`, what earlier nodes add; 0 where the method does not say.
         leakage: what "entry" may leak where that is more than epsilon, rounded up; else 0.
     """
+
+    schema = ("calibration", 1)
 
     scale: float
     exact_scale: Fraction
@@ -125,38 +127,35 @@ class Calibration:
 
     def explain(self) -> str:
         """Say in a few lines which node needs this much noise and why."""
-        from quiltwork.influence.words import explain
+        from quiltwork.influence.explanation import explain
 
         return explain(self)
 
-    def to_json(self) -> str:
-        """Write the result as a document of schema `quiltwork/calibration`."""
-        return files.dump(
-            "calibration",
-            1,
-            {
-                "scale": self.scale,
-                "exact_scale": str(self.exact_scale),
-                "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
-                "guarantee": float_up(self.guarantee),
-                "node": self.node,
-                "quilt": list(self.quilt),
-                "influence": self.influence,
-                "before": self.before,
-                "episode": self.question.episode,
-                "nearby": self.nearby,
-                "change": self.change,
-                "method": self.method,
-                "belief": self.belief,
-                "length": self.length,
-            },
-        )
+    def body(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {
+            "scale": self.scale,
+            "exact_scale": str(self.exact_scale),
+            "epsilon": str(positive_fraction(self.epsilon, "epsilon")),
+            "guarantee": float_up(self.guarantee),
+            "node": self.node,
+            "quilt": list(self.quilt),
+            "influence": self.influence,
+            "before": self.before,
+            "episode": self.question.episode,
+            "nearby": self.nearby,
+            "change": self.change,
+            "method": self.method,
+            "belief": self.belief,
+            "length": self.length,
+        }
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the scale that each node needs; needs the `plot` extra."""
-        from quiltwork.influence.plots import profile_figure
+        from quiltwork.influence.plots import profile_chart
+        from quiltwork.report.plots import draw
 
-        return profile_figure(self.per_node(), self.scale)
+        return draw(profile_chart(self.per_node(), self.scale), ax)
 
 
 def calibrate(
@@ -216,7 +215,7 @@ def calibrate(
     seen = outlooks(beliefs, length, method)
     points = seen[0].length
     members = [one.belief for one in seen]
-    check_states(query, members)
+    query = check_states(query, members)
     question = read_question(query, points, secrets, episode)
     answers = [one.scale(question, level) for one in seen]
     index = max(range(len(answers)), key=lambda i: answers[i].scale)
@@ -240,7 +239,7 @@ def calibrate(
         influence=found.influence,
         nearby=found.nearby,
         change=found.change,
-        method=seen[index].method,
+        method=cast("InfluenceMethod", seen[index].method),
         belief=decides + 1,
         length=points,
         question=question,

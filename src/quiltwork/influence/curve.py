@@ -13,15 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.exact import Number, float_down, positive_fraction, privacy_level, to_fraction
 from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 _SLACK = Fraction(1, 2**39)
@@ -29,7 +31,7 @@ _SLACK = Fraction(1, 2**39)
 
 
 @dataclass(frozen=True)
-class InfluenceCurve:
+class InfluenceCurve(ResultBase):
     """Translates between the level of a DP mechanism and what it leaks under the beliefs.
 
     Attributes:
@@ -79,11 +81,29 @@ class InfluenceCurve:
             level, step = level * (1 - step), step * 2**6
         return level
 
-    def plot(self) -> Figure:
-        """Draw the curve and the line of independent nodes; needs the `plot` extra."""
-        from quiltwork.influence.plots import curve_figure
+    def records(self) -> list[dict[str, Any]]:
+        """Return a few points of the curve: four evaluations."""
+        levels = (0.01, 0.1, 1.0, 10.0)
+        return [{"dp_epsilon": level, "epsilon": self.epsilon(level)} for level in levels]
 
-        return curve_figure(self)
+    def body(self) -> dict[str, Any]:
+        """Return the length and these points as JSON values."""
+        return {"length": self.length, "points": self.records()}
+
+    def explain(self) -> str:
+        """Say what mechanisms of some levels leak."""
+        return "\n".join(
+            f"A mechanism that is {point['dp_epsilon']:g}-DP for substituting one of "
+            f"{self.length:,} time points leaks at most {point['epsilon']:.6g} about any of them."
+            for point in self.records()
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the curve and the line of independent nodes; needs the `plot` extra."""
+        from quiltwork.influence.plots import curve_chart
+        from quiltwork.report.plots import draw
+
+        return draw(curve_chart(self), ax)
 
 
 def influence_curve(
@@ -113,4 +133,6 @@ def influence_curve(
     """
     refuse_entry(method)
     seen = outlooks(beliefs, length, method)
+    if any(isinstance(one, GaussianOutlook) for one in seen):
+        raise no_sum(None)
     return InfluenceCurve(seen[0].length, seen)

@@ -17,7 +17,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import product_margin, row_ratios
 
 _GOOD_DIAMETER = 4.0

@@ -4,7 +4,7 @@ The least noise of all additive mechanisms for one query under the beliefs given
 those beliefs only. It does not compose linearly: accountants price such a release by its level per
 substituted time point, as any other.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from quiltwork.influence.arguments import (
 )
 from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.profile import Profile, Run
-from quiltwork.influence.protocol import InfluenceMethod
+from quiltwork.influence.quilts.protocol import InfluenceMethod
 from quiltwork.queries import Count
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def optimal_calibration(
             joint law is too large to follow; counts on chains of two states with P₀₀ ≥ P₁₀, and
             all others that `audit.ends` decides, have any length.
 
-    Theorem: exact-calibration
+    Theorem: docs/theory/exact-calibration.md
     """
     level = privacy_level(epsilon, "epsilon")
     chains = single_chains(beliefs)

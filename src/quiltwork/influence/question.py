@@ -15,8 +15,8 @@ import numpy as np
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
-from quiltwork.influence.intervals import Cost
-from quiltwork.influence.protocol import IntArray
+from quiltwork.influence.quilts.intervals import Cost
+from quiltwork.influence.quilts.protocol import IntArray
 from quiltwork.influence.sweep import Charge
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class NoiseNeeded:
     """The noise that a belief asks for, or what it makes of some noise.
 
     Attributes:

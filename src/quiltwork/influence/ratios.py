@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.protocol import FloatArray
+from quiltwork.influence.quilts.protocol import FloatArray
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 

@@ -16,7 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Belief
 from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
-from quiltwork.influence.question import Answer, Question
+from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.sweep import Leak, Sweepable, largest_factor, sweep_of
 
 _ROUNDING = 1 + Fraction(1, 2**50)
@@ -35,7 +35,7 @@ class SweptOutlook:
         """The sweep itself; the last few are kept, with what they have learnt."""
         return _sweep_of(self.belief, self.length, episode)
 
-    def scale(self, question: Question, epsilon: Fraction) -> Answer:
+    def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
         """The least noise with which no secret leaks more than epsilon."""
         charge, unit = question.charge, question.charge.levels(self.length)
         factor, leak = largest_factor(
@@ -44,7 +44,7 @@ class SweptOutlook:
         stop = min(leak.node + question.episode - 1, self.length)
         change = charge.change(leak.node, stop)
         added = leak.before + leak.after
-        answer = Answer(
+        answer = NoiseNeeded(
             Fraction(0), leak.node, change, stop - leak.node + 1, added, (), leak.before
         )
         if math.isinf(factor):
@@ -53,20 +53,22 @@ class SweptOutlook:
         scale = Fraction(change) / epsilon if added == 0 else _ROUNDING / Fraction(factor)
         if scale < everything / epsilon:
             return _with(answer, scale)
-        return Answer(everything / epsilon, leak.node, everything, self.length, 0.0)
+        return NoiseNeeded(everything / epsilon, leak.node, everything, self.length, 0.0)
 
     def leak(self, question: Question, scale: Fraction) -> float:
         """What noise of this scale leaks about the worst secret, rounded up."""
         return self.told(question, scale)[0]
 
-    def told(self, question: Question, scale: Fraction) -> tuple[float, Answer]:
+    def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
         """The same, and which node that is."""
         if scale == 0:
-            return 0.0, Answer(scale, question.nodes.start, 0, 0, 0.0)
+            return 0.0, NoiseNeeded(scale, question.nodes.start, 0, 0, 0.0)
         found = self.worst(question, scale)
         stop = min(found.node + question.episode - 1, self.length)
         change, added = question.charge.change(found.node, stop), found.before + found.after
-        answer = Answer(scale, found.node, change, stop - found.node + 1, added, (), found.before)
+        answer = NoiseNeeded(
+            scale, found.node, change, stop - found.node + 1, added, (), found.before
+        )
         if found.leak == 0:
             return 0.0, answer
         if added == 0:
@@ -98,8 +100,8 @@ class SweptOutlook:
         return combined(found, np.minimum)
 
 
-def _with(answer: Answer, scale: Fraction) -> Answer:
-    return Answer(
+def _with(answer: NoiseNeeded, scale: Fraction) -> NoiseNeeded:
+    return NoiseNeeded(
         scale, answer.node, answer.change, answer.nearby, answer.influence, (), answer.before
     )
 

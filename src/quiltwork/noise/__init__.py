@@ -6,9 +6,9 @@ rounding (`docs/theory/exact-sampling.md`).
 
 from quiltwork.noise.exponential import exponential_mechanism
 from quiltwork.noise.geometric import TwoSidedGeometric
-from quiltwork.noise.grid import Grid
+from quiltwork.noise.grid import PublicGrid
 
-__all__ = ["Grid", "TwoSidedGeometric", "exponential_mechanism"]
+__all__ = ["PublicGrid", "TwoSidedGeometric", "exponential_mechanism"]
 
 
 def __dir__() -> list[str]:

@@ -3,11 +3,12 @@
 P(i) ∝ e^(rate·u_i), compared with random bits through integer enclosures, so the probabilities are
 exact and nothing overflows. Cost: one enclosure per distinct utility.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -89,3 +90,12 @@ def choice_probabilities(
         (Fraction(max(0, b[0] - a[1]), 1 << bits), Fraction(b[1] - a[0], 1 << bits))
         for a, b in pairwise(edges)
     ]
+
+
+def expected_shortfall(scale: Fraction, states: int) -> float:
+    """Bound how far, on average, the chosen state's count lies below the largest: scale·ln k.
+
+    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at
+    least max u; and H(p) ≤ ln k.
+    """
+    return float(scale) * math.log(states)

@@ -5,7 +5,7 @@ splits into independent digits, each drawn from a small table, so a draw costs t
 whatever the scale; there is no rejection. Cost: O(log scale) binary searches per draw; building
 the tables takes O(log scale) small tables of big integers, kept for reuse.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quiltwork.exact import float_up, integer, to_fraction
 from quiltwork.noise import bits as random_bits
 from quiltwork.noise import enclosure
 from quiltwork.noise.enclosure import Enclosure
-from quiltwork.noise.table import Table, Thresholds
+from quiltwork.noise.table import SamplingTable, Thresholds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -247,9 +247,9 @@ class Sampler:
 
     law: TwoSidedGeometric
     place: int
-    magnitude: Table
-    digits: tuple[tuple[int, Table], ...]
-    excess: Table
+    magnitude: SamplingTable
+    digits: tuple[tuple[int, SamplingTable], ...]
+    excess: SamplingTable
 
     def one(self) -> int:
         """One draw: a fixed number of words, but for a vanishing fraction of draws."""
@@ -301,16 +301,16 @@ def build_sampler(law: TwoSidedGeometric, word_bits: int, digit_bits: int) -> Sa
     decay = -place * law._log_alpha
     count = 1 + max(0, math.ceil((word_bits * math.log(2) + math.log(2)) / decay))
     digits = [
-        (1 << low, Table(digit_thresholds(law, 1 << low, 1 << width), word_bits))
+        (1 << low, SamplingTable(digit_thresholds(law, 1 << low, 1 << width), word_bits))
         for low in range(0, place_bits, digit_bits)
         for width in [min(digit_bits, place_bits - low)]
     ]
     return Sampler(
         law,
         place,
-        Table(magnitude_thresholds(law, place, count), word_bits),
+        SamplingTable(magnitude_thresholds(law, place, count), word_bits),
         tuple(digits),
-        Table(excess_thresholds(law, place, count), word_bits),
+        SamplingTable(excess_thresholds(law, place, count), word_bits),
     )
 
 

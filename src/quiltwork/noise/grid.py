@@ -19,10 +19,10 @@ STEPS_PER_SCALE_BITS = 20
 
 
 @dataclass(frozen=True)
-class Grid:
+class PublicGrid:
     """The multiples of a power of two.
 
-    >>> grid = Grid.for_scale(Fraction(3, 2))
+    >>> grid = PublicGrid.for_scale(Fraction(3, 2))
     >>> grid.step, grid.round(0.3)
     (Fraction(1, 1048576), 314573)
     """
@@ -35,7 +35,7 @@ class Grid:
             raise InvalidInputError(f"The step of a grid must be a power of two, not {step!r}.")
 
     @classmethod
-    def for_scale(cls, scale: object, steps_bits: int = STEPS_PER_SCALE_BITS) -> Grid:
+    def for_scale(cls, scale: object, steps_bits: int = STEPS_PER_SCALE_BITS) -> PublicGrid:
         """The grid with between 2^steps_bits and 2^(steps_bits+1) steps to one noise scale."""
         value = positive_fraction(scale, "scale")
         exponent = value.numerator.bit_length() - value.denominator.bit_length()
@@ -63,7 +63,7 @@ class Grid:
         If the values differ by L in L1 over d coordinates, their roundings differ by less than
         L/step + d steps and by a whole number of them: ⌈L/step⌉ − 1 + d for L > 0.
 
-        >>> Grid(Fraction(1, 4)).rounded_sensitivity(1)
+        >>> PublicGrid(Fraction(1, 4)).rounded_sensitivity(1)
         4
         """
         reach = to_fraction(sensitivity, "sensitivity") / self.step

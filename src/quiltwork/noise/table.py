@@ -6,7 +6,7 @@ further words decide against a finer enclosure of t_j. So the sample has exactly
 with cumulative probabilities t_j (`docs/theory/exact-sampling.md`, Lemma 1), and the number of
 words is fixed but for a vanishing fraction of draws. Cost: one binary search per draw.
 
-Theorem: exact-sampling
+Theorem: docs/theory/exact-sampling.md
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Thresholds:
         return self.count
 
 
-class Table:
+class SamplingTable:
     """Thresholds prepared for sampling with words of `word_bits` bits."""
 
     def __init__(self, thresholds: Thresholds, word_bits: int = WORD_BITS) -> None:

@@ -5,7 +5,7 @@ reads is computed from the noisy integers and public numbers alone. Privacy rest
 `change`: the largest L1 distance between the answers of two sequences that differ only in a run of
 time points. Everything here is pure; nothing knows about beliefs or noise.
 
-Theorem: query-sensitivity
+Theorem: docs/theory/query-sensitivity.md
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Query(ABC):
         union of runs that do not touch, add their changes. `length` None: no end is known, which
         gives the same or more.
 
-        Theorem: query-sensitivity
+        Theorem: docs/theory/query-sensitivity.md
         """
         first, last = np.asarray(start, dtype=np.int64), np.asarray(stop, dtype=np.int64)
         low = np.maximum(first, self.start)

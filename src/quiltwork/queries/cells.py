@@ -4,7 +4,7 @@ One changed point moves a count by at most 1, a histogram by 2 (one cell down, a
 transition counts by 2 for every pair of the window that touches the changed points. Cost: one
 pass over the data.
 
-Theorem: query-sensitivity
+Theorem: docs/theory/query-sensitivity.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The declaration is the guarantee: if changing one time point can move the answer
 answer is rounded to a public grid of at least 2^16 steps per `lipschitz`, and every coordinate's
 rounding is charged one step.
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quiltwork.beliefs.sequences import label_array
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
-from quiltwork.noise.grid import Grid
+from quiltwork.noise.grid import PublicGrid
 from quiltwork.queries.base import IntArray, Integers, Query, States
 from quiltwork.queries.identity import digest_of
 
@@ -76,7 +76,7 @@ class Custom(Query):
     @property
     def step(self) -> Fraction:
         """The grid's step: the largest power of two of which 2^16 fit into `lipschitz`."""
-        return Grid.for_scale(self.lipschitz, _STEPS_BITS).step
+        return PublicGrid.for_scale(self.lipschitz, _STEPS_BITS).step
 
     @property
     def largest(self) -> int:
@@ -149,7 +149,7 @@ class Custom(Query):
                 f"it returns {len(numbers)} numbers where {self.coordinates} are declared; name "
                 "one cell per number with cells=[…]."
             )
-        grid = Grid(self.step)
+        grid = PublicGrid(self.step)
         return np.array([grid.round(number) for number in numbers], dtype=object)
 
     def cells(self, states: States) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ from quiltwork.exact import written_fraction
 from quiltwork.queries.base import Query, read_query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
 from quiltwork.queries.custom import Custom
-from quiltwork.queries.numbers import Mean, Sum
+from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
 
 
 def to_document(query: Query) -> dict[str, Any]:
@@ -104,5 +104,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Query]] = {
     "most_common": _over_states(MostCommon),
     "sum": _between_bounds(Sum),
     "mean": _between_bounds(Mean),
+    "numeric_sum": _between_bounds(NumericSum),
+    "numeric_mean": _between_bounds(NumericMean),
     "custom": _custom,
 }

@@ -20,13 +20,14 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.queries.base import IntArray, States
 from quiltwork.queries.custom import Custom, real_numbers
+from quiltwork.results import ResultBase
 
 _STATES_TRIED = 8
 _MOST = 10**6  # trials, and time points of one sequence
 
 
 @dataclass(frozen=True)
-class Violation:
+class Violation(ResultBase):
     """Two sequences that differ in one point and whose answers differ by more than declared.
 
     `change` is None where the function failed on `after` or answered no finite number.

@@ -1,12 +1,17 @@
-"""Sums and means of numeric states between public bounds.
+"""Sums and means of numeric states, or of numbers, between public bounds.
 
 Each state's value is put on a public grid of 2^bits steps between lo and hi, the steps are added
 as integers, integer noise is added, and division comes last: nothing extra is charged. One point
 moves the sum by at most 2^bits steps. The grid is chosen from the noise, before the data are
 read, so fine that putting values on it costs less than a thousandth of the noise (up to about
-10⁷ points at ε = 1; beyond, what 64-bit integers allow).
+10⁷ points at ε = 1; beyond, what 64-bit integers allow). Where the states do not fill the bounds,
+their own range is taken: the answers are the same, and one point moves them by less.
 
-Theorem: public-grid-queries
+Numbers that are no states are added up exactly and the total is put on the grid, once: under a
+Gaussian belief all of them move a little at a time, which rounding each would turn into whole
+steps. One step more is charged for that.
+
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations
@@ -17,16 +22,19 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, to_fraction
+from quiltwork.exact import float_down, float_up, integer, to_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States
 
 _FINENESS_BITS = 10
+_ONCE_BITS = 20
 _NOISELESS_BITS = 40
 _SAFE_BITS = 62
 _LARGEST_BOUND = Fraction(10) ** 150
+_CHUNK = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +78,14 @@ class Sum(Query):
             )
 
     @property
+    def span(self) -> Fraction:
+        """The width of the range, hi − lo."""
+        return self.hi - self.lo
+
+    @property
     def step(self) -> Fraction:
         """The distance between neighbouring grid points: (hi − lo)/2^bits."""
-        return (self.hi - self.lo) / (1 << self.bits)
+        return self.span / (1 << self.bits)
 
     @property
     def subdivision(self) -> int:
@@ -99,6 +112,20 @@ class Sum(Query):
         """Refuse labels that are no numbers, or lie outside lo..hi without `clip`."""
         for label in states:
             self._value(label)
+
+    def narrowed(self, states: States) -> Self:
+        """Return the query between the least and the largest value of the states.
+
+        Every sequence of these states has the same answer, and one point moves it by the range of
+        the states instead of hi − lo.
+
+        >>> Sum(lo=0, hi=100).narrowed((20, 22.5, 30)).span
+        Fraction(10, 1)
+        """
+        values = [self._value(label) for label in states]
+        if self.bits or len(set(values)) < 2:
+            return self
+        return replace(self, lo=min(values), hi=max(values))
 
     def _value(self, label: Label) -> Fraction:
         infinite = label in (math.inf, -math.inf)
@@ -181,3 +208,86 @@ class Mean(Sum):
     def divisor(self, points: int) -> int:
         """The sum is divided by the number of points."""
         return points
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericSum(Sum):
+    """The sum of numbers that are no states, each moved between lo and hi.
+
+    `evaluate` takes the numbers themselves, as floats, in the place of codes.
+    """
+
+    kind: ClassVar[str] = "numeric_sum"
+
+    @property
+    def once(self) -> int:
+        """Steps by which rounding may set totals further apart than the numbers are."""
+        return int(self.bits > 0)
+
+    def _change_of_points(self, points: IntArray) -> IntArray:
+        return super()._change_of_points(points) + self.once * (points > 0)
+
+    def refined(self, scale: Fraction, points: int) -> Self:
+        """Choose the grid for a noise of `scale` ranges: a step is at most scale/2^20 ranges."""
+        safe = max(1, _SAFE_BITS - points.bit_length())
+        if scale == 0:
+            return replace(self, bits=min(_NOISELESS_BITS, safe))
+        wanted = math.ceil((1 << _ONCE_BITS) / scale)
+        return replace(self, bits=min(max(1, (wanted - 1).bit_length()), safe))
+
+    def check(self, states: States) -> None:
+        """Numbers need no states."""
+
+    def evaluate(self, codes: NDArray[Any], states: States) -> Integers:
+        """Add up the clipped numbers of the window exactly, and round half up."""
+        start, stop = self.window(len(codes))
+        part = np.asarray(codes[start - 1 : stop], dtype=np.float64)
+        total = clipped_total(part, self.lo, self.hi) - self.lo * len(part)
+        return np.array([math.floor(total / self.step + Fraction(1, 2))], dtype=object)
+
+    def cells(self, states: States) -> tuple[Any, ...]:
+        """One cell, named as for states."""
+        return (self.kind.removeprefix("numeric_"),)
+
+    def rounding(self, states: States, points: int, subjects: int) -> Fraction:
+        """Half a step for every total."""
+        _, unit = self.grid(points)
+        return subjects * unit / 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericMean(NumericSum, Mean):
+    """The mean of numbers that are no states: `NumericSum` over the number of points."""
+
+    kind: ClassVar[str] = "numeric_mean"
+
+
+def of_numbers(query: Sum) -> NumericSum:
+    """Return the sum or mean as it is asked of numbers that are no states."""
+    if isinstance(query, NumericSum):
+        return query
+    kind = NumericMean if isinstance(query, Mean) else NumericSum
+    return kind(lo=query.lo, hi=query.hi, clip=True, start=query.start, stop=query.stop)
+
+
+def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fraction:
+    """Add up floats, each moved between lo and hi, without any rounding. O(n).
+
+    A float is an integer of 53 bits times a power of two; halves of such integers are added up
+    power by power, in chunks whose sums fit 53 bits. A value that is no number counts as lo.
+    """
+    low, high = float_up(lo), float_down(hi)
+    total = Fraction(0)
+    for begin in range(0, len(values), _CHUNK):
+        part = values[begin : begin + _CHUNK]
+        above = part > high
+        inside = part[~above & (part >= low)]
+        total += hi * int(above.sum()) + lo * int(len(part) - above.sum() - len(inside))
+        mantissa, power = np.frexp(inside)
+        whole = (mantissa * 2.0**53).astype(np.int64)
+        least = int(power.min(initial=0))
+        for half, bits in ((whole >> 26, 26), (whole & ((1 << 26) - 1), 0)):
+            sums = np.bincount(power - least, weights=half.astype(np.float64))
+            exact = (Fraction(int(one)) * Fraction(2) ** k for k, one in enumerate(sums) if one)
+            total += sum(exact, Fraction(0)) * Fraction(2) ** (least - 53 + bits)
+    return total

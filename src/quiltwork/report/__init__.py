@@ -2,7 +2,7 @@
 
 A page is one file: style and figures are inline, nothing is fetched. Figures are plain data
 (`charts`) drawn as SVG without any plotting library (`draw`); with the `plot` extra the same
-charts become PNG files (`plots`), and a matplotlib figure can be put on a page.
+charts are drawn by matplotlib, for notebooks and image files (`plots`).
 """
 
 from quiltwork.report.charts import (
@@ -10,9 +10,9 @@ from quiltwork.report.charts import (
     Chart,
     Estimate,
     IntervalChart,
+    Line,
     LineChart,
     MatrixChart,
-    Series,
     chart_from_dict,
     chart_to_dict,
 )
@@ -39,9 +39,9 @@ __all__ = [
     "Estimate",
     "Html",
     "IntervalChart",
+    "Line",
     "LineChart",
     "MatrixChart",
-    "Series",
     "bullets",
     "chart_from_dict",
     "chart_to_dict",

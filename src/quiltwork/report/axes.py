@@ -9,13 +9,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Axis:
-    """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`."""
+    """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`.
+
+    With `names`, its places 0, 1, … carry them instead of numbers.
+    """
 
     low: float
     high: float
     start: float
     stop: float
     logarithmic: bool = False
+    names: tuple[str, ...] = ()
 
     def place(self, value: float) -> float:
         """Return where a value is drawn."""
@@ -23,8 +27,14 @@ class Axis:
         return self.start + (here - low) / (high - low) * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
-        """Return round values within the axis, at most about six."""
+        """Return round values within the axis, at most about six; with names, their places."""
+        if self.names:
+            return [float(place) for place in range(len(self.names))]
         return _decades(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
+
+    def labels(self) -> list[str]:
+        """Return what is written at the ticks."""
+        return list(self.names) or [label(tick) for tick in self.ticks()]
 
     def _measure(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value

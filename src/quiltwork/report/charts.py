@@ -1,4 +1,5 @@
-"""Figures as plain data: what is shown, not how. `draw` makes SVG of them, `plots` makes PNG.
+"""Figures as plain data: what is shown, not how. `draw` makes SVG of them for pages, `plots` draws
+them with matplotlib for notebooks and image files.
 
 Every chart has a `title` and a `description`, which together are its text for people who do not
 see it.
@@ -6,11 +7,14 @@ see it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any, TypeAlias
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.report.axes import Axis, axis_for
 
 
 @dataclass(frozen=True)
@@ -33,20 +37,36 @@ class IntervalChart:
     axis: str
     estimates: tuple[Estimate, ...]
 
+    def scale(self, start: float, stop: float) -> Axis:
+        """Return the axis of the estimates."""
+        ends = [(one.value, one.low, one.high, one.truth) for one in self.estimates]
+        values = [value for row in ends for value in row if value is not None]
+        return axis_for(values, start, stop, logarithmic=False, zero=True)
+
 
 @dataclass(frozen=True)
 class BarChart:
-    """Named quantities, one bar per row, on one axis from 0."""
+    """Named quantities, one bar per row, on one axis from 0 or a logarithmic one.
+
+    Bars with a name in `hollow` are drawn as outlines: shown, but not to be relied on.
+    """
 
     title: str
     description: str
     axis: str
     bars: tuple[tuple[str, float], ...]
+    log: bool = False
+    hollow: tuple[str, ...] = ()
+
+    def scale(self, start: float, stop: float) -> Axis:
+        """Return the axis of the quantities."""
+        values = [value for _, value in self.bars]
+        return axis_for(values, start, stop, logarithmic=self.log, zero=not self.log)
 
 
 @dataclass(frozen=True)
-class Series:
-    """Points (x, y) under one name; joined by a line unless `marks` asks for dots.
+class Line:
+    """Points (x, y) under one name: joined by a line, a `dashed` one, or as dots if `marks`.
 
     `spread` gives each point's error bar as (low, high), or is empty.
     """
@@ -55,24 +75,73 @@ class Series:
     points: tuple[tuple[float, float], ...]
     marks: bool = False
     spread: tuple[tuple[float, float], ...] = ()
+    dashed: bool = False
 
 
 @dataclass(frozen=True)
 class LineChart:
-    """Several series over one x axis, each axis linear or logarithmic."""
+    """Several lines over one x axis, each axis linear or logarithmic.
+
+    With `x_names`, the places 0, 1, … of the x axis carry these names instead of numbers.
+    """
 
     title: str
     description: str
     x_axis: str
     y_axis: str
-    series: tuple[Series, ...]
+    lines: tuple[Line, ...]
     log_x: bool = False
     log_y: bool = False
+    x_names: tuple[str, ...] = ()
+
+    def across(self, start: float, stop: float) -> Axis:
+        """Return the x axis."""
+        if self.x_names:
+            return Axis(-0.5, len(self.x_names) - 0.5, start, stop, names=self.x_names)
+        xs = [x for one in self.lines for x, _ in one.points]
+        return axis_for(xs, start, stop, logarithmic=self.log_x)
+
+    def up(self, start: float, stop: float) -> Axis:
+        """Return the y axis."""
+        ys = [y for one in self.lines for _, y in one.points]
+        ys += [end for one in self.lines for ends in one.spread for end in ends]
+        return axis_for(ys, start, stop, logarithmic=self.log_y, zero=not self.log_y)
+
+    def visible(self, line: Line) -> tuple[tuple[float, float], ...]:
+        """Return the points that have a place: finite ones, above 0 on a logarithmic axis."""
+        return tuple(
+            (x, y)
+            for x, y in line.points
+            if math.isfinite(x) and math.isfinite(y)
+            if (x > 0 or not self.log_x) and (y > 0 or not self.log_y)
+        )
+
+
+def steps(starts: Iterable[float], stop: float, values: Iterable[float]) -> Line:
+    """Return an unnamed line that keeps each value from its start to the next one."""
+    edges = [*map(float, starts), float(stop)]
+    return Line(
+        "",
+        tuple(
+            (edge, float(value))
+            for place, value in enumerate(values)
+            for edge in edges[place : place + 2]
+        ),
+    )
+
+
+def level(name: str, at: float, others: Iterable[Line]) -> Line:
+    """Return a dashed horizontal line across all points of the others."""
+    xs = [x for one in others for x, _ in one.points]
+    return Line(name, ((min(xs), at), (max(xs), at)), dashed=True)
 
 
 @dataclass(frozen=True)
 class MatrixChart:
-    """A matrix as a heat map, with a text in every cell."""
+    """A matrix as a heat map, with a text in every cell unless `texts` is empty.
+
+    `values` are for the shades alone.
+    """
 
     title: str
     description: str
@@ -82,6 +151,19 @@ class MatrixChart:
     columns: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     texts: tuple[tuple[str, ...], ...]
+
+
+_MOST_NAMES = 12
+
+
+def named_every(names: Sequence[str]) -> int:
+    """Return 1 if all rows or columns of a matrix can carry their names, else every which can.
+
+    >>> named_every(["x"] * 8), named_every(["x"] * 401)
+    (1, 50)
+    """
+    round_numbers = (unit * int("1" + "0" * e) for e in count() for unit in (1, 2, 5))
+    return next(every for every in round_numbers if every * _MOST_NAMES >= len(names))
 
 
 Chart: TypeAlias = IntervalChart | LineChart | MatrixChart | BarChart
@@ -112,14 +194,9 @@ def chart_from_dict(data: Mapping[str, Any]) -> Chart:
         if kind == "intervals":
             fields["estimates"] = tuple(Estimate(**one) for one in fields["estimates"])
         if kind == "lines":
-            fields["series"] = tuple(
-                Series(
-                    one["name"],
-                    _tuples(one["points"]),
-                    one["marks"],
-                    _tuples(one.get("spread", ())),
-                )
-                for one in fields["series"]
+            fields["lines"] = tuple(
+                Line(**{name: _tuples(value) for name, value in one.items()})
+                for one in fields["lines"]
             )
         chart: Chart = _KINDS[str(kind)](**fields)
     except (KeyError, TypeError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from quiltwork.report.axes import Axis, axis_for, label
+from quiltwork.report.axes import Axis, label
 from quiltwork.report.charts import (
     BarChart,
     Chart,
@@ -12,6 +12,7 @@ from quiltwork.report.charts import (
     IntervalChart,
     LineChart,
     MatrixChart,
+    named_every,
 )
 from quiltwork.report.style import FIGURE_STYLE
 
@@ -51,10 +52,7 @@ def _intervals(chart: IntervalChart) -> tuple[str, float]:
     right = 24 + _LETTER * max((len(_reading(one)) for one in rows), default=0)
     top, step = 34.0, 32.0
     bottom = top + step * len(rows)
-    everything = [
-        v for one in rows for v in (one.value, one.low, one.high, one.truth) if v is not None
-    ]
-    axis = axis_for(everything, left, WIDTH - right, logarithmic=False, zero=True)
+    axis = chart.scale(left, WIDTH - right)
     marks = "".join(_estimate(one, axis, top + step * (i + 0.5)) for i, one in enumerate(rows))
     legend = _interval_legend(chart, left)
     return legend + _x_axis(axis, top, bottom, chart.axis) + marks, bottom + 44
@@ -102,12 +100,14 @@ def _bars(chart: BarChart) -> tuple[str, float]:
     right = 24 + _LETTER * max((len(label(value)) for value in values), default=0)
     top, step = 10.0, 28.0
     bottom = top + step * len(values)
-    axis = axis_for(values, left, WIDTH - right, logarithmic=False, zero=True)
+    axis = chart.scale(left, WIDTH - right)
     drawn = [_x_axis(axis, top, bottom, chart.axis)]
     for i, (name, value) in enumerate(chart.bars):
-        y, zero, end = top + step * (i + 0.5), axis.place(0.0), axis.place(value)
+        y = top + step * (i + 0.5)
+        zero, end = axis.place(axis.low if chart.log else 0.0), axis.place(value)
+        kind = "hollow" if name in chart.hollow else "solid"
         drawn.append(
-            f'<rect class="solid" x="{min(zero, end):.1f}" y="{y - 8:.1f}" '
+            f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{y - 8:.1f}" '
             f'width="{abs(end - zero):.1f}" height="16" rx="2"/>'
         )
         drawn.append(_text(left - 10, y + 4.5, name, anchor="end"))
@@ -120,16 +120,12 @@ def _lines(chart: LineChart) -> tuple[str, float]:
     legend, legend_height = _line_legend(chart, left)
     top = legend_height + 26
     bottom = top + 280
-    xs = [x for one in chart.series for x, _ in one.points]
-    ys = [y for one in chart.series for _, y in one.points]
-    ys += [end for one in chart.series for ends in one.spread for end in ends]
-    across = axis_for(xs, left, WIDTH - right, logarithmic=chart.log_x)
-    up = axis_for(ys, bottom, top, logarithmic=chart.log_y, zero=not chart.log_y)
+    across, up = chart.across(left, WIDTH - right), chart.up(bottom, top)
     drawn = [legend, _text(0, top - 10, chart.y_axis, css="small")]
     drawn += [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, WIDTH - right)]
-    for i, one in enumerate(chart.series):
-        places = [(across.place(x), up.place(y)) for x, y in one.points]
-        drawn.append(_dots(places, i) if one.marks else _path(places, i))
+    for i, one in enumerate(chart.lines):
+        places = [(across.place(x), up.place(y)) for x, y in chart.visible(one)]
+        drawn.append(_dots(places, i) if one.marks else _path(places, i, one.dashed))
         for (x, _), ends in zip(one.points, one.spread, strict=False):
             low, high = map(up.place, ends)
             drawn.append(_path([(across.place(x), low), (across.place(x), high)], i))
@@ -137,16 +133,20 @@ def _lines(chart: LineChart) -> tuple[str, float]:
 
 
 def _line_legend(chart: LineChart, left: float) -> tuple[str, float]:
-    """Name the series, as many on a row as fit; return the drawing and its height."""
+    """Name the lines, as many on a row as fit; return the drawing and its height."""
     drawn, x, y = [], left, 12.0
-    for i, one in enumerate(chart.series):
+    for i, one in enumerate(chart.lines):
+        if not one.name:
+            continue
         width = 30 + _LETTER * len(one.name) + 18
         if x > left and x + width > WIDTH:
             x, y = left, y + 20
-        sample = _dots([(x + 11, y)], i) if one.marks else _path([(x, y), (x + 22, y)], i)
+        sample = (
+            _dots([(x + 11, y)], i) if one.marks else _path([(x, y), (x + 22, y)], i, one.dashed)
+        )
         drawn += [sample, _text(x + 30, y + 4.5, one.name, css="small")]
         x += width
-    return "".join(drawn), y + 12
+    return "".join(drawn), y + 12 if drawn else 0.0
 
 
 def _matrix(chart: MatrixChart) -> tuple[str, float]:
@@ -159,27 +159,34 @@ def _matrix(chart: MatrixChart) -> tuple[str, float]:
         _text(left, 14, chart.column_axis, css="small"),
         _text(left - 10, top - 8, chart.row_axis, anchor="end", css="small"),
     ]
-    for c, name in enumerate(chart.columns):
-        drawn.append(_text(left + size * (c + 0.5), top - 8, name, anchor="middle"))
-    for r, (row, texts) in enumerate(zip(chart.values, chart.texts, strict=True)):
+    drawn += [
+        _text(left + size * (c + 0.5), top - 8, chart.columns[c], anchor="middle")
+        for c in range(0, len(chart.columns), named_every(chart.columns))
+    ]
+    drawn += [
+        _text(left - 10, top + tall * (r + 0.5) + 4.5, chart.rows[r], anchor="end")
+        for r in range(0, len(chart.rows), named_every(chart.rows))
+    ]
+    for r, row in enumerate(chart.values):
         y = top + tall * r
-        drawn.append(_text(left - 10, y + tall / 2 + 4.5, chart.rows[r], anchor="end"))
-        for c, (value, text) in enumerate(zip(row, texts, strict=True)):
+        for c, value in enumerate(row):
             x = left + size * c
             drawn.append(
                 f'<rect class="cell" x="{x:.1f}" y="{y:.1f}" width="{size:.1f}" '
                 f'height="{tall:.1f}" fill-opacity="{0.04 + 0.66 * abs(value) / peak:.3f}"/>'
             )
-            drawn.append(_text(x + size / 2, y + tall / 2 + 4.5, text, "middle", "cell-text"))
+            if chart.texts:
+                text = chart.texts[r][c]
+                drawn.append(_text(x + size / 2, y + tall / 2 + 4.5, text, "middle", "cell-text"))
     return "".join(drawn), top + tall * len(chart.rows) + 6
 
 
 def _x_axis(axis: Axis, top: float, bottom: float, name: str) -> str:
     drawn = [_line("axis", axis.start, bottom, axis.stop, bottom)]
-    for tick in axis.ticks():
+    for tick, name_of_tick in zip(axis.ticks(), axis.labels(), strict=True):
         x = axis.place(tick)
         drawn.append(_line("grid", x, top, x, bottom))
-        drawn.append(_text(x, bottom + 17, label(tick), anchor="middle", css="small"))
+        drawn.append(_text(x, bottom + 17, name_of_tick, anchor="middle", css="small"))
     drawn.append(_text(axis.stop, bottom + 36, name, anchor="end", css="small"))
     return "".join(drawn)
 
@@ -197,20 +204,21 @@ def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
-def _path(places: list[tuple[float, float]], series: int) -> str:
+def _path(places: list[tuple[float, float]], number: int, dashed: bool = False) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return f'<polyline class="line" style="stroke:{_colour(series)}" points="{points}"/>'
+    css = "line dashed" if dashed else "line"
+    return f'<polyline class="{css}" style="stroke:{_colour(number)}" points="{points}"/>'
 
 
-def _dots(places: list[tuple[float, float]], series: int) -> str:
+def _dots(places: list[tuple[float, float]], number: int) -> str:
     return "".join(
-        f'<circle style="fill:{_colour(series)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
+        f'<circle style="fill:{_colour(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
         for x, y in places
     )
 
 
-def _colour(series: int) -> str:
-    return f"var(--c{1 + series % 6})"
+def _colour(number: int) -> str:
+    return f"var(--c{1 + number % 6})"
 
 
 def _diamond(x: float, y: float) -> str:

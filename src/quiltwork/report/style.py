@@ -16,10 +16,12 @@ FIGURES = """
 .qw .axis{stroke:var(--muted);stroke-width:1}
 .qw .bar{fill:var(--c1);opacity:.16}
 .qw .solid{fill:var(--c1);opacity:.75}
+.qw .hollow{fill:none;stroke:var(--muted);stroke-dasharray:3 2}
 .qw .interval{stroke:var(--c1);stroke-width:3;stroke-linecap:round;opacity:.65}
 .qw .value{fill:var(--c1)}
 .qw .truth{fill:none;stroke:var(--c2);stroke-width:2}
 .qw .line{fill:none;stroke-width:2;stroke-linejoin:round}
+.qw .dashed{stroke-dasharray:6 4;stroke-width:1.5}
 .qw .cell{fill:var(--c1);stroke:var(--rule)}
 .qw text.cell-text{stroke:var(--paper);stroke-width:3px;paint-order:stroke;stroke-linejoin:round}
 """

@@ -1,7 +1,7 @@
 """The registry of experiments: what the papers print, computed again by this package.
 
 An experiment is a function under `experiments/` with the decorator `experiment`; it returns a
-frozen `Result`: values beside the published ones, figures and tables. `quiltwork reproduce` runs
+frozen `Findings`: values beside the published ones, figures and tables. `quiltwork reproduce` runs
 them, keeps what is finished, and writes figures, CSV and one HTML page, or the pieces that the
 documentation includes.
 """
@@ -13,15 +13,15 @@ from quiltwork.reproduce.registry import (
     experiment,
     select,
 )
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
-from quiltwork.reproduce.runner import Outcome, finished, run
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
+from quiltwork.reproduce.runner import Reproduction, finished, run
 
 __all__ = [
     "Experiment",
     "Figure",
-    "Outcome",
+    "Findings",
     "Progress",
-    "Result",
+    "Reproduction",
     "Row",
     "Sheet",
     "all_experiments",

@@ -7,7 +7,7 @@
         quick={"draws": 10_000},
         full={"draws": 1_000_000},
     )
-    def figure_2(progress: Progress, draws: int) -> Result: …
+    def figure_2(progress: Progress, draws: int) -> Findings: …
 
 `progress(done, total)` may be called as often as one likes. Modules import what they need inside
 the functions, so that listing experiments stays instant.
@@ -16,12 +16,12 @@ the functions, so that listing experiments stays instant.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.reproduce.result import Result
+from quiltwork.reproduce.result import Findings
 
 MODULES = (
     "quiltwork.reproduce.experiments.noise",
@@ -38,6 +38,7 @@ MODULES = (
 
 Progress: TypeAlias = Callable[[int, int], None]
 Size: TypeAlias = Literal["quick", "full"]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Experiment:
     item: str
     quick: Mapping[str, int]
     full: Mapping[str, int]
-    function: Callable[..., Result]
+    function: Callable[..., Findings]
 
     def parameters(self, size: Size) -> Mapping[str, int]:
         """Return the arguments of a size."""
@@ -57,17 +58,30 @@ class Experiment:
 
 
 def experiment(
-    name: str, *, title: str, item: str, quick: Mapping[str, int], full: Mapping[str, int]
-) -> Callable[[Callable[..., Result]], Experiment]:
-    """Turn a function of (progress, **size) into an experiment.
+    name: str,
+    *,
+    title: str,
+    item: str = "quiltwork",
+    quick: Mapping[str, int] | None = None,
+    full: Mapping[str, int] | None = None,
+) -> Callable[[Callable[..., Findings]], Experiment]:
+    """Turn a function of (progress, **size) into an experiment, or one that has no sizes.
 
     `item` is the paper's file name and the item in it, or "quiltwork" for a claim of ours.
     """
 
-    def decorate(function: Callable[..., Result]) -> Experiment:
-        return Experiment(name, title, item, dict(quick), dict(full), function)
+    def decorate(function: Callable[..., Findings]) -> Experiment:
+        return Experiment(name, title, item, dict(quick or {}), dict(full or {}), function)
 
     return decorate
+
+
+def tracked(progress: Progress, items: Iterable[Item]) -> Iterator[Item]:
+    """Go through items and report each one that is done."""
+    listed = list(items)
+    for done, item in enumerate(listed, start=1):
+        yield item
+        progress(done, len(listed))
 
 
 def all_experiments() -> dict[str, Experiment]:

@@ -66,7 +66,7 @@ class Sheet:
 
 
 @dataclass(frozen=True)
-class Result:
+class Findings:
     """Everything an experiment found; `summary` says in a sentence or two what to see in it."""
 
     summary: str
@@ -75,7 +75,7 @@ class Result:
     sheets: tuple[Sheet, ...] = ()
 
 
-def result_to_dict(result: Result) -> dict[str, Any]:
+def result_to_dict(result: Findings) -> dict[str, Any]:
     """Write a result as JSON-ready data."""
     return {
         "summary": result.summary,
@@ -85,14 +85,14 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def result_from_dict(data: Mapping[str, Any]) -> Result:
+def result_from_dict(data: Mapping[str, Any]) -> Findings:
     """Read a result back.
 
     Raises:
         InvalidInputError: if a field is missing or unknown.
     """
     try:
-        return Result(
+        return Findings(
             data["summary"],
             tuple(Row(**row) for row in data["rows"]),
             tuple(Figure(f["name"], chart_from_dict(f["chart"])) for f in data["figures"]),

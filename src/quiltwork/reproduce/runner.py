@@ -12,26 +12,27 @@ from pathlib import Path
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
 from quiltwork.reproduce.registry import Experiment, Progress, Size
-from quiltwork.reproduce.result import Result, result_from_dict, result_to_dict
+from quiltwork.reproduce.result import Findings, result_from_dict, result_to_dict
 
-PRESENTATION = ("cli", "report", "demo", "reproduce")
-"""Rooms that show results without changing them; they do not make a stored result stale."""
+PRESENTATION = ("cli/", "report/", "demo/", "reproduce/")
+EXAMPLES = "reproduce/examples/"
+"""What shows results without changing them does not make a stored one stale; examples compute."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Reproduction:
     """A result with what it came from; `kept` if it was finished earlier."""
 
     experiment: Experiment
     size: Size
-    result: Result
+    result: Findings
     seconds: float
     kept: bool
 
 
 def run(
     experiment: Experiment, size: Size, folder: Path, progress: Progress, *, fresh: bool = False
-) -> Outcome:
+) -> Reproduction:
     """Run an experiment and store its result, or return the stored one if nothing changed."""
     if not fresh and (stored := finished(experiment, size, folder)):
         return stored
@@ -50,10 +51,10 @@ def run(
     path = _path(experiment, size, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     files.write(path, files.dump("reproduction", 1, body))
-    return Outcome(experiment, size, result, seconds, kept=False)
+    return Reproduction(experiment, size, result, seconds, kept=False)
 
 
-def finished(experiment: Experiment, size: Size, folder: Path) -> Outcome | None:
+def finished(experiment: Experiment, size: Size, folder: Path) -> Reproduction | None:
     """Return the stored result of the same code and size; None if there is none."""
     try:
         text = _path(experiment, size, folder).read_text(encoding="utf-8")
@@ -63,7 +64,7 @@ def finished(experiment: Experiment, size: Size, folder: Path) -> Outcome | None
         result = result_from_dict(document["result"])
     except (FileNotFoundError, InvalidInputError, KeyError):
         return None
-    return Outcome(experiment, size, result, document["seconds"], kept=True)
+    return Reproduction(experiment, size, result, document["seconds"], kept=True)
 
 
 def fingerprint(experiment: Experiment, size: Size) -> str:
@@ -83,8 +84,9 @@ def _mathematics() -> bytes:
     root = Path(quiltwork.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in PRESENTATION:
-            digest.update(path.relative_to(root).as_posix().encode())
+        name = path.relative_to(root).as_posix()
+        if name.startswith(EXAMPLES) or not name.startswith(PRESENTATION):
+            digest.update(name.encode())
             digest.update(path.read_bytes())
     return digest.digest()
 

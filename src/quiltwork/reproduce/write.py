@@ -23,42 +23,46 @@ from quiltwork.report import (
 )
 from quiltwork.report.plots import available, png
 from quiltwork.reproduce.result import Row, Sheet, Value
-from quiltwork.reproduce.runner import Outcome
+from quiltwork.reproduce.runner import Reproduction
 
 LONG = 20
 """Tables with more rows than this are folded on the page, and sheets are files only."""
 HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 
 
-def write_all(outcomes: Sequence[Outcome], folder: Path) -> list[Path]:
+def write_all(outcomes: Sequence[Reproduction], folder: Path) -> list[Path]:
     """Write figures, CSV and `index.html`; return the paths, the page first."""
     pieces = {folder / "index.html": _index(outcomes).encode()}
     for one in outcomes:
-        pieces |= _tables_and_drawings(one, folder) | _images(one, folder)
+        pieces |= _tables(one, folder) | _drawings(one, folder) | _images(one, folder)
     return _written(pieces)
 
 
-def write_docs(outcomes: Iterable[Outcome], folder: Path) -> list[Path]:
-    """Write `<name>.md` with its SVG figures and CSV, for the documentation to include."""
+def write_docs(outcomes: Iterable[Reproduction], folder: Path) -> list[Path]:
+    """Write `<name>.md` with its SVG figures, for the documentation to include."""
     pieces: dict[Path, bytes] = {}
     for one in outcomes:
         pieces[folder / f"{one.experiment.name}.md"] = _markdown(one).encode()
-        pieces |= _tables_and_drawings(one, folder)
+        pieces |= _drawings(one, folder)
     return _written(pieces)
 
 
-def _tables_and_drawings(outcome: Outcome, folder: Path) -> dict[Path, bytes]:
+def _tables(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
     stem = outcome.experiment.name
     pieces = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
     for sheet in outcome.result.sheets:
         pieces[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
-    for drawing in outcome.result.figures:
-        svg = standalone_svg(drawing.chart).encode()
-        pieces[folder / f"{stem}-{drawing.name}.svg"] = svg
     return pieces
 
 
-def _images(outcome: Outcome, folder: Path) -> dict[Path, bytes]:
+def _drawings(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
+    return {
+        folder / f"{outcome.experiment.name}-{one.name}.svg": standalone_svg(one.chart).encode()
+        for one in outcome.result.figures
+    }
+
+
+def _images(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
     """Draw the PNG files, which need the `plot` extra."""
     if not available():
         return {}
@@ -98,7 +102,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     return buffer.getvalue()
 
 
-def _index(outcomes: Sequence[Outcome]) -> str:
+def _index(outcomes: Sequence[Reproduction]) -> str:
     sizes = {one.size for one in outcomes}
     lead = (
         "Published values beside the ones computed by this package. Where they differ, the note "
@@ -108,7 +112,7 @@ def _index(outcomes: Sequence[Outcome]) -> str:
     return page("Reproduction", lead, [_section(one) for one in outcomes], footer)
 
 
-def _section(outcome: Outcome) -> Html:
+def _section(outcome: Reproduction) -> Html:
     stem = outcome.experiment.name
     parameters = ", ".join(
         f"{name} = {value:,}" for name, value in outcome.experiment.parameters(outcome.size).items()
@@ -141,11 +145,11 @@ def _in_order(values: Html, rows: int, figures: list[Html]) -> list[Html]:
     return [*figures, folded(f"All {rows} values", values)]
 
 
-def _flag(outcome: Outcome) -> str:
+def _flag(outcome: Reproduction) -> str:
     return " --full" if outcome.size == "full" else ""
 
 
-def _markdown(outcome: Outcome) -> str:
+def _markdown(outcome: Reproduction) -> str:
     stem = outcome.experiment.name
     rows = [_shown(row) for row in outcome.result.rows]
     used = _used_columns(rows)
@@ -168,7 +172,7 @@ def _markdown(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _short_sheets(outcome: Outcome) -> list[Sheet]:
+def _short_sheets(outcome: Reproduction) -> list[Sheet]:
     return [sheet for sheet in outcome.result.sheets if len(sheet.rows) <= LONG]
 
 

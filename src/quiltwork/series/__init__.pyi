@@ -6,8 +6,6 @@ from .reading.read import read_series as read_series
 from .reading.read import read_states as read_states
 from .releases.answer import release as release
 from .releases.error_bars import Interval as Interval
-from .releases.ledgers import BudgetLedger as BudgetLedger
-from .releases.ledgers import Receipt as Receipt
 from .releases.postprocess import clip as clip
 from .releases.postprocess import consistent as consistent
 from .releases.postprocess import nonnegative as nonnegative
@@ -16,3 +14,5 @@ from .releases.postprocess import round_to_integers as round_to_integers
 from .releases.previews import Preview as Preview
 from .releases.previews import preview as preview
 from .releases.record import Release as Release
+from .releases.rehearsals import Rehearsal as Rehearsal
+from .releases.rehearsals import rehearse as rehearse

@@ -3,35 +3,35 @@
 Every route ends at the same gate: the finished groups are counted again from the original rows and
 verified exactly; a table that is not proven m-private is never returned.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.tables.asked import check_progress, no_group, read_m, read_table
-from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.encoding import Encoded, some_rows
+from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
+from quiltwork.tables.encoding import CodedTable, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
+from quiltwork.tables.group import count_groups
+from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import GeneralGuard, guard_for
-from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
-from quiltwork.tables.partitioning.nodes import Counts, starts_of
+from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
+from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
-from quiltwork.tables.partitioning.recipe import Method, Recipe, partition
+from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
 from quiltwork.tables.partitioning.records import Records, records_of
-from quiltwork.tables.partitioning.separate import UNPUBLISHED
-from quiltwork.tables.publication import Publication
-from quiltwork.tables.sparse import count_groups
-from quiltwork.tables.table import Table
+from quiltwork.tables.publication import LocalPublication, Publication
+from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
+from quiltwork.tables.verification.verdict import never_private, too_few_alone
 
 Backend: TypeAlias = Literal["local", "spark"]
 
@@ -84,11 +84,14 @@ def anonymize(
     >>> anonymize(table, KAnonymity(2), m=1, method="baseline").frame["age"].unique().tolist()
     ['20..25', '40..45']
 
-    Theorem: anonymization
+    Theorem: docs/theory/anonymization.md
     """
     asked = as_constraint(constraint)
     coalition = read_m(m)
-    check_progress(progress)
+    if progress is not None and not callable(progress):
+        raise InvalidInputError(
+            f"progress must be a function of rows done and rows in all, not {shortened(progress)}."
+        )
     choice(method, get_args(Method), "method")
     choice(backend, get_args(Backend), "backend")
     choice(split, get_args(Split), "split")
@@ -101,7 +104,9 @@ def anonymize(
             f"{shortened(suppression)}."
         )
     if read_table(table).kind == "spark" or backend == "spark":
-        return _on_spark(
+        from quiltwork.tables.spark import anonymize_spark
+
+        return anonymize_spark(
             table,
             asked,
             coalition,
@@ -117,12 +122,12 @@ def anonymize(
     bound = asked.bind(encoded)
     most = int(share * encoded.rows)
     best = "loss" if quality and split == "range" else split
-    rules = Rules(method == "provider-aware", best, relaxed)
+    rules = CutRules(method == "provider-aware", best, relaxed)
     recipe = Recipe(bound, coalition, method, rules, quality)
     if method != "separate":
         _check_whole(encoded, records, bound, coalition)
 
-    def made(recipe: Recipe) -> tuple[Publication, Verdict]:
+    def made(recipe: Recipe) -> tuple[LocalPublication, Verdict]:
         labels = partition(encoded, records, recipe, progress)
         if method == "separate":
             _check_lost(encoded, labels, bound, most)
@@ -147,66 +152,48 @@ def anonymize(
     return publication
 
 
-def _on_spark(
-    table: Table, asked: Constraint, m: int, method: Method, **choices: Any
-) -> Publication:
-    from quiltwork.tables.spark import anonymize_spark
-
-    found = anonymize_spark(table, asked, m, method, **choices)
-    return cast("Publication", found)  # the same attributes, on Spark frames
-
-
-def _check_whole(encoded: Encoded, records: Records, bound: Constraint, m: int) -> None:
+def _check_whole(encoded: CodedTable, records: Records, bound: Constraint, m: int) -> None:
     """Refuse a table that no generalization makes private."""
     start, guard = np.zeros(1, dtype=np.int64), guard_for(encoded, bound, m)
     if not guard.private(records, np.arange(records.count), start)[0]:
         if isinstance(guard, GeneralGuard):  # says why, if it is only too much to search
             whole = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1).cut(0)
             group_is_private(whole, bound, m)
-        raise no_group(encoded.rows, m, bound)
+        raise never_private(encoded.rows, m, bound)
 
 
-def _check_lost(encoded: Encoded, labels: Counts, bound: Constraint, most: int) -> None:
+def _check_lost(encoded: CodedTable, labels: Counts, bound: Constraint, most: int) -> None:
     lost = labels == UNPUBLISHED
     if lost.sum() > most:
         who = encoded.providers[int(encoded.provider[np.argmax(lost)])]
-        raise NotPrivateError(
-            f"Provider {who!r} alone cannot fulfil {bound}; together such providers have "
-            f"{int(lost.sum()):,} rows, and {most:,} may be left out. Anonymize together "
-            "(method='provider-aware'), or raise suppression."
-        )
+        raise too_few_alone(who, bound, int(lost.sum()), most)
 
 
-def _suppressed(encoded: Encoded, labels: Counts, most: int) -> Counts:
+def _suppressed(encoded: CodedTable, labels: Counts, most: int) -> Counts:
     """Leave out the widest groups that the budget allows, if they are twice as wide as the mean."""
     room = most - int((labels == UNPUBLISHED).sum())
     if room <= 0:
         return labels
     published = np.flatnonzero(labels != UNPUBLISHED)
-    order, starts, boxes = _boxes(encoded, labels[published], published)
-    del order
-    width = boxes.widths.sum(axis=1)
+    width = _boxes(encoded, labels[published], published).widths.sum(axis=1)
     sizes = np.bincount(labels[published])
-    limit = 2 * float((width * sizes).sum()) / len(published)
-    dropped = np.zeros(len(starts), dtype=bool)
-    for group in np.argsort(-width, kind="stable").tolist():
-        if width[group] <= limit:
-            break
-        if sizes[group] <= room:
-            dropped[group], room = True, room - int(sizes[group])
+    widest = np.argsort(-width, kind="stable")
+    widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
+    dropped = np.zeros(len(sizes), dtype=bool)
+    dropped[widest[fitting(sizes[widest], room)]] = True
     if not dropped.any():
         return labels
     return np.where((labels != UNPUBLISHED) & dropped[labels], UNPUBLISHED, labels)
 
 
-def _boxes(encoded: Encoded, labels: Counts, rows: Counts) -> tuple[Counts, Counts, Boxes]:
+def _boxes(encoded: CodedTable, labels: Counts, rows: Counts) -> Boxes:
+    """Return the boxes of groups; labels[i] is the group of row rows[i] of the table."""
     order = np.argsort(labels, kind="stable")
-    starts = starts_of(np.bincount(labels))
     taken = order if len(rows) == encoded.rows else rows[order]
-    return order, starts, boxes_of(encoded.quasi, taken, starts)
+    return boxes_of(encoded.quasi, taken, starts_of(np.bincount(labels)))
 
 
-def assemble(table: Table, labels: Counts, recipe: Recipe) -> Publication:
+def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
     """Box the groups, join those whose texts agree, and number them by content.
 
     Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
@@ -216,16 +203,16 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> Publication:
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
     used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
-    _, _, boxes = _boxes(encoded, labels, rows)
+    boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
     joined = joined.reshape(-1)
     labels = joined[labels]
     if used != joined.max() + 1:
-        _, _, boxes = _boxes(encoded, labels, rows)
+        boxes = _boxes(encoded, labels, rows)
     else:
         boxes = reordered(boxes, np.argsort(joined))
-    return Publication(table, recipe, boxes, labels, rows)
+    return LocalPublication(table, recipe, boxes, labels, rows)
 
 
 def _renumbered(labels: Counts) -> tuple[int, Counts]:
@@ -236,7 +223,7 @@ def _renumbered(labels: Counts) -> tuple[int, Counts]:
     return int(present.sum()), (np.cumsum(present) - 1)[labels]
 
 
-def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
+def _verdict(publication: LocalPublication, constraint: Constraint) -> Verdict:
     """Count the published groups again from the original rows and verify them."""
     whole, boxes = publication.source.encoded, publication.boxes
     left = some_rows(whole, publication.rows, ()) if publication.suppressed else whole
@@ -249,7 +236,7 @@ def _verdict(publication: Publication, constraint: Constraint) -> Verdict:
 class _Published:
     """What a verdict needs to name a published group; the texts of all rows are not made for it."""
 
-    encoded: Encoded
+    encoded: CodedTable
     boxes: Boxes
 
     def group_values(self, group: int) -> tuple[str, ...]:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.tables.distinct import NO_SETS, NumberSets, who_knows
 from quiltwork.tables.frames import arrow, arrow_column, row_count, written_apart
 from quiltwork.tables.generalization.hierarchies import leaf_text
 from quiltwork.tables.meanings import meaning, number
-from quiltwork.tables.provider_sets import NO_SETS, Sets, who_knows
 
 if TYPE_CHECKING:
     from quiltwork.tables.generalization.hierarchies import Hierarchy
@@ -57,7 +57,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
+class CodedTable:
     """A table as arrays.
 
     Attributes:
@@ -84,7 +84,7 @@ class Encoded:
     joined: bool = False
 
     @cached_property
-    def known_by(self) -> tuple[NDArray[np.int64], Sets]:
+    def known_by(self) -> tuple[NDArray[np.int64], NumberSets]:
         """For each row, who knows its person; see `circles`. O(rows log rows), once."""
         provider = self.provider.astype(np.int64)
         if self.subject is None:
@@ -92,7 +92,7 @@ class Encoded:
         return who_knows(self.subject, provider, len(self.providers))
 
 
-def some_rows(whole: Encoded, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> Encoded:
+def some_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> CodedTable:
     """Return some rows of a table, with what is published of their quasi-identifiers.
 
     Sensitive values that do not occur among them are forgotten, as a reader does not see them; who
@@ -103,7 +103,7 @@ def some_rows(whole: Encoded, rows: NDArray[np.int64], quasi: tuple[Column, ...]
     if not present.all():
         sensitive = (np.cumsum(present) - 1).astype(sensitive.dtype)[sensitive]
         values = tuple(values[code] for code in np.flatnonzero(present).tolist())
-    made = Encoded(
+    made = CodedTable(
         quasi=quasi,
         provider=whole.provider[rows],
         providers=whole.providers,
@@ -247,7 +247,7 @@ def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupInde
     return GroupIndex(rank[labels], np.sort(first))
 
 
-def groups_of(encoded: Encoded) -> GroupIndex:
+def groups_of(encoded: CodedTable) -> GroupIndex:
     """Return the equivalence groups of a table."""
     codes = [column.codes for column in encoded.quasi]
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
@@ -262,7 +262,7 @@ def encode_frame(
     missing: Missing,
     ordinal: Mapping[str, Sequence[Any]],
     hierarchies: Mapping[str, Hierarchy],
-) -> Encoded:
+) -> CodedTable:
     """Encode a frame; the columns exist and are named once.
 
     Raises:
@@ -285,7 +285,7 @@ def encode_frame(
         _refuse_written_apart(frame, column)
     owner = None if provider is None else _named(frame, provider, "provider")
     person = None if subject is None else _named(frame, subject, "subject").codes.astype(np.int64)
-    return Encoded(
+    return CodedTable(
         quasi=quasi,
         provider=np.zeros(rows, dtype=np.int8) if owner is None else owner.codes,
         providers=("",) if owner is None else owner.values,

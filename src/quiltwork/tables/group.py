@@ -1,23 +1,28 @@
-"""`Group`: who holds what in one equivalence group.
+"""Who holds what in the groups of a table: one group as a matrix, all of them as sorted arrays.
 
-Records are gathered by who knows them and which sensitive values they carry: a matrix of weights.
-Without a subject column a row is a provider and a column is a value. With one, the weights count
-people: a row is a set of providers of whom each knows the person (holds any of their records,
-also in other groups), a column is a set of values that one person has in this group.
+Records are gathered by who knows them and which sensitive values they carry. Without a subject
+column that is a provider and a value. With one, people are counted: by the set of providers of whom
+each knows the person (holds any of their records, also in other groups), and by the set of values
+that one person has in this group. Cost: a sort of the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, present, set_ids
+from quiltwork.tables.encoding import CodedTable
 
+Ints = NDArray[np.int64]
 Weights = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +89,258 @@ class Group:
             rest = self.weights[~self.held[:, members].any(axis=1)].sum(axis=0)
         return rest
 
-    def left(self, coalition: Iterable[int]) -> Histogram:
+    def left(self, coalition: Iterable[int]) -> SecretCounts:
         """Return what is left when the coalition takes away everyone whom it knows."""
         return self.histogram(self.kept(coalition))
 
-    def known(self, coalition: Iterable[int]) -> Histogram:
+    def known(self, coalition: Iterable[int]) -> SecretCounts:
         """Return what the coalition knows: its attack power is the fitness of this."""
         return self.histogram(self.total - self.kept(coalition))
 
-    def histogram(self, by_kind: Weights) -> Histogram:
+    def histogram(self, by_kind: Weights) -> SecretCounts:
         """Turn weights by kind into a histogram of values."""
         counts = by_kind if self.kinds is None else by_kind @ self.kinds
         there = counts > 0
-        return Histogram(int(by_kind.sum()), self.values[there], counts[there])
+        return SecretCounts(int(by_kind.sum()), self.values[there], counts[there])
+
+
+@dataclass(frozen=True, eq=False)
+class SparseCounts:
+    """Weights of every group, sorted by group, then by who, then by kind.
+
+    Attributes:
+        group, who, kind, weight: one entry per non-empty cell.
+        start: where each group's entries begin; one more than there are groups.
+        sets: providers of each `who` at or above `providers`; below it, `who` is a provider.
+        kinds: values of each `kind` at or above `values`; below it, `kind` is a value.
+        inside: for each group, how many providers have records in it.
+        contributors: (group, provider) pairs with records, sorted; None if `who` says it all.
+        providers: how many providers the table has.
+        values: how many sensitive values the table has.
+    """
+
+    group: Ints
+    who: Ints
+    kind: Ints
+    weight: Ints
+    start: Ints
+    inside: Ints
+    providers: int
+    values: int
+    sets: NumberSets = NO_SETS
+    kinds: NumberSets = NO_SETS
+    contributors: tuple[Ints, Ints] | None = None
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.start) - 1
+
+    def cut(self, group: int) -> Group:
+        """Return one group."""
+        span = slice(int(self.start[group]), int(self.start[group + 1]))
+        who, rows = np.unique(self.who[span], return_inverse=True)
+        kind, columns = np.unique(self.kind[span], return_inverse=True)
+        weights = np.zeros((len(who), len(kind)), dtype=np.int64)
+        weights[rows, columns] = self.weight[span]
+        if self.contributors is None:
+            return Group(who, kind, weights)
+        return self._cut_people(group, who, kind, weights)
+
+    def _cut_people(self, group: int, who: Ints, kind: Ints, weights: Ints) -> Group:
+        circles = [self.holders(w) for w in who.tolist()]
+        tastes = [self.values_of(k) for k in kind.tolist()]
+        providers = np.unique(np.concatenate([np.array(c, dtype=np.int64) for c in circles]))
+        values = np.unique(np.concatenate([np.array(t, dtype=np.int64) for t in tastes]))
+        groups, owners = self.contributors or (who, who)
+        lo, hi = np.searchsorted(groups, [group, group + 1])
+        inside = np.isin(providers, owners[lo:hi])
+        held = None
+        if int(who[-1]) >= self.providers:
+            held = np.array([np.isin(providers, circle) for circle in circles])
+        kinds = None
+        if int(kind[-1]) >= self.values:
+            kinds = np.array([np.isin(values, taste) for taste in tastes]).astype(np.int64)
+        return Group(providers, values, weights, None if inside.all() else inside, held, kinds)
+
+    def holders(self, who: int) -> tuple[int, ...]:
+        """Return the providers that `who` stands for."""
+        return (who,) if who < self.providers else self.sets[who - self.providers]
+
+    def values_of(self, kind: int) -> tuple[int, ...]:
+        """Return the sensitive values that `kind` stands for."""
+        return (kind,) if kind < self.values else self.kinds[kind - self.values]
+
+
+def count_groups(
+    encoded: CodedTable, labels: Ints, groups: int, rows: NDArray[np.integer[Any]] | None = None
+) -> SparseCounts:
+    """Count the groups of a table, or of some of its rows; `labels` gives each row's group.
+
+    O(rows log rows).
+    """
+    provider, sensitive = _some(encoded.provider, rows), _some(encoded.sensitive, rows)
+    if encoded.subject is not None:
+        subject = encoded.subject if rows is None else encoded.subject[rows]
+        return _count_people(encoded, subject, provider, sensitive, labels, groups, rows)
+    sizes = (groups, len(encoded.providers), len(encoded.sensitive_values))
+    return count_records((labels, provider, sensitive), sizes)
+
+
+def count_records(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Count records by group, provider and sensitive value; `sizes` says how many of each."""
+    (group, who, kind), weight = distinct_rows(columns, sizes)
+    return _sorted_counts(group, who, kind, weight, sizes)
+
+
+def one_group(table: Ints) -> SparseCounts:
+    """Take records by provider (rows) and sensitive value (columns) as the only group."""
+    who, kind = np.nonzero(table)
+    nothing = np.zeros(len(who), dtype=np.int64)
+    return _sorted_counts(nothing, who, kind, table[who, kind], (1, *table.shape))
+
+
+def holders_of_values(
+    columns: tuple[NDArray[np.integer[Any]], ...], sizes: tuple[int, int, int]
+) -> SparseCounts:
+    """Return the same where only who holds what matters: every weight is 1."""
+    groups, providers, values = sizes
+    key = (columns[0].astype(np.int64) * providers + columns[1]) * values + columns[2]
+    found = present(key, groups * providers * values)
+    pair, kind = np.divmod(found, values)
+    group, who = np.divmod(pair, providers)
+    return _sorted_counts(group, who, kind, np.ones_like(found), sizes)
+
+
+def _sorted_counts(
+    group: Ints, who: Ints, kind: Ints, weight: Ints, sizes: tuple[int, int, int]
+) -> SparseCounts:
+    start = np.searchsorted(group, np.arange(sizes[0] + 1))
+    new = np.append(True, (np.diff(group) != 0) | (np.diff(who) != 0))
+    inside = np.bincount(group[new], minlength=sizes[0])
+    return SparseCounts(group, who, kind, weight, start, inside, sizes[1], sizes[2])
+
+
+def _some(
+    column: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]] | None
+) -> NDArray[np.integer[Any]]:
+    return column if rows is None else column[rows]
+
+
+def _count_people(
+    encoded: CodedTable,
+    subject: Ints,
+    provider: NDArray[np.integer[Any]],
+    sensitive: NDArray[np.integer[Any]],
+    labels: Ints,
+    groups: int,
+    rows: NDArray[np.integer[Any]] | None,
+) -> SparseCounts:
+    """Count each person once in each of their groups, by who knows them and what they have.
+
+    `triples` are the distinct (group, person, value), sorted; `new` marks where a person's values
+    in a group begin, and `presence` numbers these pairs of group and person, so that `set_ids`
+    gives each pair the set of its values (`taste`).
+    """
+    people, providers = int(subject.max()) + 1, len(encoded.providers)
+    values = len(encoded.sensitive_values)
+    circle, sets = encoded.known_by
+    known = np.zeros(people, dtype=np.int64)
+    known[subject] = _some(circle, rows)
+    triples, _ = distinct_rows([labels, subject, sensitive], [groups, people, values])
+    new = np.append(True, (np.diff(triples[0]) != 0) | (np.diff(triples[1]) != 0))
+    presence = np.cumsum(new) - 1
+    taste, kinds = set_ids(presence, triples[2], int(presence[-1]) + 1, values)
+    where, whom = triples[0][new], triples[1][new]
+    sizes = [groups, providers + len(sets), values + len(kinds)]
+    (group, who, kind), weight = distinct_rows([where, known[whom], taste], sizes)
+    start = np.searchsorted(group, np.arange(groups + 1))
+    (inside_group, inside_provider), _ = distinct_rows([labels, provider], [groups, providers])
+    inside = np.bincount(inside_group, minlength=groups)
+    contributors = (inside_group, inside_provider)
+    return SparseCounts(
+        group, who, kind, weight, start, inside, providers, values, sets, kinds, contributors
+    )
+
+
+def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
+    """Return some of the groups, numbered anew in the same order."""
+    if len(groups) == counts.groups:
+        return counts
+    place = np.full(counts.groups, -1, dtype=np.int64)
+    place[groups] = np.arange(len(groups))
+    taken = place[counts.group] >= 0
+    group = place[counts.group[taken]]
+    contributors = counts.contributors
+    if contributors is not None:
+        inside = place[contributors[0]] >= 0
+        contributors = (place[contributors[0][inside]], contributors[1][inside])
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[taken],
+        kind=counts.kind[taken],
+        weight=counts.weight[taken],
+        start=np.searchsorted(group, np.arange(len(groups) + 1)),
+        inside=counts.inside[groups],
+        contributors=contributors,
+    )
+
+
+def narrow(counts: SparseCounts) -> SparseCounts:
+    """Number the values of each group from 0, for constraints to which their names are nothing.
+
+    Nobody has two values. `found` are the cells (group · values + value) that occur, and the rank
+    of a cell among those of its group is its value's new number.
+    """
+    cell = counts.group * counts.values + counts.kind
+    found, inverse = np.unique(cell, return_inverse=True)
+    group = found // counts.values
+    rank = np.arange(len(found)) - np.searchsorted(group, group)
+    return replace(counts, kind=rank[inverse], values=int(rank.max(initial=0)) + 1)
+
+
+def headcount(counts: SparseCounts) -> SparseCounts:
+    """Give everybody the same value: histograms then count people."""
+    first = np.flatnonzero(
+        np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    )
+    group = counts.group[first]
+    return replace(
+        counts,
+        group=group,
+        who=counts.who[first],
+        kind=np.zeros(len(first), dtype=np.int64),
+        weight=np.add.reduceat(counts.weight, first),
+        start=np.searchsorted(group, np.arange(counts.groups + 1)),
+        values=1,
+        kinds=NO_SETS,
+    )
+
+
+def by_value(counts: SparseCounts) -> Ints:
+    """Return each group's histogram; people count at each of their values."""
+    entry, value = values_of_entries(counts)
+    cell = counts.group[entry] * counts.values + value
+    size = counts.groups * counts.values
+    table = np.bincount(cell, weights=counts.weight[entry], minlength=size)
+    return table.astype(np.int64).reshape(counts.groups, counts.values)
+
+
+def values_of_entries(counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (entry, value) for every value that an entry's people have."""
+    single = counts.kind < counts.values
+    if single.all():
+        return np.arange(len(counts.kind)), counts.kind
+    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
+    entry = np.concatenate((np.flatnonzero(single), np.flatnonzero(~single)[position]))
+    return entry, np.concatenate((counts.kind[single], members))
+
+
+def one_value_each(counts: SparseCounts) -> Flags:
+    """Tell in which groups nobody has two values."""
+    alone = np.ones(counts.groups, dtype=np.bool_)
+    alone[counts.group[counts.kind >= counts.values]] = False
+    return alone

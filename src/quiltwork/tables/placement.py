@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.histogram import Histogram
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.programs import Program
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 40
 _SCALE = 10**6
@@ -110,7 +111,7 @@ def left_private(kinds: Kinds, risky: Counts, parts: Sequence[Constraint]) -> bo
             return False
         left, known = kinds.shown - taken, len(tangents)
         for place, group in enumerate(risky.tolist()):
-            records = Histogram.from_counts(dict(enumerate(left[group].tolist())))
+            records = SecretCounts.from_counts(dict(enumerate(left[group].tolist())))
             broken = [part for part in parts if records.size and not part.holds(records)]
             found = [_tangent(part, left[group]) for part in broken]
             if None in found:
@@ -164,8 +165,10 @@ def _placement(
 ) -> Counts | None:
     """Return the own rows by group and value, with k and l records and values left; None if none.
 
-    Unknowns are the rows of each open pair; for each risky group whether it is all own; and for
-    each of its values whether it is left.
+    Unknowns, in this order: the rows of each open pair (of a kind and a group, one of several that
+    the kind fits); for each risky group whether it is all own; for each cell (a value that a risky
+    group shows) whether some of it is left. Each block of constraints is a row of matrices, one for
+    each of these, between a lower and an upper end.
     """
     k = max((part.k for part in parts if isinstance(part, KAnonymity)), default=1)
     l_ = max((part.l for part in parts if isinstance(part, LDiversity)), default=1)
@@ -230,7 +233,7 @@ def _diagonal(numbers: NDArray[Any]) -> Any:
     return diags_array(numbers.astype(np.int64), dtype=np.int64).tocsr()
 
 
-def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Program:
+def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> IntegerProgram:
     from scipy.sparse import block_array
 
     matrix = block_array([row for row, _, _ in blocks], format="csr")
@@ -241,4 +244,4 @@ def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Pro
         ).astype(np.int64)
         for side in (1, 2)
     )
-    return Program(matrix, low, high, upper)
+    return IntegerProgram(matrix, low, high, upper)

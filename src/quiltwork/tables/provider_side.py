@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.asked import read_table
+from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.constraints.histogram import Histogram
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.encoding import group_rows
-from quiltwork.tables.generalization.matching import fitting_groups
+from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
 from quiltwork.tables.placement import Kinds, left_private
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, read_table
 
 Counts = NDArray[np.int64]
 
@@ -60,7 +59,7 @@ class GroupView:
 
 
 @dataclass(frozen=True)
-class OwnView:
+class OwnView(ResultBase):
     """What a coalition that pools its rows sees in a published table.
 
     Attributes:
@@ -296,7 +295,7 @@ def _state(part: Constraint, least: Counts, most: Counts, unseen: int) -> bool |
 
 def _holds(part: Constraint, kept: Counts, unseen: int) -> bool:
     """Tell whether a part holds whatever `unseen` more records are taken away."""
-    records = Histogram.from_counts(dict(enumerate(kept.tolist())))
+    records = SecretCounts.from_counts(dict(enumerate(kept.tolist())))
     if not unseen:
         return part.holds(records)
     if isinstance(part, KAnonymity):

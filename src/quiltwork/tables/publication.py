@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.errors import InvalidInputError
+from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import (
+    CodedTable,
     Column,
-    Encoded,
     GroupIndex,
     code_type,
     encode_column,
@@ -21,7 +23,6 @@ from quiltwork.tables.encoding import (
 )
 from quiltwork.tables.frames import arrow, arrow_column, like
 from quiltwork.tables.generalization.boxes import Boxes
-from quiltwork.tables.groups import Groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.writing import Formulas, check_ending, check_formulas, write_table
 
@@ -31,9 +32,149 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class PublishedGroup:
+    """One group of records that look alike.
+
+    Attributes:
+        values: quasi-identifier → the published text.
+        lower: quasi-identifier → the least value in the box.
+        upper: quasi-identifier → the largest; for sets of categories the last in sorted order.
+        members: quasi-identifier → the values of a set; only for those published as sets.
+        size: how many records there are.
+    """
+
+    values: dict[str, str]
+    lower: dict[str, Any]
+    upper: dict[str, Any]
+    members: dict[str, tuple[Any, ...]]
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Sequence[PublishedGroup]):
+    """All groups, in the order of the published table; each is made when it is asked for."""
+
+    columns: tuple[Column, ...]
+    boxes: Boxes
+    sizes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Count the groups."""
+        return self.boxes.count
+
+    @overload
+    def __getitem__(self, index: int) -> PublishedGroup: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PublishedGroup]: ...
+    def __getitem__(self, index: int | slice) -> PublishedGroup | Sequence[PublishedGroup]:
+        """Return one group, or some of them as a list."""
+        if isinstance(index, slice):
+            return [self._one(i) for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"there are {len(self)} groups")
+        return self._one(index % len(self))
+
+    def __iter__(self) -> Iterator[PublishedGroup]:
+        """Go through the groups in order."""
+        return (self._one(i) for i in range(len(self)))
+
+    def _one(self, i: int) -> PublishedGroup:
+        boxes = self.boxes
+        named = list(enumerate(self.columns))
+        return PublishedGroup(
+            values={c.name: boxes.texts[j][boxes.text_of[i, j]] for j, c in named},
+            lower={c.name: c.values[boxes.lower[i, j]] for j, c in named},
+            upper={c.name: c.values[boxes.upper[i, j]] for j, c in named},
+            members={
+                c.name: tuple(c.values[code] for code in sets.of(i))
+                for (_, c), sets in zip(named, boxes.members, strict=True)
+                if sets is not None
+            },
+            size=int(self.sizes[i]),
+        )
+
+
+class Publication(Protocol):
+    """A table in groups that withstand coalitions of m providers, on one machine or on Spark."""
+
+    @property
+    def source(self) -> Table:
+        """The table as it was given. Never publish it."""
+        ...
+
+    @property
+    def constraint(self) -> str:
+        """What every group fulfils, in words."""
+        ...
+
+    @property
+    def m(self) -> int:
+        """How many colluding providers it withstands."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """By which algorithm it was made."""
+        ...
+
+    @property
+    def suppressed(self) -> int:
+        """How many rows of the source are not published."""
+        ...
+
+    @property
+    def frame(self) -> Any:
+        """What is published: quasi-identifiers as texts and sensitive columns; no provider."""
+        ...
+
+    @property
+    def table(self) -> Table:
+        """The same as a Table with providers. Never publish it."""
+        ...
+
+    @property
+    def groups(self) -> Any:
+        """The groups: a sequence here, a frame with their sizes on Spark."""
+        ...
+
+    def summary(self) -> dict[str, Any]:
+        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+        ...
+
+    def report(self, path: str | Path | None = None) -> Any:
+        """Return what the table reveals and keeps; with a path, write it as an HTML page."""
+        ...
+
+    def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
+        """Write the published frame."""
+        ...
+
+
+def explain_publication(made: Publication) -> str:
+    """Say what every group of a publication withstands."""
+    return (
+        f"Every group fulfils {made.constraint}, also for coalitions of up to {made.m} providers "
+        f"({made.method}). Rows left out: {made.suppressed:,}."
+    )
+
+
+def made_here(value: Publication) -> LocalPublication:
+    """Return a publication made on this machine.
+
+    Raises:
+        InvalidInputError: for anything else, such as a Table or a Spark publication.
+    """
+    if not isinstance(value, LocalPublication):
+        raise InvalidInputError(
+            f"Give what anonymize returned on this machine, not a {type(value).__name__}."
+        )
+    return value
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Publication:
-    """A table in groups that withstand coalitions of m providers.
+class LocalPublication(ResultBase):
+    """A publication made on this machine.
 
     Attributes:
         source: the table as it was given. Never publish it.
@@ -135,6 +276,26 @@ class Publication:
                 columns[name] = _column(per_group).take(pa.array(group))
         return like(pa.table(columns), self.source.kind)
 
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return explain_publication(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+        from quiltwork.tables.metrics.loss import publication_loss
+
+        return {
+            "rows": len(self.rows),
+            "groups": self.boxes.count,
+            "suppressed": self.suppressed,
+            "loss": publication_loss(self).as_dict(),
+        }
+
     def report(self, path: str | Path | None = None) -> Any:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
         from quiltwork.tables.reports.page import publication_report
@@ -173,7 +334,7 @@ class Publication:
         index = arrow().array(self.rows[order])
         return {name: _plain(arrow_column(self.source.frame, name).take(index)) for name in names}
 
-    def _encoded(self) -> Encoded:
+    def _encoded(self) -> CodedTable:
         whole = self.source.encoded
         quasi = tuple(
             Column(

@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.asked import read_table
 from quiltwork.tables.constraints.base import Conjunction, Constraint, as_constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.sparse import SparseCounts, count_groups
-from quiltwork.tables.table import Table
+from quiltwork.tables.constraints.sizes import KAnonymity
+from quiltwork.tables.group import SparseCounts, count_groups
+from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import LIMIT, Verdict, verify_counts
 
 
@@ -73,7 +72,7 @@ def max_m(table: Table, constraint: Constraint | Callable[..., bool], limit: int
     >>> safe == 1, safe.breach.coalition, safe.mending_k
     (True, ('A', 'B'), 1)
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     limit = integer(limit, "limit", 1)
     bound = as_constraint(constraint).bind(read_table(table).encoded)

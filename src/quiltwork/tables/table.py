@@ -13,7 +13,7 @@ from typing import Any, get_args
 from quiltwork.arguments import by_column, choice, hashable, listed
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
-from quiltwork.tables.encoding import Encoded, GroupIndex, Missing, encode_frame, groups_of
+from quiltwork.tables.encoding import CodedTable, GroupIndex, Missing, encode_frame, groups_of
 from quiltwork.tables.frames import (
     Kind,
     as_arrow,
@@ -131,7 +131,7 @@ class Table:
         return frame_kind(self.frame)
 
     @cached_property
-    def encoded(self) -> Encoded:
+    def encoded(self) -> CodedTable:
         """The table as arrays of integer codes.
 
         Raises:
@@ -187,6 +187,20 @@ class Table:
         sizes["provider"] = len(encoded.providers)
         words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
         return f"Table({', '.join(words)})"
+
+
+def read_table(value: Any) -> Table:
+    """Return the table.
+
+    Raises:
+        InvalidInputError: for anything else, such as a frame without roles.
+    """
+    if not isinstance(value, Table):
+        raise InvalidInputError(
+            f"Give a Table, not a {type(value).__name__}: Table(frame, provider, "
+            "quasi_identifiers, sensitive) says which column is what."
+        )
+    return value
 
 
 def _parts(frames: Mapping[str, Any], text: Sequence[str]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_spending import HOSTILE
-from tests.accounting.test_usage import spendings
 
 import quiltwork as qw
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from tests.budget.accounting.test_usage import spendings
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 COIN = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
@@ -215,8 +215,8 @@ def test_an_account_comes_back_from_json():
     "change",
     [
         {"beliefs": {}},
-        {"lengths": []},
-        {"lengths": [[0, "x"]]},
+        {"length": []},
+        {"length": "x"},
         {"budget": "x"},
         {"spendings": [{}]},
     ],
@@ -354,7 +354,7 @@ def test_the_explanation_lists_every_theorem_with_its_scope():
     assert by_name["Theorem 3.7 (sum)"].epsilon >= found.epsilon
     assert by_name["Theorem 2.6 (K·max)"].epsilon is None
     assert "every time point" in str(found)
-    assert json.dumps(found.to_dict())
+    assert json.dumps(found.body())
     same = Accountant(CHAIN, 100)
     same.add_all([Spending.dp(0.02, 1, 100)] * 3)
     names = {bound.theorem: bound.epsilon for bound in same.explain().bounds}
@@ -379,8 +379,7 @@ def test_no_bound_for_all_points_is_much_below_the_total(records):
 def test_the_plot_shows_total_and_budget():
     account = Accountant(CHAIN, 60, budget=2)
     account.spend(0.05, 10, 30)
-    figure = account.plot()
-    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    texts = [text.get_text() for text in account.plot().get_legend().get_texts()]
     assert any("total" in text for text in texts)
     assert any("budget" in text for text in texts)
 

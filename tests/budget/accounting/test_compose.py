@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_spending import HOSTILE
 
 import quiltwork as qw
 from evidence import accounting_reference as reference
@@ -20,6 +19,7 @@ from quiltwork.budget import Accountant, Spending, compose
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
 from quiltwork.reproduce.examples import gap, theorem_3_4
+from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]

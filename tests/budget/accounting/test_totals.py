@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.accounting.test_usage import spendings
 
 from evidence import accounting_reference as reference
 from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.influence import calibrate
+from tests.budget.accounting.test_usage import spendings
 from tests.sizes import sample
 
 SHAPES = ["positive", "sparse", "periodic", "deterministic"]

@@ -78,6 +78,7 @@ def test_what_was_lost_must_make_sense(filled, tmp_path):
     place = f"sqlite:///{tmp_path / 'new.db'}"
     for lost, error, words in [
         ({"d": []}, StorageError, "lacks the last 1 entries"),
+        ({"closed": [Spending.dp(0.1, 1, 3)], "d": []}, StorageError, "nothing .* lost of 'd'"),
         ({"d": [Spending.dp(0.95, 1, 3)]}, BudgetExceeded, "above the budget"),
         ({"e": []}, InvalidInputError, "no such dataset"),
         ({"d": Spending.dp(0.1, 1, 3)}, InvalidInputError, "lost names datasets"),
@@ -282,6 +283,30 @@ def test_lines_of_a_backup_that_are_no_entries_are_refused(backup, tmp_path, lin
     path.write_text("\n".join([json.dumps(first), *lines[1:]]))
     with pytest.raises(StorageError, match="lacks 'ledger'"):
         Ledger.restore(path, f"sqlite:///{tmp_path / 'new.db'}")
+
+
+def test_a_move_that_ended_before_its_note_is_finished(filled, url, tmp_path, monkeypatch):
+    """Everything is there, and may have gone on there; here it only remains to say so."""
+    place = f"sqlite:///{tmp_path / 'there.db'}"
+
+    def killed(*arguments):
+        written(*arguments)
+        raise KeyboardInterrupt
+
+    written = moving.begin_from
+    with monkeypatch.context() as patch:
+        patch.setattr(moving, "begin_from", killed)
+        with pytest.raises(KeyboardInterrupt):
+            filled.move(place)
+    Ledger.open(place).accountant("d").spend(dp_epsilon=0.4)
+    log = Ledger.open(place).log()
+    moved = Ledger.open(url).move(place)
+    assert moved.log() == log
+    assert filled.status("d").retired == f"moved to {place}"
+    with pytest.raises(InvalidInputError, match="go on there"):
+        Ledger.open(url).move(place)
+    with pytest.raises(BudgetExceeded):
+        moved.accountant("d").spend(dp_epsilon=0.6)
 
 
 def test_a_backup_never_replaces_a_ledger(filled, url, tmp_path):

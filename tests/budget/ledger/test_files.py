@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,82 @@ def test_others_that_open_and_close_a_ledger_do_no_harm(running):
             other.debit("d", Spending.dp(0.1, 1, 4))
         running.debit("d", Spending.dp(0.1, 1, 4))
     assert len(running.history("d")) == 6
+
+
+STAYS = """
+import sys
+from quiltwork.budget import Ledger, Spending
+from quiltwork.errors import StorageError
+ledger = Ledger.open(sys.argv[1])
+ledger.debit("d", Spending.dp(0.01, 1, 4), key="left behind")
+print("ready", flush=True)
+sys.stdin.readline()
+if sys.argv[2] == "notices":
+    try:
+        ledger.debit("d", Spending.dp(0.01, 1, 4))
+    except StorageError:
+        pass
+    else:
+        sys.exit("it was granted something")
+if sys.argv[2] == "closes":
+    ledger.close()
+"""
+COMES = """
+import sqlite3, sys
+from quiltwork.budget import Ledger, Spending
+with Ledger.open(sys.argv[1]) as ledger:
+    for number in range(3):
+        ledger.debit("d", Spending.dp(0.1, 1, 4), key=str(number)).complete(f"answer {number}")
+    file = ledger.url.removeprefix("sqlite:///")
+    sqlite3.connect(file).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "end"),
+    [("deleted", "closes"), ("deleted", "ends"), ("deleted", "notices"), ("replaced", "closes")],
+)
+def test_a_process_that_goes_on_with_an_old_log_does_not_write_it_over_others(
+    path, independent, tmp_path, event, end
+):
+    """Whether it has noticed or not, and however it ends, what others debit meanwhile stays."""
+    url = f"sqlite:///{path}"
+    with Ledger.open(url) as ledger:
+        ledger.create("d", independent, 4, 1)
+    shutil.copy(path, tmp_path / "old.db")
+    command = [sys.executable, "-c", STAYS, url, end]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as stays:
+        assert stays.stdout.readline() == "ready\n"
+        if event == "replaced":
+            EVENTS["replaced"](path)
+        remove(path, "-wal", "-shm")
+        subprocess.run([sys.executable, "-c", COMES, url], check=True)
+        stays.communicate("go on\n")
+        assert stays.returncode == 0
+    with Ledger.open(url) as ledger:
+        ledger.verify()
+        assert [debit.key for debit in ledger.history("d")] == ["0", "1", "2"]
+        assert ledger.answer("d", "2") == "answer 2"
+        assert ledger.status("d").exact_total == Fraction(3, 10)
+
+
+def test_a_process_with_an_old_log_does_not_open_the_new_one_beside_it(running, path):
+    """SQLite has one index of the log for all connections of a process."""
+    remove(path, "-wal", "-shm")
+    subprocess.run([sys.executable, "-c", COMES, running.url], check=True)
+    with pytest.raises(StorageError, match="while it was in use"):
+        Ledger.open(running.url).status("d")
+
+
+def test_threads_that_open_and_close_it_do_not_disturb_each_other(path, independent):
+    """The log appears with the first connection and goes with the last, at any moment."""
+    url = f"sqlite:///{path}"
+    with Ledger.open(url) as ledger:
+        ledger.create("d", independent, 4, 10)
+
+    def spend(_):
+        with Ledger.open(url) as own:
+            return own.debit("d", Spending.dp(0.01, 1, 4)).number
+
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(spend, range(80)))) == 80

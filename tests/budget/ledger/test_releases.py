@@ -16,6 +16,7 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
+from quiltwork.series import rehearse
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_a_release_is_debited_and_its_answer_stored(ledger, chain, data):
         data, qw.queries.histogram(), chain, epsilon=1.0, ledger=ledger, dataset="d", key="monday"
     )
     (debit,) = ledger.history("d")
-    assert (debit.state, debit.key, debit.composes_by) == ("released", "monday", "joint-quilt")
+    assert (debit.state, debit.key, debit.composes_by) == ("released", "monday", "levels")
     assert debit.request["query"]["kind"] == "histogram"
     assert "value" not in debit.request
     assert ledger.answer("d", "monday") == released.to_json()
@@ -261,20 +262,20 @@ def test_a_table_is_about_as_many_people_as_the_dataset(ledger, chain, people):
 
 def test_a_rehearsal_shows_cost_and_error_without_spending(ledger, chain):
     ledger.create("d", chain, 40, 1)
-    tried = ledger.rehearse("d", qw.queries.histogram(), epsilon=0.5)
-    assert tried.preview.fits
-    assert tried.preview.after <= 0.5
+    tried = rehearse(ledger, "d", qw.queries.histogram(), epsilon=0.5)
+    assert tried.quote.fits
+    assert tried.quote.after <= 0.5
     assert len(tried.data) == 40
     foreseen = qw.preview(qw.queries.histogram(), chain, length=40, epsilon=0.5)
     assert tried.expected_error == pytest.approx(foreseen.expected_error)
-    assert not ledger.rehearse("d", qw.queries.histogram(), epsilon=5).preview.fits
+    assert not rehearse(ledger, "d", qw.queries.histogram(), epsilon=5).quote.fits
     assert ledger.history("d") == ()
 
 
 def test_a_rehearsal_needs_a_belief_about_values(ledger):
     ledger.create("people", qw.Clusters(range(20)), None, 1)
     with pytest.raises(UnsupportedError, match="can be simulated"):
-        ledger.rehearse("people", qw.queries.count("a"))
+        rehearse(ledger, "people", qw.queries.count("a"))
 
 
 def test_several_releases_are_debited_together_or_not_at_all(ledger, independent):

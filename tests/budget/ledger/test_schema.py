@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from fractions import Fraction
 
 import psycopg
 import pytest
-from tests.ledger.raw import raw
 
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
+from quiltwork.budget.ledger.entries import Draft, Head, appended, origin
 from quiltwork.budget.ledger.schema import VERSION
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError
+from tests.budget.ledger.raw import raw
 
 INSERT = {
     1: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?)",
     2: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+    3: "INSERT INTO quiltwork_entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 }
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, 3])
 def version(request):
     return request.param
 
 
 @pytest.fixture
 def older(url, independent, tmp_path, version):
-    """A ledger as older versions wrote it: the same entries, without totals; 1 had no `debit`."""
+    """A ledger as older versions wrote it: debits that compose by another name, no totals or
+    others; 1 had no `debit`.
+    """
     model = Ledger.open(f"sqlite:///{tmp_path / 'model.db'}")
     model.create("d", independent, 3, 1)
     for number in range(3):
@@ -42,12 +47,19 @@ def older(url, independent, tmp_path, version):
         database.sql("INSERT INTO quiltwork_ledger VALUES (1, ?, ?, 'then')"),
         (version, model.checkpoint().ledger_id),
     )
-    for e in model.log():
+    head = Head(0, origin(model.checkpoint().ledger_id))
+    for one in model.log():
+        body = one.body.replace('"composes_by":"levels"', '"composes_by":"joint-quilt"')
+        e = appended(head, Draft(one.id, one.dataset, one.kind, body))
+        head = Head(e.seq, e.hash)
         fields = (e.seq, e.id, e.dataset, e.kind, e.content.get("key"), e.body, e.hash)
         debit = () if version == 1 else (e.content.get("debit"),)
         connection.execute(database.sql(INSERT[version]), (*fields, *debit))
+    if version == 3:
+        connection.execute("INSERT INTO quiltwork_totals VALUES ('d', '', '{}', 'of another name')")
+        connection.execute("INSERT INTO quiltwork_levels VALUES ('d', '', 1, '9 0 0 0')")
     connection.close()
-    return model.checkpoint()
+    return replace(model.checkpoint(), hash=head.hash)
 
 
 def stored_version(url):
@@ -62,6 +74,7 @@ def test_an_older_ledger_is_migrated_when_it_is_opened(url, older, version):
     assert stored_version(url) == VERSION
     assert [ledger.answer("d", f"k{n}") for n in range(3)] == [f"answer {n}" for n in range(3)]
     assert [d.state for d in ledger.history("d")] == ["released"] * 3 + ["debited"]
+    assert {d.composes_by for d in ledger.history("d")} == {"levels"}
     ledger.debit("d", Spending.dp(0.1, 1, 3)).complete("new")
     receipt = ledger.debit("d", Spending.dp(0.1, 1, 3), key="k0")
     assert receipt.stored == "answer 0"

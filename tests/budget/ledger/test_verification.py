@@ -8,12 +8,12 @@ import sqlite3
 
 import psycopg
 import pytest
-from tests.ledger.raw import raw
 
 from quiltwork.budget import Checkpoint, Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.errors import InvalidInputError, StorageError
+from tests.budget.ledger.raw import raw
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_the_worked_example(cap, loss):
 def test_two_runs_without_a_cap_tell_far_more_than_twice_epsilon():
     found = qw.optimal_for_chain(CHAIN, 30, 1, USER, queries.count(1))
     twice = np.einsum("cr,cs->crs", found.matrix, found.matrix).reshape(31, -1)
-    from quiltwork.counts import table_leakage
+    from quiltwork.counts.chains.tables import table_leakage
 
     assert table_leakage(CHAIN, 30, queries.count(1), twice) > 10
 

@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 from evidence.checks import universal_optimality
 from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism
 from quiltwork.counts.optimality import program
-from quiltwork.counts.optimality.exact_matrix import expected_loss, is_private
+from quiltwork.counts.optimality.exact_matrix import expected_loss
 from quiltwork.counts.optimality.program import lagrange_bound, solve
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from tests.counts import oracle
-from tests.counts.oracle import ALPHAS, priors
+from tests.counts.oracle import ALPHAS, is_private, priors
 
 
 @pytest.mark.parametrize("seed", range(12))

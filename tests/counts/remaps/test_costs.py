@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, asymmetric, power
 from quiltwork.counts.remaps import costs
-from quiltwork.counts.remaps.filters import posteriors
+from quiltwork.counts.remaps.posteriors import posteriors
 from tests.counts.oracle import ALPHAS, NAMED, bayes, geometric, priors
 from tests.sizes import sample
 

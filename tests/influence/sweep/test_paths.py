@@ -101,3 +101,27 @@ def test_many_states_without_numba_are_swept_by_one_number(monkeypatch):
         coarse = node_by_node(chain, levels)
     assert (coarse >= exact).all()
     assert coarse.max() > exact.max()
+
+
+def test_pieces_beyond_the_work_one_can_afford_keep_bounds_that_hold():
+    class Hurried(leakage.Swept):
+        def affordable(self, pieces):
+            return 2
+
+    chain, length = MarkovChain([[0.9, 0.1, 0], [0.1, 0.7, 0.2], [0, 0.3, 0.7]]), 4000
+    rng = np.random.default_rng(5)
+    first = np.unique(np.append(1, rng.integers(1, length + 1, 12)))
+    spent = rng.choice([0.01, 0.05, 0.3], len(first))
+    levels = Levels(first, spent, spent, spent, length, 1e6)
+    nodes = range(1, length + 1)
+    exact, rough = (
+        kind(sweep_of(chain, length), levels, nodes) for kind in (leakage.Swept, Hurried)
+    )
+    truth, bounds = (
+        np.repeat(leak, last - start + 1)
+        for start, last, leak in (exact.profile(), rough.profile())
+    )
+    assert len(exact.pieces()) > 2
+    assert (bounds >= truth).all()
+    assert bounds.max() == pytest.approx(truth.max(), rel=1e-3)
+    assert truth.max() <= rough.worst().leak <= bounds.max() * (1 + 1e-9)

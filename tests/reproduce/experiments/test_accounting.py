@@ -18,5 +18,5 @@ def test_many_releases_show_the_sweep_joint_quilts_and_the_sum():
     assert totals["10 releases, joint quilt"] == pytest.approx(4.298, abs=5e-4)
     assert totals["1 releases, sweep"] == pytest.approx(0.2409, abs=5e-5)
     assert totals["10 releases, sweep"] == pytest.approx(2.675, abs=5e-4)
-    names = [series.name for series in found.figures[0].chart.series]
+    names = [series.name for series in found.figures[0].chart.lines]
     assert names == ["sum of levels", "joint quilt", "sweep"]

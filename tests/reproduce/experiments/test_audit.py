@@ -23,8 +23,8 @@ def test_exact_calibration_needs_a_quarter_of_the_noise():
     assert scales["ε = 1: scale, sweep"] == pytest.approx(least, rel=1e-8)
 
 
-def test_the_frontier_ends_at_the_optimal_mechanism():
-    found = audit.count_frontier.function(nothing, length=12)
+def test_the_routes_end_at_the_optimal_mechanism():
+    found = audit.count_routes.function(nothing, length=12)
     assert found.rows[-1].quantity == "optimal mechanism"
     assert any("not private here" in row.quantity for row in found.rows)
     assert "none" in found.sheets[0].rows[-1]
@@ -33,7 +33,7 @@ def test_the_frontier_ends_at_the_optimal_mechanism():
 
 def test_bounds_lie_above_what_is_found():
     found = audit.wrong_beliefs.function(nothing, length=12)
-    found_levels, bounds = (dict(series.points) for series in found.figures[0].chart.series)
+    found_levels, bounds = (dict(series.points) for series in found.figures[0].chart.lines)
     assert all(bounds[distance] >= level for distance, level in found_levels.items())
 
 

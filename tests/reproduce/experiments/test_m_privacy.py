@@ -24,9 +24,9 @@ def test_the_figures_have_every_method_with_its_spread():
     found = run("m-privacy-figure-7", groups=2, most=8)
     assert len(found.figures) == 8
     for figure in found.figures:
-        names = [series.name for series in figure.chart.series]
+        names = [series.name for series in figure.chart.lines]
         assert names == ["direct", "bottom-up", "top-down", "binary", "adaptive", "exact"]
-        for series in figure.chart.series:
+        for series in figure.chart.lines:
             assert len(series.spread) == len(series.points)
             for (_, y), (low, high) in zip(series.points, series.spread, strict=True):
                 assert low <= y <= high

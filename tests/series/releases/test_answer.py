@@ -132,10 +132,10 @@ def test_a_mean_lies_on_its_public_grid_and_its_scale_is_in_its_units():
     step = answer.query.step
     assert step.numerator == 1
     assert step.denominator.bit_count() == 1
-    assert answer.value == float(answer.noisy[0] * step / 100)
-    assert answer.scale == pytest.approx(1 / 100)
+    assert answer.value == float(Fraction(1, 2) + answer.noisy[0] * step / 100)
+    assert answer.scale == pytest.approx(0.5 / 100)  # the states' own range
     total = qw.release([0.5, 1.0] * 50, queries.sum(0, 2), coin, epsilon=1.0)
-    assert total.scale == pytest.approx(2.0)
+    assert total.scale == pytest.approx(0.5)
 
 
 @pytest.mark.filterwarnings("ignore:epsilon is:quiltwork.QuiltworkWarning")

@@ -22,7 +22,7 @@ from quiltwork.tables.constraints import (
     as_constraint,
 )
 from quiltwork.tables.constraints.fitness import score
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.table import Table
 from tests.sizes import sample
 
@@ -56,35 +56,35 @@ def test_constraints_are_their_definitions(codes, number, c, t):
         ),
     ]
     for constraint, rule in pairs:
-        histogram = Histogram.of(codes)
+        histogram = SecretCounts.of(codes)
         assert constraint.holds(histogram) is rule(records(codes)), str(constraint)
         assert (constraint.fitness(histogram) >= 1) is constraint.holds(histogram)
 
 
 def test_equal_frequencies_are_exactly_l_diverse():
     for size in (2, 3, 7, 49, 1000):
-        assert EntropyLDiversity(size).holds(Histogram.of([*range(size)] * 3))
-        assert not EntropyLDiversity(size + Fraction(1, 10**9)).holds(Histogram.of(range(size)))
+        assert EntropyLDiversity(size).holds(SecretCounts.of([*range(size)] * 3))
+        assert not EntropyLDiversity(size + Fraction(1, 10**9)).holds(SecretCounts.of(range(size)))
 
 
 def test_emd_of_a_known_case():
     """Salaries 3k to 11k in nine steps: the t-closeness paper's example, 0.375 and 0.167."""
     constraint = bound(TCloseness(0.2, "ordered"), range(9))
-    assert constraint.emd(Histogram.of([0, 1, 2])) == Fraction(3, 8)
-    assert constraint.emd(Histogram.of([3, 5, 8])) == Fraction(1, 6)
-    assert constraint.holds(Histogram.of([3, 5, 8]))
-    assert not constraint.holds(Histogram.of([0, 1, 2]))
+    assert constraint.emd(SecretCounts.of([0, 1, 2])) == Fraction(3, 8)
+    assert constraint.emd(SecretCounts.of([3, 5, 8])) == Fraction(1, 6)
+    assert constraint.holds(SecretCounts.of([3, 5, 8]))
+    assert not constraint.holds(SecretCounts.of([0, 1, 2]))
 
 
 def test_large_tables_do_not_overflow():
-    whole = Histogram(4 * 10**9, np.array([0, 1]), np.array([10**9, 3 * 10**9]))
+    whole = SecretCounts(4 * 10**9, np.array([0, 1]), np.array([10**9, 3 * 10**9]))
     constraint = TCloseness(0.1, reference=(10**12, 3 * 10**12))
     assert constraint.emd(whole) == 0
 
 
 @given(CODES, st.integers(1, 5), st.integers(1, 4), st.sampled_from([0.3, 0.8]))
 def test_the_score_is_equation_1_kept_below_1_where_violated(codes, k, number, alpha):
-    histogram = Histogram.of(codes)
+    histogram = SecretCounts.of(codes)
     constraint = KAnonymity(k) & LDiversity(number)
     mean = (1 - alpha) * len(codes) / k + alpha * len(set(codes)) / number
     found = score(constraint, histogram, alpha)
@@ -99,8 +99,8 @@ def test_a_callable_joins_by_and():
 
     both = KAnonymity(2) & no_majority
     assert [str(part) for part in both.parts] == ["2-anonymity", "no_majority"]
-    assert both.holds(Histogram.of([0, 1]))
-    assert not both.holds(Histogram.of([0, 1, 1]))
+    assert both.holds(SecretCounts.of([0, 1]))
+    assert not both.holds(SecretCounts.of([0, 1, 1]))
     assert not both.eg_monotonic
     assert (no_majority & KAnonymity(2)).parts == both.parts[::-1]
 
@@ -109,7 +109,7 @@ def test_a_custom_constraint_sees_labels():
     seen = []
     frame = pd.DataFrame({"q": [1, 1], "s": ["flu", "cold"]})
     constraint = Custom(lambda counts: bool(seen.append(counts)) or True)
-    constraint.bind(Table(frame, None, ["q"], "s").encoded).holds(Histogram.of([0, 1, 1]))
+    constraint.bind(Table(frame, None, ["q"], "s").encoded).holds(SecretCounts.of([0, 1, 1]))
     assert seen == [{"cold": 1, "flu": 2}]
 
 
@@ -133,10 +133,10 @@ def test_declared_monotonicity_of_conjunctions():
         (lambda: RecursiveLDiversity(0, 2), "c must be greater than 0"),
         (lambda: TCloseness(1), "below 1"),
         (lambda: TCloseness(0.1, "far"), "'equal' or 'ordered'"),
-        (lambda: TCloseness(0.1).holds(Histogram.of([0])), "bind"),
+        (lambda: TCloseness(0.1).holds(SecretCounts.of([0])), "bind"),
         (lambda: as_constraint(3), "3 is no privacy constraint"),
         (lambda: as_constraint(KAnonymity), "no privacy constraint"),
-        (lambda: score(KAnonymity(1), Histogram.of([0]), alpha=1), "between 0 and 1"),
+        (lambda: score(KAnonymity(1), SecretCounts.of([0]), alpha=1), "between 0 and 1"),
     ],
 )
 def test_what_is_wrong_is_said(make, message):

@@ -16,8 +16,8 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.histogram import Histogram
 from quiltwork.tables.constraints.monotonicity import refute
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 ALL = [
     KAnonymity(3),
@@ -36,8 +36,8 @@ def test_every_declaration_stands_and_every_denial_has_a_reason(constraint):
     found = refute(constraint, "eg")
     assert (found is None) is constraint.eg_monotonic
     if found is not None:
-        assert constraint.holds(Histogram.of(found.satisfied))
-        assert not constraint.holds(Histogram.of(found.violating))
+        assert constraint.holds(SecretCounts.of(found.satisfied))
+        assert not constraint.holds(SecretCounts.of(found.violating))
     assert constraint.generalization_monotonic
     assert refute(constraint, "generalization") is None
 
@@ -57,15 +57,15 @@ def test_observation_2_2_conjunctions_keep_the_monotonicity_of_their_parts(parts
     """Every part holds for the larger set where it holds for the smaller, and so do all of them."""
     whole = reduce(and_, parts)
     assert whole.eg_monotonic
-    assert whole.holds(Histogram.of(some)) == all(p.holds(Histogram.of(some)) for p in parts)
-    assert whole.holds(Histogram.of(some + more)) or not whole.holds(Histogram.of(some))
+    assert whole.holds(SecretCounts.of(some)) == all(p.holds(SecretCounts.of(some)) for p in parts)
+    assert whole.holds(SecretCounts.of(some + more)) or not whole.holds(SecretCounts.of(some))
 
 
 def test_observation_2_2_fails_with_one_part_that_is_not_monotonic():
     """The test above would notice: entropy diversity undoes a conjunction that claims otherwise."""
 
     def two_diverse(counts):
-        return EntropyLDiversity(2).holds(Histogram.from_counts(counts))
+        return EntropyLDiversity(2).holds(SecretCounts.from_counts(counts))
 
     lie = KAnonymity(2) & Custom(two_diverse, eg_monotonic=True)
     assert lie.eg_monotonic

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.metrics.query_error import draw_queries, query_error
+from quiltwork.tables.publication import LocalPublication
 from quiltwork.tables.table import Table
 
 
@@ -32,14 +31,15 @@ def table_of(frame: pd.DataFrame, **more) -> Table:
     return Table(frame, None, ["age", "zip", "size", "pay"], "ill", ordinal=order, **more)
 
 
-def publication_of(table: Table, labels: np.ndarray) -> SimpleNamespace:
+def publication_of(table: Table, labels: np.ndarray) -> LocalPublication:
     """Boxes around given groups: what query_error needs of a publication. −1 is unpublished."""
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     boxes = boxes_of(table.encoded.quasi, order, starts)
-    sizes = np.diff(starts, append=len(order))
-    return SimpleNamespace(source=table, boxes=boxes, sizes=sizes)
+    rows = np.flatnonzero(labels >= 0)
+    groups = np.unique(labels[rows], return_inverse=True)[1]
+    return LocalPublication(table, None, boxes, groups, rows)
 
 
 def naive_error(table: Table, labels: np.ndarray, queries: int, seed: int) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.mondrian_reference import withstands
 from evidence.random_tables import random_records
-from quiltwork.tables import counting
+from quiltwork.tables import distinct
 from quiltwork.tables.constraints import (
     EntropyLDiversity,
     KAnonymity,
@@ -63,7 +64,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
     records = random_records(seed, providers=6, values=5)
     nodes = groups_and_rows(records, seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_SMALL", -(10**9))  # never a table
+        patch.setattr(distinct, "_SMALL", -(10**9))  # never a table
         patch.setattr(every_coalition, "MOST_COALITIONS", 0)  # one group at a time
         found = CountingGuard(2, l, m).private(records, nodes.rows, nodes.starts)
     assert found.tolist() == expected(records, nodes, 2, l, m)
@@ -79,6 +80,7 @@ def test_one_provider_per_record_needs_no_search():
         records.sensitive,
         records.values,
         records.ids,
+        records.trees,
     )
     nodes = groups_and_rows(alone, 1)
     with pytest.MonkeyPatch.context() as patch:
@@ -123,7 +125,7 @@ def test_other_constraints_get_the_general_guard():
 def test_the_general_guard_decides_as_each_group_alone(seed, m, loose, people):
     """Settled together, part after part, as the verification decides one group at a time."""
     from evidence.random_tables import random_frame, records_of
-    from quiltwork.tables.sparse import count_groups
+    from quiltwork.tables.group import count_groups
     from quiltwork.tables.table import Table
 
     frame = random_frame(seed, rows=30)
@@ -138,3 +140,24 @@ def test_the_general_guard_decides_as_each_group_alone(seed, m, loose, people):
     counts = count_groups(table.encoded, nodes.owners(), nodes.count, ids)
     expected = [group_is_private(counts.cut(i), constraint, m) for i in range(nodes.count)]
     assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("subject", [None, "person"])
+def test_the_general_guard_scores_whole_groups(subject):
+    from quiltwork.tables.constraints.fitness import score
+    from quiltwork.tables.group import count_groups
+    from quiltwork.tables.partitioning.records import records_of
+    from quiltwork.tables.table import Table
+
+    rng = np.random.default_rng(5)
+    rows = {name: rng.integers(0, most, 300) for name, most in (("p", 4), ("q", 40), ("s", 6))}
+    frame = pandas.DataFrame(rows | {"person": rng.integers(0, 200, 300)})
+    encoded = Table(frame, "p", ["q"], "s", subject=subject).encoded
+    asked = (KAnonymity(6) & EntropyLDiversity(3) & TCloseness(0.3)).bind(encoded)
+    labels = np.unique(rows["q"], return_inverse=True)[1]
+    starts = starts_of(np.bincount(labels))
+    guard = GeneralGuard(encoded, asked, 1)
+    found = guard.scores(records_of(encoded), np.argsort(labels, kind="stable"), starts)
+    counts = count_groups(encoded, labels, len(starts))
+    each = [score(asked, counts.cut(g).left(()), guard.weight) for g in range(counts.groups)]
+    np.testing.assert_allclose(found, each, rtol=1e-12)

@@ -14,8 +14,8 @@ from evidence.random_tables import random_records
 from quiltwork.tables.partitioning import mondrian as mondrian_module
 from quiltwork.tables.partitioning import provider_aware as provider_aware_module
 from quiltwork.tables.partitioning.guards import CountingGuard
-from quiltwork.tables.partitioning.mondrian import Rules, leaves_of, mondrian, whole
-from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of, widths
+from quiltwork.tables.partitioning.mondrian import CutRules, leaves_of, mondrian, whole
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
 from quiltwork.tables.partitioning.provider_aware import provider_aware
 from tests.sizes import sample
 
@@ -27,7 +27,7 @@ def as_sets(labels) -> set[frozenset[int]]:
 def loss(records, labels) -> float:
     sizes = np.bincount(labels)
     nodes = Nodes(np.argsort(labels, kind="stable"), starts_of(sizes))
-    return float((widths(records, *bounds(records, nodes)).sum(axis=0) * sizes).sum())
+    return float((records.axes.widths(*bounds(records, nodes)).sum(axis=0) * sizes).sum())
 
 
 @settings(max_examples=20)
@@ -35,30 +35,14 @@ def loss(records, labels) -> float:
 def test_never_wider_than_the_baseline_and_private(seed, m, providers):
     records = random_records(seed, rows=150, codes=10, providers=providers)
     guard = CountingGuard(3, 2, m)
-    baseline = mondrian(records, guard, Rules())
-    aware = provider_aware(records, guard, Rules(provider_splits=True))
+    baseline = mondrian(records, guard, CutRules())
+    aware = provider_aware(records, guard, CutRules(provider_splits=True))
     assert loss(records, aware) <= loss(records, baseline) + 1e-9
     for group in range(aware.max() + 1):
         rows = aware == group
         assert withstands(
             zip(records.provider[rows], records.sensitive[rows], strict=True), 3, 2, m
         )
-
-
-@settings(max_examples=sample(10, full=20))
-@given(seed=st.integers(0, 10**6), m=st.integers(0, 4), providers=st.integers(2, 5))
-def test_large_nodes_are_cut_from_counts_as_levels_are(seed, m, providers):
-    records = random_records(seed, rows=150, codes=10, providers=providers)
-    guard, rules = CountingGuard(3, 2, m), Rules(provider_splits=True)
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (mondrian_module, provider_aware_module):
-            patch.setattr(module, "BATCH", 20)
-        by_counts = provider_aware(records, guard, rules)
-        patch.setattr(mondrian_module, "countable", lambda records: False)
-        by_levels = provider_aware(records, guard, rules)
-    assert (
-        as_sets(by_counts) == as_sets(by_levels) == as_sets(provider_aware(records, guard, rules))
-    )
 
 
 def compared_in_full(records, guard, rules):
@@ -108,11 +92,10 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
     if apart:
         region = np.argsort(np.argsort(records.codes[0], kind="stable")) * providers // 160
         records = replace(records, provider=region)
-    guard, rules = CountingGuard(3, 2, m), Rules(provider_splits=True, split=split)
+    guard, rules = CountingGuard(3, 2, m), CutRules(provider_splits=True, split=split)
     with pytest.MonkeyPatch.context() as patch:
         for module in (mondrian_module, provider_aware_module):
             patch.setattr(module, "BATCH", batch)
-        patch.setattr(provider_aware_module, "_CHUNK", 2 * batch)
         found = provider_aware(records, guard, rules)
     assert as_sets(found) == compared_in_full(records, guard, rules)
 
@@ -127,7 +110,7 @@ def test_giving_up_early_keeps_what_pays(seed, m, providers, apart, batch, split
 )
 def test_every_row_has_a_group_however_nodes_are_cut(seed, rows, split, relaxed, m):
     records = random_records(seed, rows=rows, quasi=2, codes=20, providers=5)
-    rules = Rules(provider_splits=True, split=split, relaxed=relaxed)
+    rules = CutRules(provider_splits=True, split=split, relaxed=relaxed)
     labels = provider_aware(records, CountingGuard(1, 3, m), rules)
     assert labels.min() == 0
     assert np.bincount(labels).min() > 0
@@ -136,8 +119,8 @@ def test_every_row_has_a_group_however_nodes_are_cut(seed, rows, split, relaxed,
 def test_with_everybody_but_one_colluding_providers_are_better_off_apart():
     records = random_records(3, rows=1500, codes=40, quasi=3, providers=5)
     guard = CountingGuard(5, 1, 4)
-    baseline = mondrian(records, guard, Rules())
-    aware = provider_aware(records, guard, Rules(provider_splits=True))
+    baseline = mondrian(records, guard, CutRules())
+    aware = provider_aware(records, guard, CutRules(provider_splits=True))
     assert loss(records, aware) < 0.8 * loss(records, baseline)
     alone = sum(len(set(records.provider[aware == g])) == 1 for g in range(aware.max() + 1))
     assert alone > 0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from quiltwork.tables.risk import assess, intersection
-from quiltwork.tables.risk.reidentification import SMALL
+from quiltwork.tables.risk.disclosure import SMALL
 from quiltwork.tables.table import Table
 
 
@@ -91,6 +91,6 @@ def test_every_attack_is_named_with_figures_of_the_table(frame):
 
 def test_the_assessment_is_json_ready(frame):
     found = assess(Table(frame, None, ["age", "zip"], "ill"))
-    read = json.loads(json.dumps(found.as_dict()))
+    read = json.loads(json.dumps(found.body()))
     assert read["models"]["k"] == found.models.k
     assert read["against"] is None

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.tables.risk import worlds
-from quiltwork.tables.risk.worlds import People, pinned_down
+from quiltwork.tables.risk.worlds import Memberships, pinned_down
 
 GROUPS = (3, 3)
 
@@ -33,7 +33,7 @@ def populations(draw):
     value = rng.integers(0, 3, number)
     counts = np.zeros((sum(GROUPS), 3), dtype=np.int64)
     np.add.at(counts, (np.array(group), value[np.array(person)]), 1)
-    return People(counts, GROUPS[0], np.array(person), np.array(group), value)
+    return Memberships(counts, GROUPS[0], np.array(person), np.array(group), value)
 
 
 def enumerated(people):
@@ -70,7 +70,7 @@ def test_what_is_too_large_is_bounded(monkeypatch, name, limit):
         value = rng.integers(0, 3, number)
         counts = np.zeros((6, 3), dtype=np.int64)
         np.add.at(counts, (group, value[person]), 1)
-        people = People(counts, 3, person, group, value)
+        people = Memberships(counts, 3, person, group, value)
         sure, may = pinned_down(people)
         truth = np.array(enumerated(people))
         assert (sure <= truth).all()

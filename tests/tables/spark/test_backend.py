@@ -9,26 +9,26 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.publishing.spark.comparing import collected, sorted_rows
 
 from evidence.checks.spark_scale import measured
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.tables.partitioning.mondrian import Rules
+from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import (
     anonymize_spark,
     blocks,
     domains,
     finish,
-    passes,
+    tree,
     verification,
     verify_spark,
 )
 from quiltwork.tables.spark.tree import Router
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import verify_m_privacy
+from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -214,13 +214,13 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     packed = list(blocks._encoder(known, "hospital", None)(iter(batches)))
     router = Router(1)
     router.cut(0, axis=0, last=30)
-    counted = pa.Table.from_batches(passes._counter(known, router, [1, 2])(iter(packed)))
+    counted = pa.Table.from_batches(tree._counter(known, router, [1, 2])(iter(packed)))
     ages = counted.filter(pc.equal(counted["array"], 0))
     by_age = np.unique(source[0]["age"], return_counts=True)[1]
     assert sorted(ages["records"].to_pylist()) == sorted(by_age.tolist())
-    sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
+    sent = pa.Table.from_batches(tree._sender(known, router, [1, 2])(iter(packed)))
     assert set(sent["subtree"].to_pylist()) == {1, 2}
-    plan = Recipe(asked, 1, "provider-aware", Rules(provider_splits=True))
+    plan = Recipe(asked, 1, "provider-aware", CutRules(provider_splits=True))
     finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     published = pa.concat_tables(parts).select(columns)

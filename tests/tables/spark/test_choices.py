@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -14,19 +13,19 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.publishing.spark.comparing import sorted_rows
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import KAnonymity, LDiversity, TCloseness
+from quiltwork.tables.partitioning.recipe import fitting
 from quiltwork.tables.spark import (
     anonymize_spark,
     backend,
-    suppression,
+    finish,
     verify_spark,
-    watching,
 )
 from quiltwork.tables.table import Table
+from tests.tables.spark.comparing import sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -121,13 +120,13 @@ def test_each_group_that_still_fits_is_left_out(sizes, room):
     for group, size in enumerate(sizes):
         if size <= left:
             expected, left = [*expected, group], left - size
-    assert suppression.fitting(np.array(sizes, dtype=np.int64), room).tolist() == expected
+    assert fitting(np.array(sizes, dtype=np.int64), room).tolist() == expected
 
 
 def test_what_workers_leave_out():
-    batch = pa.RecordBatch.from_pydict({suppression.GROUP: [1, 7, 2, 7], "ill": list("abcd")})
-    (kept,) = suppression._without(np.array([7, 9]))(iter([batch]))
-    assert kept.to_pydict() == {suppression.GROUP: [1, 2], "ill": ["a", "c"]}
+    batch = pa.RecordBatch.from_pydict({finish.GROUP: [1, 7, 2, 7], "ill": list("abcd")})
+    (kept,) = finish._without(np.array([7, 9]))(iter([batch]))
+    assert kept.to_pydict() == {finish.GROUP: [1, 2], "ill": ["a", "c"]}
 
 
 def test_hierarchies_are_cut_between_labels_as_locally(source):
@@ -141,7 +140,7 @@ def test_hierarchies_are_cut_between_labels_as_locally(source):
     found.unpersist()
 
 
-def test_progress_tells_of_passes_and_of_finished_records(source):
+def test_progress_tells_of_passes_and_of_the_end(source):
     told: list[tuple[int, int]] = []
     found = anonymize_spark(
         roles(source[1]),
@@ -154,32 +153,16 @@ def test_progress_tells_of_passes_and_of_finished_records(source):
     found.unpersist()
     done = [at for at, _ in told]
     assert {rows for _, rows in told} == {1500}
-    assert done[:3] == [500, 1000, 1500]  # one pass for the root, two levels of cuts
-    assert all(0 <= at <= 1500 for at in done)
-    assert sorted(done[3:]) == done[3:]
-    assert done[-1] == 1500
+    # One pass for the root, two levels of cuts; then the subtrees.
+    assert done == [500, 1000, 1500, 0, 1500]
 
 
-def test_a_callback_that_fails_ends_the_work(source, spark):
+def test_a_callback_that_fails_ends_the_work(source):
     def stop(done: int, total: int) -> None:
         raise KeyError(done)
 
     with pytest.raises(KeyError):
         anonymize(roles(source[1]), LIMITS, 1, "baseline", progress=stop)
-    watch = watching.Watch(spark, stop, 10)
-    slow = source[1].rdd.map(lambda row: time.sleep(60))
-    with pytest.raises(KeyError, match="0"):
-        watch.run(slow.count)
-    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
-
-
-def test_without_a_callback_a_job_runs_as_it_is():
-    watch = watching.Watch(object(), None, 10)
-    assert watch.tell is None
-    assert watch.run(lambda: 7) == 7
-    elsewhere = watching.Watch(object(), lambda done, total: None, 10)  # no context: Connect
-    assert elsewhere.tell is None
-    assert elsewhere.run(lambda: 7) == 7
 
 
 def test_values_that_local_tables_refuse_are_refused(source, spark):

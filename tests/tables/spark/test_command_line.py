@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.publishing.spark.comparing import sorted_rows
 
 from quiltwork.cli.boundary import run
+from tests.tables.spark.comparing import sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),

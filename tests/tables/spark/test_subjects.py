@@ -14,29 +14,29 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.publishing.spark.comparing import collected, sorted_rows
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
-from quiltwork.tables.partitioning.mondrian import Rules
+from quiltwork.tables.distinct import who_knows
+from quiltwork.tables.group import count_groups
+from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.recipe import Recipe
-from quiltwork.tables.provider_sets import who_knows
 from quiltwork.tables.spark import (
     anonymize_spark,
     blocks,
     domains,
     finish,
-    passes,
     people,
-    subjects,
+    tree,
     verification,
     verify_spark,
 )
 from quiltwork.tables.spark.tree import Router
-from quiltwork.tables.sparse import count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private, verify_m_privacy
+from quiltwork.tables.verification.all_groups import groups_withstand
+from tests.tables.spark.comparing import collected, sorted_rows
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -79,7 +79,7 @@ def source(spark):
 def baseline(source):
     """People come in four partitions, records in several subtrees."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(subjects, "ROWS_PER_PARTITION", 300)
+        patch.setattr(people, "ROWS_PER_PARTITION", 300)
         published = anonymize_spark(roles(source[1]), LIMITS, 2, "baseline", subtree_rows=200)
     yield published
     published.unpersist()
@@ -156,17 +156,17 @@ def test_records_without_a_person_and_too_many_sets_are_refused(source, monkeypa
     number = int((source[0]["person"] == first).sum())
     with pytest.raises(InvalidInputError, match=f"has {number} missing .* needs a subject"):
         verify_spark(roles(lost), KAnonymity(2), 1)
-    monkeypatch.setattr(subjects, "MOST_CIRCLES", 5)
+    monkeypatch.setattr(people, "MOST_CIRCLES", 5)
     with pytest.raises(UnsupportedError, match="more than 5 different sets of providers"):
         verify_spark(roles(source[1]), KAnonymity(2), 1)
 
 
-def drawn(seed: int, rows: int) -> blocks.Rows:
+def drawn(seed: int, rows: int) -> blocks.BlockRecords:
     rng = np.random.default_rng(seed)
     person = rng.integers(0, max(1, rows // 2), rows)
     provider = np.where(rng.random(rows) < 0.5, person % 4, rng.integers(0, 4, rows))
     codes = (rng.integers(0, 2, rows),)
-    return blocks.Rows(codes, provider, rng.integers(0, 4, rows), person, None)
+    return blocks.BlockRecords(codes, provider, rng.integers(0, 4, rows), person, None)
 
 
 @given(st.integers(0, 10**6), st.integers(8, 60), st.integers(0, 3))
@@ -175,7 +175,7 @@ def test_people_of_nodes_decide_as_the_groups_of_a_local_table(seed, count, m):
     """Blocks that hold different people are counted one by one and added up."""
     rows = drawn(seed, count)
     who, sets = who_knows(rows.person, rows.provider, 4)
-    rows = blocks.Rows(rows.codes, rows.provider, rows.sensitive, rows.person, who)
+    rows = blocks.BlockRecords(rows.codes, rows.provider, rows.sensitive, rows.person, who)
     whole = SimpleNamespace(providers=tuple("ABCD"), sensitive_values=tuple("wxyz"), circles=sets)
     encoded = domains.Domains(
         (), (), (), whole.providers, (), whole.sensitive_values, "categorical", None, {}, count
@@ -187,9 +187,7 @@ def test_people_of_nodes_decide_as_the_groups_of_a_local_table(seed, count, m):
         for block in (0, 1):
             part = np.flatnonzero(rows.person % 2 == block)
             if len(part):
-                counts, kinds = people._counted(
-                    rows.take(part), node[part], people.needs_sets(asked)
-                )
+                counts, kinds = people._counted(rows.take(part), node[part])
                 for key, at, circle, number in zip(kinds, *counts, strict=True):
                     totals[int(at), int(circle), key] += int(number)
         for at in np.unique(node).tolist():
@@ -202,11 +200,11 @@ def test_people_of_nodes_decide_as_the_groups_of_a_local_table(seed, count, m):
             group = count_groups(
                 local, np.zeros((node == at).sum(), dtype=np.int64), 1, np.flatnonzero(node == at)
             ).cut(0)
-            assert found.withstand(asked, m) == group_is_private(group, asked, m)
+            assert bool(groups_withstand(found, asked, m)[0]) == group_is_private(group, asked, m)
             own = defaultdict(set)
             for row in np.flatnonzero(node == at):
                 own[rows.person[row]].add(rows.provider[row])
-            assert found.by_circle.weight.sum() == len(own)
+            assert found.weight.sum() == len(own)
 
 
 def test_what_workers_run_gives_the_same_in_this_process(source):
@@ -221,22 +219,20 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     assert not list(blocks._encoder(known, "hospital", "person")(iter([])))
     router = Router(1)
     router.cut(0, axis=0, last=30)
-    counter = people._counter(passes._places(known, router, [1, 2]), whole=False)
+    counter = people._counter(tree._places(known, router, [1, 2]))
     counted = pa.Table.from_batches(counter(iter(packed))).to_pandas()
     ages = np.unique(source[0]["age"])
     left = source[0]["age"] <= ages[30]
-    everyone = counted[counted["kind"] == b""].groupby("node")["people"].sum()
+    everyone = counted[counted["kind"] != b"inside"].groupby("node")["people"].sum()
     assert everyone.tolist() == [source[0][side]["person"].nunique() for side in (left, ~left)]
-    sent = pa.Table.from_batches(passes._sender(known, router, [1, 2])(iter(packed)))
-    plan = Recipe(asked, 1, "baseline", Rules(split="loss"), quality=True)
-    told: list[int] = []
-    finisher = finish._finisher(table, known, plan, told.append)
+    sent = pa.Table.from_batches(tree._sender(known, router, [1, 2])(iter(packed)))
+    plan = Recipe(asked, 1, "baseline", CutRules(split="loss"), quality=True)
+    finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
-    assert sum(told) == len(source[0])
     verifier = verification._verifier(table, known, asked, 1)
     (found,) = verifier(iter(pa.concat_tables(parts).to_batches()))
     assert pickle.loads(found["verdict"][0].as_py()).verdict.private  # noqa: S301
-    numberer = subjects._numberer(columns.index("person"), columns.index("hospital"), known)
+    numberer = people._numberer(columns.index("person"), columns.index("hospital"), known)
     numbered = pa.Table.from_batches(numberer(iter(rows.to_batches(500)))).to_pandas()
     order = {name: code for code, name in enumerate(sorted(set(source[0]["person"])))}
     assert numbered["person"].tolist() == [order[name] for name in source[0]["person"]]

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
-from quiltwork.tables.group import Group
-from quiltwork.tables.partitioning.axes import Axes
-from quiltwork.tables.partitioning.cuts import balanced_last
-from quiltwork.tables.spark.blocks import Packing, Rows
+from quiltwork.tables.group import Group, one_group
+from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.tree import Measure, Router, grow
 from quiltwork.tables.spark.verification import PartVerdict, combined
 from quiltwork.tables.verification import Verdict, group_is_private
@@ -20,10 +19,14 @@ COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(
 )
 
 
+def balanced_last(counts) -> int:
+    return Axes((np.linspace(0, 1, len(counts)),), (None,)).last(0, np.array(counts))
+
+
 @given(COUNTS)
 @settings(max_examples=200)
 def test_the_cut_is_the_most_balanced_one_with_more_on_the_left_in_a_tie(counts):
-    last = balanced_last(np.array(counts))
+    last = balanced_last(counts)
     total = sum(counts)
     sides = {c: sum(counts[: c + 1]) for c in range(len(counts))}
     proper = {c: left for c, left in sides.items() if 0 < left < total}
@@ -32,13 +35,13 @@ def test_the_cut_is_the_most_balanced_one_with_more_on_the_left_in_a_tie(counts)
     assert sides[last] == max(left for left in proper.values() if abs(2 * left - total) == best)
 
 
-def some_rows(count: int, seed: int) -> Rows:
+def some_rows(count: int, seed: int) -> BlockRecords:
     rng = np.random.default_rng(seed)
     codes = (rng.integers(0, 40, count), rng.integers(0, 5, count), np.zeros(count, dtype=int))
-    return Rows(codes, rng.integers(0, 3, count), rng.integers(0, 4, count))
+    return BlockRecords(codes, rng.integers(0, 3, count), rng.integers(0, 4, count))
 
 
-def measurer(rows: Rows):
+def measurer(rows: BlockRecords):
     """Counts of nodes from rows in memory, one by one."""
 
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
@@ -53,7 +56,7 @@ def measurer(rows: Rows):
                 np.bincount(codes[here], minlength=size)
                 for codes, size in zip(rows.codes, (40, 5, 1), strict=True)
             )
-            found[node] = Measure(values, holdings)
+            found[node] = Measure(values, one_group(holdings))
         return found
 
     return measure
@@ -67,20 +70,20 @@ def test_every_leaf_is_private_small_or_cannot_be_cut(seed, count, most):
     places = tuple(np.linspace(0, 1, size) if size > 1 else np.zeros(1) for size in (40, 5, 1))
     router, measure = Router(1), measurer(rows)
     roots = measure(router, [0])
-    if not group_is_private(Group.from_counts(roots[0].holdings.tolist()), asked, m):
+    if not group_is_private(roots[0].holdings.cut(0), asked, m):
         return
     leaves = grow(router, roots, measure, Axes(places, (None,) * 3), asked, m, smallest, most)
     where = router.route(rows)
     assert set(np.unique(where)) == set(leaves)
     for leaf, found in leaves.items():
         assert found.size == (where == leaf).sum()
-        private = group_is_private(Group.from_counts(found.holdings.tolist()), asked, m)
+        private = group_is_private(found.holdings.cut(0), asked, m)
         assert private
         if found.size > most:
             assert not any(_cut_works(rows, where == leaf, axis, asked, m) for axis in range(3))
 
 
-def _cut_works(rows: Rows, here: np.ndarray, axis: int, asked, m: int) -> bool:
+def _cut_works(rows: BlockRecords, here: np.ndarray, axis: int, asked, m: int) -> bool:
     codes = rows.codes[axis]
     counts = np.bincount(codes[here])
     if (counts > 0).sum() < 2:

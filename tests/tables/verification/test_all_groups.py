@@ -20,15 +20,14 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.constraints.histogram import Histogram
-from quiltwork.tables.group import Group
-from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
-from quiltwork.tables.verification import every_coalition, group_breach, worst_histogram
+from quiltwork.tables.verification import corners, every_coalition, group_breach
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
-from quiltwork.tables.verification.every_set import breach_between
-from quiltwork.tables.verification.worst_histogram import find_violations, violations_of_group
+from quiltwork.tables.verification.corners import find_violations, violations_of_group
+from quiltwork.tables.verification.one_group import breach_between
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")
@@ -98,14 +97,6 @@ def test_groups_are_settled_as_the_definition_says(kind, people):
         assert seen[OPEN, True] + seen[OPEN, False] == 0, "nothing is left to search"
 
 
-@pytest.mark.parametrize("kind", KINDS[2:])
-def test_equal_providers_are_one_with_a_number(kind, monkeypatch):
-    monkeypatch.setattr(every_coalition, "_MOST_APART", 0)
-    for seed in range(100, 100 + sample(20, full=40)):
-        for status, truth in settled_as_defined(seed, kind, people=False):
-            assert status == (BROKEN if truth else SAFE)
-
-
 def test_what_has_too_many_coalitions_stays_open(monkeypatch):
     monkeypatch.setattr(every_coalition, "MOST_COALITIONS", 0)
     seen = Counter()
@@ -124,7 +115,7 @@ LEVELS = st.fractions(1, 3, max_denominator=4)
 def histogram(point):
     point = np.array(point)
     there = np.flatnonzero(point)
-    return Histogram(int(point.sum()), there, point[there])
+    return SecretCounts(int(point.sum()), there, point[there])
 
 
 def constraint_of(draw, values):
@@ -214,7 +205,7 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
         for t in (0.3, 0.35, 0.4, 0.45, 0.5)
     ]
     assert all((f.safe | (f.box >= 0)).all() for f in everything)
-    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
+    monkeypatch.setattr(corners, "MOST_BOXES", 0)
     doubts = 0
     for t, full in zip((0.3, 0.35, 0.4, 0.45, 0.5), everything, strict=True):
         part = TCloseness(t, "equal", tuple(whole.tolist()))
@@ -229,7 +220,7 @@ def test_boxes_that_stay_in_doubt_are_neither_safe_nor_broken(monkeypatch):
 @pytest.mark.parametrize("people", [False, True])
 def test_groups_in_doubt_are_searched_one_by_one(kind, people, monkeypatch):
     """Without room for boxes, every set in between is tried."""
-    monkeypatch.setattr(worst_histogram, "MOST_BOXES", 0)
+    monkeypatch.setattr(corners, "MOST_BOXES", 0)
     for seed in range(200, 230):
         for status, truth in settled_as_defined(seed, kind, people):
             assert status in (OPEN, BROKEN if truth else SAFE)
@@ -251,23 +242,6 @@ def test_a_breach_is_told_where_another_group_cannot_be_decided():
     assert (verdict.private, verdict.group, verdict.broken) == (False, (2,), "2-anonymity")
     same_group = verify_m_privacy(table, own & KAnonymity(200), m=3)
     assert (same_group.private, same_group.group) == (False, (1,))
-
-
-def test_many_equal_providers_are_named_within_the_limit():
-    """Of 200 providers of one record each any five may collude: 2.5 billion coalitions."""
-    import pandas
-
-    from quiltwork.tables import verify_m_privacy
-
-    values = [0] * 120 + [1] * 40 + [2] * 40
-    frame = pandas.DataFrame({"p": range(200), "q": 1, "s": values})
-    table = Table(frame, "p", ["q"], "s")
-    # Without five of the rare records: 120 < c·(40 + 35), that is c > 8/5.
-    assert verify_m_privacy(table, RecursiveLDiversity(1.61, 2), m=5).private
-    verdict = verify_m_privacy(table, RecursiveLDiversity(1.6, 2), m=5)
-    assert not verdict.private
-    assert len(verdict.coalition) == 5
-    assert sum(verdict.left.values()) == 195
 
 
 def test_where_nobody_is_left_every_constraint_fails():

@@ -25,8 +25,8 @@ from quiltwork.tables.examples import table_a, table_b
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, group_breach, group_is_private
-from quiltwork.tables.verification.checks import Checks
-from quiltwork.tables.verification.every_set import violating_set
+from quiltwork.tables.verification.branching import Checks
+from quiltwork.tables.verification.one_group import violating_set
 from quiltwork.tables.verification.search import search
 from tests.sizes import sample
 

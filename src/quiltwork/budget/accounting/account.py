@@ -1,27 +1,34 @@
 """The state behind an accountant: what its releases cost together; immutable.
 
-Theorem: docs/theory/sweep.md
+A combination of releases is accepted only if a theorem prices it. Releases with a level for
+substituting one time point add up per time point, and are swept; a Pufferfish mechanism without one
+composes by Theorem 3.6, with a bound E on how much it depends on everything before; anything else
+stays alone, for Theorem 3.4 shows two mechanisms of level ε that together exceed 2ε.
+
+Theorem: docs/theory/sweep.md, docs/theory/composition.md
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from quiltwork.budget.accounting.rules import by_theorem_3_6, check_composition, check_window
-from quiltwork.budget.accounting.spending import Composition, Spending
-from quiltwork.budget.accounting.total import Secrets
+from quiltwork.beliefs import Belief
+from quiltwork.budget.accounting.leakage import Secrets, WorstPoint
 from quiltwork.budget.accounting.usage import Usage
-from quiltwork.budget.accounting.worst import Worst
+from quiltwork.budget.spending import Composition, Spending
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 
 History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ...]] | None"
 """Releases, the latest first, shared by all accounts that have them; those before may be kept
 elsewhere, where a function finds them in order."""
+
+EXAMPLE = "python -m quiltwork.reproduce.examples.theorem_3_4"
 
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256
@@ -49,16 +56,22 @@ class Account:
             InvalidInputError: if a window lies outside the series.
             UnsupportedError: if no theorem combines a release with those before it.
         """
-        usage, others = self.usage, self.by_theorem_3_6
+        others, levels = self.by_theorem_3_6, []
         history, count, latest = self.history, self.count, self.latest
+        narrowest = self.usage.narrowest
         for spending in spendings:
-            check_window(spending, self.secrets.length)
-            check_composition(count, latest, spending)
+            if spending.stop > self.secrets.length:
+                raise InvalidInputError(
+                    f"The window {spending.start}..{spending.stop} does not fit a series of "
+                    f"{self.secrets.length} time points; windows are 1-based and inclusive."
+                )
+            _check_composition(count, latest, spending)
             history, count, latest = (spending, history), count + 1, spending.composes_by
             others = _bounded(others + by_theorem_3_6(spending))
-            if spending.composes_by == "joint-quilt":
-                usage = usage.plus(spending)
-        return Account(self.secrets, usage, history, count, others, latest)
+            if spending.composes_by == "levels":
+                levels.append(self.secrets.charged(spending, narrowest))
+                narrowest = levels[-1].span
+        return Account(self.secrets, self.usage.plus(*levels), history, count, others, latest)
 
     def plus_scaled(self, others: Account, factor: Number) -> Account:
         """Add the releases of another account with all their charges times `factor`.
@@ -85,7 +98,7 @@ class Account:
         return account
 
     @cached_property
-    def worst(self) -> Worst:
+    def worst(self) -> WorstPoint:
         """The time point about which the releases with levels tell most."""
         return self.secrets.worst(self.usage)
 
@@ -95,13 +108,57 @@ class Account:
         return self.worst.exact + self.by_theorem_3_6
 
     def fits(self, limit: Fraction) -> bool:
-        """Whether the total is at most `limit`."""
+        """Whether the total is at most `limit`; group privacy may tell without a sweep."""
         left = limit - self.by_theorem_3_6
         return left >= 0 and (self.usage.total <= left or self.worst.exact <= left)
 
     def seen_by(self, secrets: Secrets) -> Account:
         """The same releases, with other secrets or in a longer series."""
         return replace(self, secrets=secrets)
+
+
+def by_theorem_3_6(spending: Spending) -> Fraction:
+    """What a release without levels adds: ε + 2E, or ε if it is alone; 0 for the others."""
+    if spending.composes_by == "levels" or spending.epsilon is None:
+        return Fraction(0)
+    return spending.epsilon + 2 * (spending.divergence or Fraction(0))
+
+
+def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
+    """Refuse to let a series of `length` time points grow to `new` ones.
+
+    Raises:
+        InvalidInputError: if the new length is shorter.
+        UnsupportedError: for beliefs about fixed rows.
+    """
+    if new < length:
+        raise InvalidInputError(f"The series has {length} time points and cannot shrink to {new}.")
+    if any(belief.length is not None for belief in beliefs):
+        raise UnsupportedError(
+            "These beliefs are about fixed rows, so the series cannot grow; open a new account "
+            "with beliefs about all rows."
+        )
+
+
+def _check_composition(before: int, last: Composition | None, spending: Spending) -> None:
+    """Refuse a release that no theorem combines with the `before` ones, of which one is `last`."""
+    if last == "nothing":
+        raise UnsupportedError(
+            "A release without a level for substituting one time point was made from these data, "
+            "and no theorem combines it with another one: nothing can follow. Cap its DP level "
+            f"next time (dp_epsilon=…). Why: {EXAMPLE}"
+        )
+    if before and spending.composes_by == "nothing":
+        raise UnsupportedError(
+            "This release has no level for substituting one time point, so no theorem combines it "
+            f"with the {before} before it; cap its DP level, or bound its divergence from "
+            f"them (Theorem 3.6). Why: {EXAMPLE}"
+        )
+    if last == "general" and spending.composes_by == "levels":
+        raise UnsupportedError(
+            "The release before was combined by Theorem 3.6, whose E was bounded against what had "
+            "been released until then; after it, only releases with an E of their own can follow."
+        )
 
 
 def _bounded(cost: Fraction) -> Fraction:

@@ -11,7 +11,6 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -19,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label, beliefs_from_json, beliefs_to_json
-from quiltwork.budget.accounting import room, rules
-from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
-from quiltwork.budget.accounting.spending import Released, Spending
-from quiltwork.budget.accounting.total import Secrets, read_account
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.budget.accounting import limits
+from quiltwork.budget.accounting.account import Account, check_growth
+from quiltwork.budget.accounting.leakage import LeakageProfile, Secrets, leakage_profile
+from quiltwork.budget.spending import HasSpending, Spending, as_spending
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import (
     Number,
     float_down,
@@ -33,14 +31,12 @@ from quiltwork.exact import (
     privacy_level,
     written_fraction,
 )
-from quiltwork.influence.arguments import AnyOutlook
 from quiltwork.queries import Query
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
-    from quiltwork.budget.accounting.explain import Explanation
-    from quiltwork.budget.accounting.profile import LeakageProfile
+    from quiltwork.budget.accounting.theorems import Explanation
 
 
 class Accountant:
@@ -70,27 +66,20 @@ class Accountant:
         episode: int = 1,
     ) -> None:
         self._budget = None if budget is None else privacy_level(budget, "budget")
-        self._account = Account(read_account(beliefs, length, episode))
+        self._account = Account(Secrets.read(beliefs, length, episode))
         self._episode = integer(episode, "episode", 1)
-        self._lengths = [(0, self.length)]
 
     @classmethod
     def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
         """Go on from an account that is kept elsewhere."""
         found = cls.__new__(cls)
         found._account, found._budget, found._episode = account, budget, episode
-        found._lengths = [(0, found.length)]
         return found
 
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """The beliefs under which the total holds."""
-        return tuple(outlook.belief for outlook in self.outlooks)
-
-    @property
-    def outlooks(self) -> tuple[AnyOutlook, ...]:
-        """The beliefs, each with the method by which its leakage is computed."""
-        return self._account.secrets.outlooks
+        return tuple(outlook.belief for outlook in self.secrets.outlooks)
 
     @property
     def secrets(self) -> Secrets:
@@ -184,7 +173,7 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.add(Spending.dp(dp_epsilon, start, last, label))
 
-    def add(self, release: Released | Spending) -> Spending:
+    def add(self, release: HasSpending | Spending) -> Spending:
         """Record a release made by `qw.release`, or a spending; return what was recorded.
 
         Raises:
@@ -196,35 +185,34 @@ class Accountant:
         self.add_all([spending])
         return spending
 
-    def add_all(self, releases: Iterable[Released | Spending]) -> None:
+    def add_all(self, releases: Iterable[HasSpending | Spending]) -> None:
         """Record several releases together, or none of them if they do not fit."""
         after = self.after(*listed(releases, "releases"))
         if self._budget is not None and not after.fits(self._budget):
-            left = self._budget - self.exact_epsilon
-            raise rules.exceeded(
-                self.epsilon(), float_up(after.total), float_up(self._budget), float_down(left)
+            left = float_down(self._budget - self.exact_epsilon)
+            raise BudgetExceeded(
+                f"This would raise the total from {self.epsilon():.12g} to "
+                f"{float_up(after.total):.12g}, above the budget of {float_up(self._budget):.12g}; "
+                f"{left:.12g} is left. Nothing was recorded. Ask for more noise or a shorter "
+                "window: largest_next() says what fits."
             )
-        self.take(after)
+        self._account = after
 
-    def cost_after(self, *releases: Released | Spending) -> float:
+    def cost_after(self, *releases: HasSpending | Spending) -> float:
         """Return what the total would be after these releases, recording nothing; rounded up."""
         return float_up(self.after(*releases).total)
 
-    def fits(self, *releases: Released | Spending) -> bool:
+    def fits(self, *releases: HasSpending | Spending) -> bool:
         """Tell whether these releases together would fit the budget, recording nothing."""
         return self._budget is None or self.after(*releases).fits(self._budget)
 
-    def after(self, *releases: Released | Spending) -> Account:
+    def after(self, *releases: HasSpending | Spending) -> Account:
         """Return the account with these releases, recording nothing and asking no budget."""
         return self._account.plus(as_spending(release) for release in releases)
 
-    def take(self, account: Account) -> None:
-        """Record what `after` returned, whatever the budget says: for grants made elsewhere."""
-        self._account = account
-
-    def record(self, *releases: Released | Spending) -> None:
+    def record(self, *releases: HasSpending | Spending) -> None:
         """Record releases that were granted elsewhere, whatever the budget says."""
-        self.take(self.after(*releases))
+        self._account = self.after(*releases)
 
     def _need_budget(self) -> Fraction:
         if self._budget is None:
@@ -246,10 +234,10 @@ class Accountant:
         last = self.length if stop is None else stop
         return self.largest_factor([Spending.dp(1, start, last)])
 
-    def largest_factor(self, releases: Sequence[Released | Spending]) -> float:
+    def largest_factor(self, releases: Sequence[HasSpending | Spending]) -> float:
         """Return the largest x such that these releases, all charges times x, still fit."""
         spendings = [as_spending(release) for release in listed(releases, "releases")]
-        return room.largest_factor(self._account, self._need_budget(), spendings)
+        return limits.largest_factor(self._account, self._need_budget(), spendings)
 
     def smallest_scale(self, query: Query) -> float:
         """Return the smallest noise scale with which a query on its window still fits.
@@ -262,18 +250,15 @@ class Accountant:
             UnsupportedError: without a budget, or if nothing may follow.
         """
         factor = self.largest_factor([Spending.of_query(query, 1, self.length)])
-        scale = 0.0 if math.isinf(factor) else scale_for(factor) if factor else math.inf
-        if scale > LARGEST_SCALE:
-            raise rules.nothing_left(self.epsilon(), float_up(self._need_budget()))
-        return scale
+        return limits.scale_for(self._account, self._need_budget(), factor, Fraction(1))
 
-    def how_many_more(self, release: Released | Spending) -> int | float:
+    def how_many_more(self, release: HasSpending | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
 
         Raises:
             UnsupportedError: without a budget, or if nothing may follow.
         """
-        return room.how_many_more(self._account, self._need_budget(), as_spending(release))
+        return limits.how_many_more(self._account, self._need_budget(), as_spending(release))
 
     def leakage(self, start: int = 1, stop: int | None = None) -> float:
         """Return the total for the time points start..stop only, rounded up."""
@@ -296,32 +281,33 @@ class Accountant:
             UnsupportedError: for beliefs about fixed rows.
         """
         new = integer(length, "length", 1)
-        rules.check_growth(self.beliefs, self.length, new)
-        self._account = self._account.seen_by(read_account(self.beliefs, new, self.episode))
-        self._lengths.append((self._account.count, new))
+        check_growth(self.beliefs, self.length, new)
+        self._account = self._account.seen_by(Secrets.read(self.beliefs, new, self.episode))
 
     def profile(self) -> LeakageProfile:
         """Return what each time point leaks, as runs of time points.
 
         Theorem: docs/theory/sweep.md
         """
-        from quiltwork.budget.accounting.profile import leakage_profile
+        account = self._account
+        return leakage_profile(
+            account.secrets, account.usage, account.worst.exact, account.by_theorem_3_6
+        )
 
-        return leakage_profile(self._account)
-
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import profile_figure
+        from quiltwork.budget.accounting.plots import profile_chart
+        from quiltwork.report.plots import draw
 
         budget = None if self._budget is None else float_down(self._budget)
-        return profile_figure(self.profile(), self.epsilon(), budget)
+        return draw(profile_chart(self.profile(), self.epsilon(), budget), ax)
 
     def explain(self) -> Explanation:
         """Return every bound there is, with its theorem and scope, and which one won.
 
         `print(account.explain())` shows it as text.
         """
-        from quiltwork.budget.accounting.explain import explain
+        from quiltwork.budget.accounting.theorems import explain
 
         return explain(self._account)
 
@@ -335,7 +321,7 @@ class Accountant:
         """Write the account as JSON values; `from_body` computes its total again."""
         return {
             "beliefs": json.loads(beliefs_to_json(self.beliefs)),
-            "lengths": [list(entry) for entry in self._lengths],
+            "length": self.length,
             "budget": None if self._budget is None else str(self._budget),
             "episode": self.episode,
             "spendings": [spending.to_body() for spending in self.spendings],
@@ -350,37 +336,16 @@ class Accountant:
         """
         try:
             beliefs = beliefs_from_json(json.dumps(body["beliefs"]))
-            lengths = [(int(count), int(length)) for count, length in body["lengths"]]
             budget = None if body["budget"] is None else written_fraction(body["budget"], "budget")
             spendings = [Spending.from_body(one) for one in body["spendings"]]
-            episode = body.get("episode", 1)
-            # of a budget that nobody means it was warned when it was set
-            secrets = read_account(beliefs, lengths[0][1], episode)
-            account = cls.of(Account(secrets), budget, integer(episode, "episode", 1))
-        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+            secrets = Secrets.read(beliefs, body["length"], body["episode"])
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             if isinstance(error, InvalidInputError):
                 raise
             raise InvalidInputError(f"Not an account: {error}.") from None
-        account._replay(spendings, lengths)
-        return account
+        # of a budget that nobody means it was warned when it was set
+        return cls.of(Account(secrets).plus(spendings), budget, body["episode"])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as `to_body`; the copy keeps its own account, so share budgets with a `Ledger`."""
         return type(self).from_body, (self.to_body(),)
-
-    def _replay(self, spendings: Sequence[Spending], lengths: Sequence[tuple[int, int]]) -> None:
-        """Record releases that were granted before, growing where the series grew."""
-        ends = [count for count, _ in lengths[1:]]
-        for (done, _), end, length in zip(lengths, ends, (n for _, n in lengths[1:]), strict=False):
-            self.record(*spendings[done:end])
-            self.extend(length)
-        self.record(*spendings[lengths[-1][0] :])
-
-
-def as_spending(release: Released | Spending) -> Spending:
-    """Read a release or a spending as a spending.
-
-    Raises:
-        InvalidInputError: if it is neither.
-    """
-    return release if isinstance(release, Spending) else Spending.from_release(release)

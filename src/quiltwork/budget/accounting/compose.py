@@ -3,7 +3,7 @@
 For an account of actual releases use `Accountant`, which is never worse; these are the theorems of
 the paper one by one, each with its hypotheses in its arguments and its scope in its docstring.
 
-Theorem: composition
+Theorem: docs/theory/composition.md
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quiltwork.arguments import flag, listed
 from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import divergence, max_divergence
-from quiltwork.budget.accounting.rules import EXAMPLE
+from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
 from quiltwork.influence import Calibration, calibrate, max_influence
 from quiltwork.queries.base import Query, read_query
-
-if TYPE_CHECKING:
-    from quiltwork.series import Release
 
 __all__ = [
     "FarParallel",
@@ -42,7 +40,7 @@ Window = tuple[int, int]
 
 
 def sequential(
-    releases: Iterable[Number | Release | Calibration], *, mqm: bool | None = None
+    releases: Iterable[Number | HasSpending | Spending | Calibration], *, mqm: bool | None = None
 ) -> float:
     """Theorem 3.7: Markov quilt releases from one series cost the sum of their levels.
 
@@ -50,7 +48,8 @@ def sequential(
     priced by the influence curve of quilts.
 
     Args:
-        releases: the releases or calibrations, or the level of each as a number.
+        releases: the releases, what they spent or their calibrations, or the level of each as a
+            number.
         mqm: True declares that all numbers are levels of Markov quilt mechanisms (or priced as
             such), which a number does not tell; releases and calibrations say it themselves.
 
@@ -79,7 +78,7 @@ def sequential(
 
 
 def same_quilts(
-    releases: Iterable[Number | Release | Calibration], quilts: Sequence[object]
+    releases: Iterable[Number | HasSpending | Spending | Calibration], quilts: Sequence[object]
 ) -> float:
     """Theorem 2.6: K releases with the same quilt sets cost K times the largest level.
 
@@ -242,7 +241,9 @@ def _alike(sets: list[Any]) -> bool:
 
 
 def _is_calibrated(one: Any) -> bool:
-    """Whether it is a release or a calibration, which say how they were made."""
+    """Whether it is a release, what one spent, or a calibration: these say how they were made."""
+    if isinstance(one, Spending):
+        return one.method is not None and one.epsilon is not None
     return hasattr(one, "method") and (hasattr(one, "exact_epsilon") or hasattr(one, "guarantee"))
 
 
@@ -258,6 +259,7 @@ def _levels(given: list[Any]) -> list[Fraction]:
 
 
 def _level(one: Any, position: int) -> Fraction:
+    """The level of one of them, if it is one that adds up with others."""
     if not _is_calibrated(one):
         return positive_fraction(one, f"Level {position}")
     if one.method == "sweep":
@@ -272,7 +274,8 @@ def _level(one: Any, position: int) -> Fraction:
             "does not add up with others; an Accountant prices it by its level per substituted "
             f"time point. Why: {EXAMPLE}"
         )
-    level: Fraction = one.exact_epsilon if hasattr(one, "exact_epsilon") else one.guarantee
+    names = ("exact_epsilon", "guarantee", "epsilon")
+    level: Fraction = next(getattr(one, name) for name in names if hasattr(one, name))
     return level
 
 

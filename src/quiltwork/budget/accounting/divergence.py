@@ -5,7 +5,7 @@ densities are mixtures over the values of the queries. Between two values of one
 other answer fixed, their ratio is monotone, and beyond the extreme values it is constant; so its
 extremes lie on the grid of values of both queries.
 
-Theorem: composition
+Theorem: docs/theory/composition.md
 """
 
 from __future__ import annotations

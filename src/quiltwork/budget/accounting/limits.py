@@ -1,20 +1,69 @@
-"""The largest request that still fits: a level, a number of repetitions, the noise of a query."""
+"""What still fits into an account: the largest level, the most repetitions, the least noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
+from quiltwork.budget.accounting.account import Account, by_theorem_3_6
+from quiltwork.budget.spending import Spending
+from quiltwork.errors import BudgetExceeded, UnsupportedError
 from quiltwork.exact import float_up, to_fraction
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 
-LARGEST_SCALE = 2.0**MAX_SCALE_BITS
-
+_LARGEST_SCALE = 2.0**MAX_SCALE_BITS
+_MOST_REPETITIONS = 10**12
+_LARGEST_FACTOR = Fraction(10**300)
 _CLOSE = 2.0**-34
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
 _PATIENCE = 3
+
+
+def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spending]) -> float:
+    """The largest x such that these releases, all charges times x, still fit.
+
+    A secret inside a window leaks at least half of that window's level, so the search can end
+    where every level is four times the budget; if that still fits, the answer is infinity.
+    """
+    units = _priced(account, spendings)
+    levels = [one.dp_epsilon for one in spendings if one.dp_epsilon]
+
+    def total(factor: float) -> Fraction:
+        return account.plus_scaled(units, factor).total
+
+    high = float_up(min(4 * budget / min(levels, default=Fraction(1)), _LARGEST_FACTOR))
+    found = largest_level(total, account.total, budget, high)
+    return math.inf if found == high else found
+
+
+def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int | float:
+    """How many more releases like this one fit; infinity if they cost nothing."""
+    after = account.plus([spending])
+    if spending.composes_by == "nothing":
+        return int(after.fits(budget))
+    if spending.composes_by == "general":
+        price = by_theorem_3_6(spending)
+        return max(0, (budget - account.total) // price) if price else math.inf
+    units = _priced(account, [spending])
+
+    def fits(number: int) -> bool:
+        return account.plus_scaled(units, number).fits(budget)
+
+    found = largest_number(fits, _MOST_REPETITIONS)
+    return math.inf if found == _MOST_REPETITIONS else found
+
+
+def _priced(account: Account, spendings: Sequence[Spending]) -> Account:
+    """An account of these releases alone, after checking that they may follow."""
+    if any(spending.composes_by != "levels" for spending in spendings):
+        raise UnsupportedError(
+            "Only releases with a level for substituting one time point can be scaled; this one "
+            "is priced by its own epsilon."
+        )
+    account.plus(spendings)
+    return Account(account.secrets).plus(spendings)
 
 
 def largest_level(
@@ -72,8 +121,24 @@ def largest_number(fits: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def scale_for(factor: float, weight: Fraction = Fraction(1)) -> float:
-    """The least float that, read as a decimal, is a noise scale of at least 1/(factor·weight)."""
-    wanted = 1 / (to_fraction(factor, "factor") * weight)
-    scale = float_up(wanted)
-    return scale if to_fraction(scale, "scale") >= wanted else math.nextafter(scale, math.inf)
+def scale_for(account: Account, budget: Fraction, factor: float, weight: Fraction) -> float:
+    """The least float that, read as a decimal, is a noise scale of at least 1/(factor·weight).
+
+    0 for a factor without end.
+
+    Raises:
+        BudgetExceeded: if no noise that this package draws is enough.
+    """
+    scale = math.inf
+    if factor:
+        wanted = Fraction(0) if math.isinf(factor) else 1 / (to_fraction(factor, "factor") * weight)
+        scale = float_up(wanted)
+        if to_fraction(scale, "scale") < wanted:
+            scale = math.nextafter(scale, math.inf)
+    if scale > _LARGEST_SCALE:
+        raise BudgetExceeded(
+            f"What was released before costs {float_up(account.total):.12g}, and the budget is "
+            f"{float_up(budget):.12g}: nothing is left for a release of any noise this package "
+            "draws."
+        )
+    return scale

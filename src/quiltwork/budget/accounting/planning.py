@@ -11,27 +11,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.errors import expected_error, signal_range
-from quiltwork.budget.accounting.limits import LARGEST_SCALE, scale_for
-from quiltwork.budget.accounting.rules import nothing_left
+from quiltwork.budget.accounting.leakage import quilts_only
+from quiltwork.budget.accounting.limits import scale_for
 from quiltwork.budget.accounting.schedule import Planned, as_planned
-from quiltwork.budget.accounting.spending import Released, Spending
 from quiltwork.budget.accounting.theorems import singles
-from quiltwork.budget.accounting.total import quilts_only
-from quiltwork.errors import UnsupportedError
+from quiltwork.budget.spending import HasSpending, Spending
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up
+from quiltwork.influence.arguments import check_states
 from quiltwork.influence.question import Question
-from quiltwork.queries import Query
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.exponential import expected_shortfall
+from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
+from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 _ROUGH = 0.1
 
@@ -79,7 +81,7 @@ def verdict(error: float, signal: float) -> str:
 
 
 @dataclass(frozen=True)
-class ReleasePlan:
+class ReleasePlan(ResultBase):
     """Releases with their noise, and their joint cost: `total`, at or below `budget`."""
 
     items: tuple[PlannedRelease, ...]
@@ -96,6 +98,18 @@ class ReleasePlan:
         """The releases whose error exceeds the range of their signal."""
         return tuple(item for item in self.items if item.verdict == "useless")
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per release."""
+        shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
+        return [
+            {"kind": one.kind, "label": one.planned.label, **{k: getattr(one, k) for k in shown}}
+            for one in self.items
+        ]
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {"budget": str(self.budget), "total": self.total, "releases": self.records()}
+
     def table(self) -> str:
         """Return a table with one line per kind of release and length of window, as text."""
         from quiltwork.budget.accounting.plan_table import plan_table
@@ -108,11 +122,12 @@ class ReleasePlan:
 
         return plan_words(self)
 
-    def plot(self) -> Figure:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw expected errors beside those of splitting the budget; needs the `plot` extra."""
-        from quiltwork.budget.accounting.plots import plan_figure
+        from quiltwork.budget.accounting.plots import plan_chart
+        from quiltwork.report.plots import draw
 
-        return plan_figure(self)
+        return draw(plan_chart(self), ax)
 
 
 def plan(
@@ -121,7 +136,7 @@ def plan(
     length: int | None = None,
     budget: Number,
     queries: Iterable[Query | Planned],
-    spent: Iterable[Released | Spending] = (),
+    spent: Iterable[HasSpending | Spending] = (),
     episode: int = 1,
 ) -> ReleasePlan:
     """Find the noise with which all queries together cost exactly the budget.
@@ -148,14 +163,20 @@ def plan(
     """
     account = Accountant(beliefs, length, budget, episode)
     account.record(*listed(spent, "spent"))
-    planned = as_planned(queries)
+    planned = [
+        replace(one, query=check_states(one.query, account.beliefs) or one.query)
+        for one in as_planned(queries)
+    ]
     factor = account.largest_factor(
         [Spending.of_query(one.query, 1 / one.weight, account.length) for one in planned]
     )
-    _check(factor, account)
-    scales = [scale_for(factor, one.weight) for one in planned]
-    if max(scales) > LARGEST_SCALE:
-        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
+    if math.isinf(factor):
+        raise UnsupportedError(
+            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
+            "there is nothing to plan."
+        )
+    limit = account.budget or Fraction(0)
+    scales = [scale_for(account.after(), limit, factor, one.weight) for one in planned]
     spendings = [
         Spending.of_query(one.query, scale, account.length, label=one.label)
         for one, scale in zip(planned, scales, strict=True)
@@ -164,17 +185,7 @@ def plan(
     naive = _naive_scales(account, planned)
     columns = zip(planned, scales, spendings, alone, naive, strict=True)
     items = tuple(_item(account, *column) for column in columns)
-    return ReleasePlan(items, account.budget or Fraction(0), account.cost_after(*spendings))
-
-
-def _check(factor: float, account: Accountant) -> None:
-    if factor == 0:
-        raise nothing_left(account.epsilon(), float_up(account.budget or Fraction(0)))
-    if math.isinf(factor):
-        raise UnsupportedError(
-            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
-            "there is nothing to plan."
-        )
+    return ReleasePlan(items, limit, account.cost_after(*spendings))
 
 
 def _item(
@@ -205,7 +216,7 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
     length, the one closest to the middle decides for all.
     """
     share = (account.exact_remaining or Fraction(0)) / len(planned)
-    outlooks = quilts_only(account.outlooks)
+    outlooks = quilts_only(account.secrets.outlooks)
     central: dict[Query, Query] = {}
     for one in planned:
         shape = _shape(one.query, account.length)
@@ -230,3 +241,39 @@ def _shape(query: Query, length: int) -> Query:
 
 def _off_centre(query: Query, length: int) -> int:
     return abs(sum(query.window(length)) - length)
+
+
+def expected_error(
+    query: Query, scale: float, length: int, states: tuple[Label, ...] | None
+) -> float:
+    """The expected absolute error of one cell, in units of the answer.
+
+    For the most common state, a bound on how far its count lies below the largest on average. A
+    sum or mean is put on a grid so fine that its noise is as good as continuous.
+    """
+    unit = _unit(query, length)
+    if isinstance(query, MostCommon):
+        known = query.states or states
+        if known is None:
+            raise InvalidInputError("Name the states of the query: most_common(states=[…]).")
+        return expected_shortfall(Fraction(scale), len(known))
+    if isinstance(query, Sum):
+        return float_up(Fraction(scale) * unit)
+    return float_up(Fraction(TwoSidedGeometric.from_scale(scale).expected_absolute) * unit)
+
+
+def signal_range(query: Query, length: int) -> float:
+    """How much one cell of the answer can vary over all sequences, in units of the answer."""
+    start, stop = query.window(length)
+    if isinstance(query, Histogram | MostCommon):
+        steps = stop - start + 1
+    elif isinstance(query, Transitions):
+        steps = stop - start
+    else:
+        steps = int(query.change(start, stop, length))
+    return float_up(steps * _unit(query, length))
+
+
+def _unit(query: Query, length: int) -> Fraction:
+    start, stop = query.window(length)
+    return query.grid(stop - start + 1)[1]

@@ -1,6 +1,9 @@
-"""The bounds that may apply to an account, one function per theorem.
+"""Every bound on an account, one function per theorem, and the one that won.
 
-Each returns a `Bound`: its value where the theorem applies, else the reason why it does not.
+Each returns a `Bound`: its value where the theorem applies, else the reason why it does not. Only
+bounds for every time point can be the total. Theorems 3.1 and 3.3 speak of secrets inside two
+windows; between the windows more can leak (`python -m quiltwork.reproduce.examples.gap`), so they
+are shown with their scope and never lower the total.
 
 Theorem: docs/theory/composition.md, docs/theory/sweep.md
 """
@@ -11,18 +14,21 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from quiltwork import queries
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.spending import Spending
-from quiltwork.budget.accounting.total import Secrets, quilts_only
+from quiltwork.budget.accounting.leakage import Secrets, quilts_only
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
-from quiltwork.influence.adaptive import Outlook
-from quiltwork.influence.prices import LeakAt
+from quiltwork.influence.gaussian import GaussianOutlook
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.prices import LeakAt
 from quiltwork.influence.sweep import Charge
 from quiltwork.influence.swept import SweptOutlook
+from quiltwork.results import ResultBase, plain
 
 _MOST_UNITS = 1 << 60
 
@@ -44,20 +50,57 @@ class Bound:
     won: bool = False
 
 
-def mark(bound: Bound, won: bool) -> Bound:
-    """Return the bound with its mark."""
-    return replace(bound, won=won)
+@dataclass(frozen=True)
+class Explanation(ResultBase):
+    """The total of an account and all that was considered; `print` it, or read `bounds`."""
+
+    epsilon: float
+    bounds: tuple[Bound, ...]
+
+    @property
+    def winner(self) -> Bound:
+        """The bound that is the total."""
+        return next(bound for bound in self.bounds if bound.won)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per bound."""
+        return [plain(bound) for bound in self.bounds]
+
+    def explain(self) -> str:
+        """Show a line per bound, the winner marked."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """Show a line per bound, the winner marked."""
+        width = max(len(bound.theorem) for bound in self.bounds)
+        lines = [f"total ε = {self.epsilon:.9g}, for every time point"]
+        for bound in self.bounds:
+            mark = "*" if bound.won else " "
+            value = "      –" if bound.epsilon is None else f"{bound.epsilon:7.6g}"
+            scope = "" if bound.epsilon is None else f" {bound.scope};"
+            lines.append(f"{mark} {bound.theorem:<{width}} {value} {scope} {bound.note}".rstrip())
+        return "\n".join(lines)
+
+
+def explain(account: Account) -> Explanation:
+    """Compute every bound. O(distinct windows) calibrations beside the account's own total."""
+    bounds = [theorem(account) for theorem in _THEOREMS]
+    total = float_up(account.total)
+    everywhere = [b for b in bounds if b.epsilon is not None and b.scope == EVERYWHERE]
+    winner = min(everywhere, key=lambda bound: float(bound.epsilon or 0.0))
+    marked = tuple(replace(bound, won=bound is winner) for bound in bounds)
+    return Explanation(min(total, float(winner.epsilon or Fraction(0))), marked)
 
 
 def swept(account: Account) -> Bound:
     """The sweep over all releases; for rows in no order, their nearby sets."""
-    name = "Sweep" if _all_swept(account) else "Nearby rows"
+    name = "Sweep" if _all_swept(account) else "Numbers" if _numbers(account) else "Nearby rows"
     if account.by_theorem_3_6:
         return Bound(name, None, EVERYWHERE, "some releases compose by other theorems only")
     worst = account.worst
     if worst.node is None or worst.exact == 0:
         return Bound(name, float_up(worst.exact), EVERYWHERE, "nothing can leak")
-    if worst.quilt or not _all_swept(account):
+    if worst.quilt or name == "Nearby rows":
         note = f"row {worst.node}, its nearby rows {worst.own:.4g}, influence {worst.after:.4g}"
     else:
         parts = f"its neighbours add {worst.after:.4g}"
@@ -71,6 +114,10 @@ def _all_swept(account: Account) -> bool:
     return all(isinstance(one, SweptOutlook) for one in account.secrets.outlooks)
 
 
+def _numbers(account: Account) -> bool:
+    return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
+
+
 def sequential(account: Account) -> Bound:
     """Theorem 3.7: the sum of what each release costs alone, by quilts: swept costs do not add."""
     name = "Theorem 3.7 (sum)"
@@ -78,6 +125,8 @@ def sequential(account: Account) -> Bound:
         return Bound(name, None, EVERYWHERE, "it is about releases with a DP level")
     if account.secrets.episode > 1:
         return Bound(name, None, EVERYWHERE, "it is about single time points")
+    if _numbers(account):
+        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
     alone = quilt_singles(account)
     note = f"the sum of what each of the {len(alone)} releases costs alone, by quilts"
     return Bound(name, float_up(sum(alone, Fraction(0))), EVERYWHERE, note)
@@ -93,6 +142,8 @@ def same_quilts(account: Account) -> Bound:
         return Bound(name, None, EVERYWHERE, "the releases have different quilt sets")
     if account.secrets.episode > 1:
         return Bound(name, None, EVERYWHERE, "it is about single time points")
+    if _numbers(account):
+        return Bound(name, None, EVERYWHERE, "it is about quilts, and Gaussian beliefs have none")
     most = max(quilt_singles(account))
     note = f"{len(spendings)} releases with the same quilts"
     return Bound(name, float_up(len(spendings) * most), EVERYWHERE, note)
@@ -127,7 +178,7 @@ def parallel(account: Account) -> Bound:
     """Theorem 3.1: two stretches apart, for secrets inside them."""
     name, nowhere = "Theorem 3.1 (parallel)", "secrets inside two windows"
     stretches, outlooks = apart(account.spendings), account.secrets.outlooks
-    if any(one.belief.length is not None for one in outlooks):
+    if _numbers(account) or any(one.belief.length is not None for one in outlooks):
         return Bound(name, None, nowhere, "it is about chains")
     if account.by_theorem_3_6 or len(stretches) != 2:
         count = len(stretches)
@@ -174,10 +225,10 @@ def far_apart(account: Account) -> Bound:
 
 def by_mqm_approx(spending: Spending) -> bool:
     """Whether a release was calibrated by Lemma 2.3."""
-    return spending.epsilon is not None and (spending.quilts or "").startswith("spectral ")
+    return spending.epsilon is not None and spending.method == "spectral"
 
 
-ALL = (swept, general, sequential, same_quilts, group, parallel, far_apart)
+_THEOREMS = (swept, general, sequential, same_quilts, group, parallel, far_apart)
 
 
 def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
@@ -188,7 +239,7 @@ def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
 def quilt_singles(account: Account) -> list[Fraction]:
     """What each release costs alone by quilts."""
     secrets = account.secrets
-    outlooks = quilts_only(secrets.outlooks)
+    outlooks = [one for one in quilts_only(secrets.outlooks) if isinstance(one, Outlook)]
     nodes = range(secrets.first, secrets.last + 1)
 
     def cost(spending: Spending) -> Fraction:
@@ -198,6 +249,7 @@ def quilt_singles(account: Account) -> list[Fraction]:
 
 
 def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
+    """What the worst node pays with its best quilt; charges as integers that cannot overflow."""
     charges = spending.per_point, spending.per_pair, spending.once
     unit = math.lcm(*(charge.denominator for charge in charges))
     size = spending.stop - spending.start + 1

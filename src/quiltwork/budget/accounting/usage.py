@@ -1,59 +1,72 @@
 """What a set of releases charges for changing a run of time points, in exact integers.
 
-The charge of a run l..r is additive over releases and has the form G(r) − H(l): G(r) adds up,
-over all times up to r, the charges per point, per pair that begins there and per window that
-begins there; H(l) adds up, over all times before l, the charges per point, per pair that ends
-there and per window that ends there. A set of K releases is O(K) numbers whatever the length of
-the series. All numbers are integers over one common denominator.
+Charges per point, per pair of neighbours and per window add up over releases, so a set of releases
+is the times at which these charges change: at most three for each release, whatever the length of
+the series. In between every time point is charged alike. The charge of a run l..r is G(r) − H(l),
+where G(r) adds up `forward` over all times up to r, and H(l) adds up `backward` over all times
+before l: a pair, and a window that is charged once, are paid where they begin, or where they end.
+All numbers are integers over one common denominator.
 
-Theorem: joint-quilt-accountant
+Theorem: docs/theory/joint-quilt-accountant.md
 """
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate
-from typing import TypeAlias
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.budget.accounting.spending import Spending
-from quiltwork.budget.accounting.steps import Integers, Steps
+from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
+from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
 
-_LONGEST_DENOMINATOR_BITS = 1024
-_FINE = 1 << 256
-_NOTHING = Steps()
+Integers: TypeAlias = NDArray[Any]
+"""Integers of type int64, or Python's own where int64 could overflow."""
 
-Corner: TypeAlias = tuple[Fraction, Fraction, Fraction, Fraction]
+Corner: TypeAlias = tuple[int, int, int, int]
 """At one time: by how much the charges per point and per pair rise from the time before, and what
 the windows that begin and that end there are charged once."""
-_NO_CORNER = (0, 0, 0, 0)
+
+_NO_CORNER: Corner = (0, 0, 0, 0)
+_LONGEST_DENOMINATOR_BITS = 1024
+_FINE = 1 << 256
+_SAFE = 1 << 60
+_UP = 1 + 2.0**-49
+
+
+class ChargedRun(NamedTuple):
+    """What each time point from `first` up to the next run is charged, over the denominator.
+
+    `own` if it changes alone, `forward` on top of a change that comes from the left, `backward` of
+    one that comes from the right.
+    """
+
+    first: int
+    own: int
+    forward: int
+    backward: int
 
 
 @dataclass(frozen=True, eq=False)
 class Charges:
-    """G and H on the stretch first..last, both less H(first).
+    """The sums of a series: upto[r] is G(r), before[l − 1] is H(l), as integers."""
 
-    `upto` holds G(first−1)..G(last), `before` holds H(first)..H(last+1), as integers over
-    `denominator`.
-    """
-
-    first: int
-    last: int
     upto: Integers
     before: Integers
     denominator: int
 
     def of(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Integers:
-        """The charges of the runs start..stop within the stretch, over `denominator`."""
-        charges: Integers = self.upto[stop - (self.first - 1)] - self.before[start - self.first]
+        """The charges of the runs start..stop, over `denominator`."""
+        charges: Integers = self.upto[stop] - self.before[start - 1]
         return charges
 
 
@@ -61,148 +74,164 @@ class Charges:
 class Usage:
     """All charges of a set of releases; immutable, grown by `plus`.
 
-    >>> usage = Usage().plus(Spending.dp(0.1, 1, 10)).plus(Spending.dp(0.2, 5, 20))
+    >>> usage = Usage().plus(Spending.dp(0.1, 1, 10), Spending.dp(0.2, 5, 20))
     >>> usage.charge(4, 6), usage.charge(1, 20)
     (Fraction(7, 10), Fraction(21, 5))
     """
 
     denominator: int = 1
-    points: Steps = _NOTHING
-    pairs: Steps = _NOTHING
-    begun: Steps = _NOTHING
-    ended: Steps = _NOTHING
-    going_on: Steps = _NOTHING
+    corners: Mapping[int, Corner] = field(default_factory=dict)
     everything: int = 0
+    narrowest: Fraction | None = None
+    """The narrowest range that values were clipped to, of the releases that tell theirs."""
 
-    def plus(self, spending: Spending) -> Usage:
-        """Add one release. O(K) copying and the pieces within its window.
+    def plus(self, *spendings: Spending) -> Usage:
+        """Add releases, one after the other. Cost: a copy of the corners.
 
         A denominator that would make the common one longer than 1024 bits is avoided by rounding
         that release's charges up, by less than 2⁻²⁵⁶ each.
         """
-        costs = (spending.per_point, spending.per_pair, spending.once)
-        usage = self._on_denominator(math.lcm(self.denominator, *(c.denominator for c in costs)))
-        point, pair, once = (math.ceil(cost * usage.denominator) for cost in costs)
-        start, stop = spending.start, spending.stop
-        return replace(
-            usage,
-            points=usage.points.plus(start, stop, point),
-            pairs=usage.pairs.plus(start, stop - 1, pair),
-            begun=usage.begun.plus(start, start, once),
-            ended=usage.ended.plus(stop, stop, once),
-            going_on=usage.going_on.plus(start, stop - 1, once),
-            everything=usage.everything + point * (stop - start + 1) + pair * (stop - start) + once,
-        )
+        common, everything, corners = self.denominator, self.everything, dict(self.corners)
+        spans = [one.span for one in spendings if one.span is not None]
+        for one in spendings:
+            costs = (one.per_point, one.per_pair, one.once)
+            wanted = _common(common, *(cost.denominator for cost in costs))
+            if wanted != common:
+                factor = wanted // common
+                common, everything, corners = wanted, everything * factor, _times(corners, factor)
+            point, pair, once = (math.ceil(cost * common) for cost in costs)
+            _raise(corners, one.start, (point, pair, once, 0))
+            _raise(corners, one.stop, (0, -pair, 0, once))
+            _raise(corners, one.stop + 1, (-point, 0, 0, 0))
+            everything += point * (one.stop - one.start + 1) + pair * (one.stop - one.start) + once
+        return Usage(common, corners, everything, _least(self.narrowest, *spans))
 
     def combined(self, other: Usage, factor: Fraction) -> Usage:
-        """Add `factor` times another usage. O(K) for both."""
-        wanted = math.lcm(self.denominator, other.denominator * factor.denominator)
-        usage = self._on_denominator(wanted)
-        times = math.ceil(factor * usage.denominator / other.denominator)
-        steps = {
-            name: getattr(usage, name).combined(getattr(other, name), times) for name in _STEPS
-        }
-        everything = usage.everything + times * other.everything
-        return Usage(usage.denominator, **steps, everything=everything)
+        """Add `factor` times another usage. O(corners of both)."""
+        common = _common(self.denominator, other.denominator * factor.denominator)
+        scale = common // self.denominator
+        times = math.ceil(factor * common / other.denominator)
+        corners = _times(self.corners, scale)
+        for time, corner in _times(other.corners, times).items():
+            _raise(corners, time, corner)
+        everything = scale * self.everything + times * other.everything
+        return Usage(common, corners, everything, _least(self.narrowest, other.narrowest))
 
-    def _on_denominator(self, wanted: int) -> Usage:
-        if wanted.bit_length() > _LONGEST_DENOMINATOR_BITS:
-            wanted = math.lcm(self.denominator, _FINE)
-        if wanted == self.denominator:
-            return self
-        factor = wanted // self.denominator
-        scaled = {name: getattr(self, name).times(factor) for name in _STEPS}
-        return Usage(wanted, **scaled, everything=self.everything * factor)
-
-    def corner(self, time: int) -> Corner:
+    def corner(self, time: int) -> tuple[Fraction, ...]:
         """How charges change at one time: exact, and the same whatever the denominator."""
-        jumps = (steps.at(time) - steps.at(time - 1) for steps in (self.points, self.pairs))
-        once = (steps.at(time) for steps in (self.begun, self.ended))
-        point, pair, begun, ended = (Fraction(n, self.denominator) for n in (*jumps, *once))
-        return point, pair, begun, ended
-
-    def corners(self) -> dict[int, Corner]:
-        """All times at which charges change, which is all there is to know. O(K)."""
-        jumps, once = (self.points, self.pairs), (self.begun, self.ended)
-        times = {time for one in jumps for time in one.corners()}
-        times.update(time for one in once for time in one.support())
-        return {time: self.corner(time) for time in sorted(times)}
+        return tuple(Fraction(n, self.denominator) for n in self.corners.get(time, _NO_CORNER))
 
     @classmethod
     def of_corners(
-        cls, denominator: int, corners: Mapping[int, tuple[int, int, int, int]]
+        cls, denominator: int, corners: Mapping[int, Corner], narrowest: Fraction | None = None
     ) -> Usage:
-        """The usage with these corners, given over the denominator. O(K)."""
-        times = sorted({*corners, *(time + 1 for time in corners)})
-        points, pairs, begun, ended = (
-            [corners.get(time, _NO_CORNER)[part] for time in times] for part in range(4)
-        )
-        going_on = accumulate(map(operator.sub, begun, ended))
-        levels = (accumulate(points), accumulate(pairs), begun, ended, going_on)
-        steps = {n: Steps.of(times, list(one)) for n, one in zip(_STEPS, levels, strict=True)}
-        after = times[-1] + 1 if times else 0
-        everything = sum(steps[name].sum_before(after) for name in ("points", "pairs", "begun"))
-        return cls(denominator, **steps, everything=everything)
+        """The usage with these corners, given over the denominator. O(corners)."""
+        usage = cls(denominator, corners)
+        last = max(corners, default=0)
+        return cls(denominator, corners, usage._upto(last) - usage._before(1), narrowest)
 
-    def charges(self, first: int, last: int) -> Charges:
-        """G and H on first..last, O(last − first)."""
-        points, pairs = self.points.on(first, last), self.pairs.on(first - 1, last)
-        entering = points + pairs[1:] + self.begun.on(first, last)
-        leaving = points + pairs[:-1] + self.ended.on(first, last)
-        offset = self.pairs.at(first - 1) + self.going_on.at(first - 1)
-        return Charges(
-            first,
-            last,
-            np.cumsum(np.concatenate(([offset], entering))),
-            np.cumsum(np.concatenate(([0], leaving))),
-            self.denominator,
+    @cached_property
+    def runs(self) -> tuple[ChargedRun, ...]:
+        """Runs of time points that are charged alike, from the first that is charged on."""
+        return tuple(self._found_runs())
+
+    def _found_runs(self) -> Iterator[ChargedRun]:
+        point = pair = going_on = 0
+        for time in sorted({*self.corners, *(time + 1 for time in self.corners)}):
+            behind, around = pair, going_on  # the pair and the windows that come from the left
+            rise, pairs, begun, ended = self.corners.get(time, _NO_CORNER)
+            point, pair, going_on = point + rise, pair + pairs, going_on + begun - ended
+            own = point + pair + behind + begun + around
+            yield ChargedRun(time, own, point + pair + begun, point + behind + ended)
+
+    def levels(self, length: int) -> Levels:
+        """What is spent on each time point, rounded up. O(corners)."""
+        runs = [run for run in self.runs if run.first <= length]
+        if not runs or runs[0].first > 1:
+            runs.insert(0, ChargedRun(1, 0, 0, 0))
+        first = np.array([run.first for run in runs])
+        own, forward, backward = (
+            np.array([run[part] / self.denominator for run in runs]) * _UP for part in (1, 2, 3)
         )
+        return Levels(first, own, forward, backward, length, float_up(self.total)).joined()
+
+    def sum_levels(self, length: int) -> SumLevels:
+        """What sums and means of clipped numbers spend on each time point, rounded up."""
+        times = sorted({1, *(time for time in self.corners if time <= length)})
+        rises = [self.corners.get(time, _NO_CORNER)[0] for time in times]
+        level = np.array([total / self.denominator for total in accumulate(rises)]) * _UP
+        once = sum(begun for _, _, begun, _ in self.corners.values()) / self.denominator
+        return SumLevels(np.array(times), level, length, once * _UP)
+
+    def charges(self, length: int) -> Charges:
+        """The sums on 1..length, O(length)."""
+        runs = (ChargedRun(0, 0, 0, 0), *(run for run in self.runs if run.first <= length))
+        lengths = np.diff([*(run.first for run in runs), length + 1])
+        most = max(max(abs(run.forward), abs(run.backward)) for run in runs)
+        kind = np.int64 if most * (length + 2) < _SAFE else object
+        upto, before = (
+            np.cumsum(np.repeat(np.array([run[part] for run in runs], dtype=kind), lengths))
+            for part in (2, 3)
+        )
+        return Charges(upto, before, self.denominator)
 
     def charge(self, first: int, last: int) -> Fraction:
-        """The charge of one run, exactly."""
+        """The charge of one run, exactly. O(corners) the first time, then O(log corners)."""
         if last < first:
             return Fraction(0)
-        return Fraction(self.upto(last) - self.before(first), self.denominator)
+        return Fraction(self._upto(last) - self._before(first), self.denominator)
 
     @property
     def total(self) -> Fraction:
         """The charge of everything: what group privacy pays."""
         return Fraction(self.everything, self.denominator)
 
-    def upto(self, last: int) -> int:
-        """G(last) over the denominator; O(K) the first time, then O(log K)."""
-        return sum(s.sum_before(last + 1) for s in (self.points, self.pairs, self.begun))
+    def _upto(self, last: int) -> int:
+        return self._sum(self._sums[0], 2, last)
 
-    def before(self, first: int) -> int:
-        """H(first) over the denominator; O(K) the first time, then O(log K)."""
-        ended = self.ended.sum_before(first)
-        return self.points.sum_before(first) + self.pairs.sum_before(first - 1) + ended
+    def _before(self, first: int) -> int:
+        return self._sum(self._sums[1], 3, first - 1)
 
-    def levels(self, length: int) -> Levels:
-        """What is spent on each time point, rounded up. O(K)."""
-        rows = {name: self._row(getattr(self, name)) for name in _STEPS}
-        corners = [row[0] + shift for name, row in rows.items() for shift in _SHIFTS[name]]
-        first = np.unique(np.concatenate([np.array([1]), *corners]))
-        first = first[(first >= 1) & (first <= length)]
+    def _sum(self, sums: list[int], part: int, last: int) -> int:
+        """The sum up to `last`, of what its run adds and the runs before it."""
+        place = bisect_right(self.runs, last, key=lambda run: run.first) - 1
+        if place < 0:
+            return 0
+        run = self.runs[place]
+        return sums[place] + run[part] * (last - run.first + 1)
 
-        def at(name: str, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-            places, values = rows[name]
-            return np.append(values, 0.0)[np.searchsorted(places, nodes, side="right") - 1]
-
-        points, pairs = at("points", first), at("pairs", first)
-        behind = at("pairs", first - 1)
-        begun, ended = at("begun", first), at("ended", first)
-        around = begun + at("going_on", first - 1)
-        own = (points + pairs + behind + around) * _UP
-        forward, backward = (points + pairs + begun) * _UP, (points + behind + ended) * _UP
-        total = float_up(self.total)
-        return Levels(first, own, forward, backward, length, total).joined()
-
-    def _row(self, steps: Steps) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        corners, values = steps.arrays()
-        return corners, np.array([value / self.denominator for value in values], dtype=np.float64)
+    @cached_property
+    def _sums(self) -> tuple[list[int], list[int]]:
+        """The sums of `forward` and of `backward` over all runs before each."""
+        forward, backward = (
+            [0, *accumulate(a[part] * (b.first - a.first) for a, b in pairwise(self.runs))]
+            for part in (2, 3)
+        )
+        return forward, backward
 
 
-_STEPS = ("points", "pairs", "begun", "ended", "going_on")
-_SHIFTS = {"points": (0,), "pairs": (0, 1), "begun": (0,), "ended": (0,), "going_on": (1,)}
-_UP = 1 + 2.0**-49
+def _least(*spans: Fraction | None) -> Fraction | None:
+    return min((span for span in spans if span is not None), default=None)
+
+
+def _common(denominator: int, *others: int) -> int:
+    wanted = math.lcm(denominator, *others)
+    too_long = wanted.bit_length() > _LONGEST_DENOMINATOR_BITS
+    return math.lcm(denominator, _FINE) if too_long else wanted
+
+
+def _times(corners: Mapping[int, Corner], factor: int) -> dict[int, Corner]:
+    if factor == 1:
+        return dict(corners)
+    return {
+        time: (a * factor, b * factor, c * factor, d * factor)
+        for time, (a, b, c, d) in corners.items()
+    }
+
+
+def _raise(corners: dict[int, Corner], time: int, by: Corner) -> None:
+    """Add to what changes at one time; where nothing changes is no corner."""
+    a, b, c, d = corners.get(time, _NO_CORNER)
+    corners[time] = (a + by[0], b + by[1], c + by[2], d + by[3])
+    if not any(corners[time]):
+        del corners[time]

@@ -14,7 +14,6 @@ import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,8 @@ from quiltwork.exact import shortened
 SCHEMA, VERSION = "ledger-backup", 1
 
 _DOUBT = "restored from a backup that may lack debits"
-_MOVED = "moved to "
-_MOVING = "moving to "
+MOVING = "moving to "
+"""How the reason of a dataset begins that is retired because its ledger is moved."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,12 @@ class Backup:
                 "nothing is lost."
             )
 
+    def arrived(self, tables: Tables) -> bool:
+        """Whether a ledger begins with these entries: then they were written there before."""
+        if not self.entries or tables.ledger_id != self.ledger_id:
+            return False
+        return tables.hash_at(len(self.entries)) == self.entries[-1].hash
+
     def insert(self, tables: Tables, totals: Totals, lost: Mapping[str, Iterable[Any]]) -> None:
         """Write the entries into an empty ledger of the same identity.
 
@@ -78,7 +83,7 @@ class Backup:
             tables.append(draft, key=body.get("key"), debit=body.get("debit"))
         for name in self.datasets:
             state = totals.begun(tables, name)
-            closed = state.retired is not None and not state.retired.startswith(_MOVING)
+            closed = state.retired is not None and not state.retired.startswith(MOVING)
             if not closed and name not in lost:
                 retire(tables, totals, state, _DOUBT)
             for spending in lost.get(name, ()) if state.retired is None else ():
@@ -92,68 +97,6 @@ def retire(tables: Tables, totals: Totals, state: Dataset, reason: str) -> None:
     body = canonical({"reason": reason, "at": now()})
     entry = tables.append(Draft(secrets.token_hex(16), state.name, "retire", body))
     totals.changed(tables, state, entry, retired=reason)
-
-
-def refuse_moved(retired: str | None) -> None:
-    """Refuse to move a ledger twice; `retired` is why one of its datasets is closed.
-
-    Raises:
-        InvalidInputError: if it goes on elsewhere.
-    """
-    if retired is not None and retired.startswith(_MOVED):
-        raise InvalidInputError(
-            f"The ledger was {retired}; go on there. A second copy would be a second budget."
-        )
-
-
-def own_reason(reason: Any) -> str:
-    """Read why a user retires a dataset; not for what a move says.
-
-    Raises:
-        InvalidInputError: if it is no text, or says that.
-    """
-    text = identifier(reason, "reason")
-    if text.startswith((_MOVED, _MOVING)):
-        raise InvalidInputError(
-            f"A reason that begins with {text.split(' to ')[0]!r} is kept for `move`; move the "
-            "ledger, or give another reason."
-        )
-    return text
-
-
-def refuse_moving(tables: Tables) -> None:
-    """Refuse a new dataset where a move has begun: it would be left behind.
-
-    Raises:
-        InvalidInputError: if the ledger is moving, or has moved.
-    """
-    latest = {entry.dataset: str(entry.content["reason"]) for entry in tables.retirements()}
-    for reason in latest.values():
-        if reason.startswith((_MOVED, _MOVING)):
-            raise InvalidInputError(
-                f"The ledger is {reason}; finish that with `move`, and begin the dataset there."
-            )
-
-
-def before_move(tables: Tables, moving: str) -> Backup:
-    """Read the log as it was before its datasets were retired for this reason.
-
-    Raises:
-        InvalidInputError: if anything but answers was written since: it would be left behind.
-    """
-    entries = list(follow(Head(0, origin(tables.ledger_id)), tables.all_entries()))
-
-    def closes(entry: Entry) -> bool:
-        return entry.kind == "retire" and entry.content.get("reason") == moving
-
-    kept = tuple(takewhile(lambda entry: not closes(entry), entries))
-    for entry in entries[len(kept) :]:
-        if entry.kind != "answer" and not closes(entry):
-            raise InvalidInputError(
-                f"Entry {entry.seq} was written after the ledger began {moving}, and would be left "
-                "behind. Take a backup of it and restore that, saying what may be lost."
-            )
-    return Backup(tables.ledger_id, kept)
 
 
 def read_lost(given: Any) -> dict[str, tuple[Any, ...]]:
@@ -193,7 +136,7 @@ def read_backup(
     Raises:
         InvalidInputError: if it is no backup, or lacks a dataset of which something was lost.
         StorageError: if it is cut or changed, not of the checkpoint's ledger, or lacks entries
-            while nothing is said to be lost.
+            while nothing is said to be lost of a dataset that is to stay open.
     """
     lines = files.text_of(path).splitlines()
     first = files.load(lines[0] if lines else "", SCHEMA, (VERSION,))
@@ -221,11 +164,12 @@ def read_backup(
         lacking = checkpoint.count - len(entries)
         known = checkpoint.hash if lacking > 0 else hashes[checkpoint.count]
         check_against(checkpoint, ledger_id, checkpoint.count, known)
-        if lacking > 0 and lost and not any(lost.values()):
+        unspent = [name for name, spendings in lost.items() if not spendings]
+        if lacking > 0 and unspent:
             raise StorageError(
                 f"The backup lacks the last {lacking} entries that the checkpoint saw, and nothing "
-                "is said to be lost. Say what they may have spent, or leave lost out: then all "
-                "datasets come back retired."
+                f"is said to be lost of {unspent[0]!r}. Say what they may have spent of it, or "
+                "leave it out of lost: then it comes back retired."
             )
     return backup
 

@@ -4,7 +4,7 @@ The hash chain ties every entry to all before it. Whoever keeps a checkpoint out
 can tell later whether the log still begins with exactly those entries: edits, deletions,
 truncation and backups put back in place of the real thing all change or remove that hash.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations

@@ -43,6 +43,9 @@ class Database(Protocol):
     def connect(self) -> Connection:
         """Open a connection that commits only when told to."""
 
+    def close(self, connection: Connection) -> None:
+        """Let go of a connection, without harm to what others have written since."""
+
     def has_ledger(self, connection: Connection) -> bool:
         """Whether the tables are there, of any version."""
 

@@ -13,9 +13,8 @@ from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
-from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.rules import check_growth
-from quiltwork.budget.accounting.total import read_account
+from quiltwork.budget.accounting.account import Account, check_growth
+from quiltwork.budget.accounting.leakage import Secrets
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.kept import NOTHING_KEPT, Kept
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
@@ -113,7 +112,7 @@ class Dataset:
 
     def longer(self, length: int) -> Account:
         """The account in a series of another length."""
-        return self.account.seen_by(read_account(self.beliefs, length, self.episode))
+        return self.account.seen_by(Secrets.read(self.beliefs, length, self.episode))
 
     def check(self, spendings: Iterable[Spending]) -> Account:
         """Price debits together and check that they fit the budget; return the account with them.
@@ -230,13 +229,14 @@ class _Replay:
         self.created = self.last = self.sized = entry
         self.budget = written_fraction(body["budget"], "budget")
         self.episode = body.get("episode", 1)
-        self.secrets = read_account(read_beliefs(body), body["length"], self.episode)
+        self.secrets = Secrets.read(read_beliefs(body), body["length"], self.episode)
         self.length = self.secrets.length
         self.retired: str | None = None
         self.analysts: dict[str, Analyst] = {}
         self.spendings: dict[str | None, list[Spending]] = {None: []}
 
     def take_in(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        """Follow one entry after the first."""
         self.last = entry
         match entry.kind:
             case "extend":
@@ -265,8 +265,9 @@ class _Replay:
             self.spendings.setdefault(name, []).append(spending)
 
     def dataset(self, name: str) -> tuple[Dataset, dict[str, Account]]:
+        """Add everything up at once, in the series as long as it is in the end."""
         with reading(self.sized):
-            secrets = read_account(self.beliefs, self.length, self.episode)
+            secrets = Secrets.read(self.beliefs, self.length, self.episode)
         with reading(self.last):
             accounts = {who: Account(secrets).plus(own) for who, own in self.spendings.items()}
         alone = {who: account for who, account in accounts.items() if who is not None}

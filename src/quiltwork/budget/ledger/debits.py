@@ -15,10 +15,11 @@ from typing import Any
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.datasets import Dataset
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
-from quiltwork.budget.ledger.receipts import Preview, Receipt
-from quiltwork.budget.ledger.requests import Request, read_request
+from quiltwork.budget.ledger.records import Quote, Receipt
+from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
 
@@ -67,8 +68,10 @@ def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) 
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+    """The stored answer of a key, if it is asked for by the same request as then."""
     body = earlier.content
     same = {name: body.get(name) for name in (*request.body, "analyst")}
+    same["spending"] = _receipt(earlier).spending.to_body()  # older versions wrote other names
     if canonical(same) != canonical({**request.body, "analyst": analyst}):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
@@ -121,7 +124,7 @@ def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
 
 def previewed(
     tables: Tables, totals: Totals, state: Dataset, spending: Any, analyst: str | None
-) -> Preview:
+) -> Quote:
     """Say what a debit would do."""
     asked = read_request(spending, state.name, state.beliefs, state.length).spending
     alone = None if analyst is None else totals.alone(tables, state, analyst)
@@ -131,7 +134,7 @@ def previewed(
     except QuiltworkError as error:
         refusal = str(error)
     after = state.price(asked)
-    return Preview(
+    return Quote(
         dataset=state.name,
         before=float_up(state.account.total),
         after=None if after is None else float_up(after),

@@ -15,7 +15,7 @@ from quiltwork.budget.ledger.numbers import amount
 from quiltwork.exact import Number
 
 if TYPE_CHECKING:
-    from quiltwork.budget.accounting.explain import Explanation
+    from quiltwork.budget.accounting.theorems import Explanation
     from quiltwork.budget.ledger.ledger import Ledger
 
 Result = TypeVar("Result")
@@ -33,7 +33,6 @@ _QUESTIONS = frozenset(
         "largest_next",
         "leakage",
         "episode",
-        "outlooks",
         "plot",
         "profile",
         "spendings",

@@ -4,7 +4,7 @@ An entry's hash covers its number, identity, dataset, kind, body and the hash be
 whoever knows one hash can tell whether anything up to it was changed, removed or put in. A body is
 stored as the very text that was hashed. Cost: one SHA-256 per entry.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any
 
 from quiltwork.errors import StorageError
 from quiltwork.exact import shortened
-
-KINDS = ("create", "extend", "allot", "debit", "answer", "retire")
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.spending import Composition
-from quiltwork.budget.accounting.total import Secrets
-from quiltwork.budget.accounting.usage import Usage
+from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.usage import Corner, Usage
+from quiltwork.budget.spending import Composition
 from quiltwork.exact import written_fraction
 
 DIGESTS = 1 << 256
@@ -34,6 +34,7 @@ class Kept:
         denominator: of all charges.
         digest: the hashes of all rows added up, so that a row that was changed, lost or put back
             betrays itself, and writing one takes two hashes.
+        narrowest: the narrowest range that values were clipped to.
     """
 
     count: int = 0
@@ -41,12 +42,13 @@ class Kept:
     others: Fraction = Fraction(0)
     denominator: int = 1
     digest: int = 0
+    narrowest: Fraction | None = None
 
     @classmethod
     def of(cls, account: Account) -> tuple[Kept, dict[int, str]]:
         """Return what is kept of an account, and all its rows. O(rows)."""
         usage = account.usage
-        rows = {time: row(usage, time) for time in usage.corners()}
+        rows = {time: row(usage, time) for time in sorted(usage.corners)}
         return cls._with(account, digest(rows)), rows
 
     def plus(
@@ -62,7 +64,8 @@ class Kept:
     @classmethod
     def _with(cls, account: Account, found: int) -> Kept:
         others, denominator = account.by_theorem_3_6, account.usage.denominator
-        return cls(account.count, account.latest, others, denominator, found)
+        narrowest = account.usage.narrowest
+        return cls(account.count, account.latest, others, denominator, found, narrowest)
 
     def account(self, rows: Mapping[int, str], secrets: Secrets) -> Account:
         """Return the account with these rows, without its history.
@@ -73,10 +76,11 @@ class Kept:
         if digest(rows) != self.digest:
             raise ValueError("the levels were changed")
         corners = {text: self._corner(text) for text in set(rows.values())}
-        usage = Usage.of_corners(self.denominator, {time: corners[rows[time]] for time in rows})
+        times = {time: corners[rows[time]] for time in rows}
+        usage = Usage.of_corners(self.denominator, times, self.narrowest)
         return Account(secrets, usage, None, self.count, self.others, self.latest)
 
-    def _corner(self, text: str) -> tuple[int, int, int, int]:
+    def _corner(self, text: str) -> Corner:
         parts = (part.partition("/") for part in text.split(" "))
         numbers = [int(above) * (self.denominator // int(below or 1)) for above, _, below in parts]
         point, pair, begun, ended = numbers
@@ -90,6 +94,7 @@ class Kept:
             "others": str(self.others),
             "denominator": self.denominator,
             "digest": f"{self.digest:064x}",
+            **({} if self.narrowest is None else {"narrowest": str(self.narrowest)}),
         }
 
     @classmethod
@@ -103,9 +108,10 @@ class Kept:
         if latest not in (None, *get_args(Composition)):
             raise ValueError(latest)
         others = written_fraction(body["others"], "others")
-        return cls(
-            int(body["count"]), latest, others, int(body["denominator"]), int(body["digest"], 16)
-        )
+        span = body.get("narrowest")
+        narrowest = None if span is None else written_fraction(span, "narrowest")
+        denominator, digest = int(body["denominator"]), int(body["digest"], 16)
+        return cls(int(body["count"]), latest, others, denominator, digest, narrowest)
 
 
 NOTHING_KEPT = Kept()

@@ -6,7 +6,7 @@ stored, so what was released is always among what was debited. Cost of a debit: 
 (about a millisecond) plus pricing, which does not grow with the history (`totals.py`), in a new
 process neither.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
-from quiltwork.budget.accounting.rules import check_growth
+from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
@@ -29,11 +29,9 @@ from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
 from quiltwork.budget.ledger.durable import LedgerAccountant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical
-from quiltwork.budget.ledger.moving import Place, begin_from, move
+from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
-from quiltwork.budget.ledger.receipts import Preview, Receipt
-from quiltwork.budget.ledger.records import Debit, Share, Status
-from quiltwork.budget.ledger.rehearsals import Rehearsal, rehearsal
+from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.shares import check_share
 from quiltwork.budget.ledger.store import Store
@@ -42,7 +40,6 @@ from quiltwork.budget.ledger.totals import Totals, unknown
 from quiltwork.budget.ledger.verification import verified
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened
-from quiltwork.queries import Query
 
 Result = TypeVar("Result")
 
@@ -133,7 +130,7 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is not None:
                 return
-            backups.refuse_moving(tables)
+            refuse_moving(tables)
             if tables.last_step(name) is not None:
                 raise InvalidInputError(
                     f"Dataset {name!r} exists already, and a budget is set only once; use it, or "
@@ -175,7 +172,7 @@ class Ledger:
         Raises:
             BudgetExceeded: if so much is no longer free; then nothing was changed.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         named, name = identifier(dataset, "dataset"), identifier(analyst, "analyst")
         share = Share(
@@ -194,7 +191,7 @@ class Ledger:
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        named, text = identifier(dataset, "dataset"), backups.own_reason(reason)
+        named, text = identifier(dataset, "dataset"), own_reason(reason)
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
@@ -232,7 +229,7 @@ class Ledger:
             UnsupportedError: if no theorem combines it with what was released before.
             StorageError: if it could not be stored.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
         name = identifier(dataset, "dataset")
         used_key = None if key is None else identifier(key, "key")
@@ -243,7 +240,7 @@ class Ledger:
             state = self._totals.found(tables, name)
             return debited(tables, self._totals, state, identity, spending, used_key, who)
 
-        return replace(self._totals.write(work), _answers=self)
+        return replace(self._totals.write(work), _ledger=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
@@ -265,7 +262,7 @@ class Ledger:
             return [one(tables, *request) for request in asked]
 
         granted = self._totals.write(work)
-        return tuple(replace(receipt, _answers=self) for receipt in granted)
+        return tuple(replace(receipt, _ledger=self) for receipt in granted)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
@@ -284,33 +281,16 @@ class Ledger:
         name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
         return self._store.read(lambda tables: find_answer(tables, name, used_key))
 
-    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Preview:
+    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
         name = identifier(dataset, "dataset")
 
-        def work(tables: Tables) -> Preview:
+        def work(tables: Tables) -> Quote:
             state = self._totals.found(tables, name)
             return previewed(tables, self._totals, state, spending, who)
 
         return self._store.read(work)
-
-    def rehearse(
-        self,
-        dataset: str,
-        query: Query,
-        epsilon: Number = 1.0,
-        method: str | None = None,
-        seed: int = 0,
-    ) -> Rehearsal:
-        """Make a release from data simulated from the dataset's beliefs, and price the real one.
-
-        Shows cost, expected error and a made-up answer; nothing is spent and no data are used.
-
-        Raises:
-            UnsupportedError: if no belief says how the values are distributed.
-        """
-        return rehearsal(self, dataset, query, epsilon, method, seed)
 
     def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
         """Return an accountant whose every `spend` and `add` is a durable debit here."""
@@ -362,9 +342,9 @@ class Ledger:
             StorageError: at the first thing that is not as it was written. Totals that are wrong
                 are set right before.
 
-        Theorem: ledger
+        Theorem: docs/theory/ledger.md
         """
-        return verified(self._store, self._totals, read_checkpoint(checkpoint))
+        return verified(self._totals, read_checkpoint(checkpoint))
 
     def backup(self, path: str | Path) -> Checkpoint:
         """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
@@ -391,19 +371,20 @@ class Ledger:
             url: where there is no ledger yet.
             checkpoint: the newest one known, which tells whether the backup lacks entries.
             lost: by dataset, the spendings or releases that may have followed the backup; they
-                are debited, and the dataset stays open. An empty list says that there were none.
+                are debited, and the dataset stays open. An empty list says that there were none
+                of it, and is refused if the checkpoint saw more entries than the backup has.
 
         Raises:
             BudgetExceeded: if what was lost does not fit; then nothing was restored.
             InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
                 dataset that is named in `lost` is not in the backup.
             StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
-                entries while nothing is said to be lost.
+                entries while nothing is said to be lost of a dataset.
         """
         found = backups.read_lost(lost)
         backup = backups.read_backup(files.named(path), read_checkpoint(checkpoint), found)
         ledger = cls.open(url)
-        begin_from(ledger._place, backup, found)
+        begin_from(ledger._totals, backup, found)
         return ledger
 
     def move(self, url: str) -> Ledger:
@@ -413,12 +394,8 @@ class Ledger:
         any moment. If it fails in between, move to the same URL again. For errors see `moving`.
         """
         target = Ledger.open(url)
-        move(self._place, target._place)
+        move(self._totals, target._totals)
         return target
-
-    @property
-    def _place(self) -> Place:
-        return Place(self._store, self._totals, self.url)
 
     def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
         """Ask the accountant of a dataset something about all that was committed by now."""

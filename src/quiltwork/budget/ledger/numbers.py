@@ -27,19 +27,15 @@ def amount(value: object, name: str) -> Fraction:
     """
     fraction = positive_fraction(value, name)
     if not _SMALLEST <= fraction <= _LARGEST:
-        raise _out_of_range(name, shortened(value))
+        raise InvalidInputError(
+            f"{name} is {shortened(value)}, outside the range of normal numbers (about 2e-308 to "
+            "2e308); give an ordinary amount such as 0.1."
+        )
     if max(fraction.numerator, fraction.denominator) >= 10**_MOST_DIGITS:
         raise InvalidInputError(
             f"{name} has more than {_MOST_DIGITS:,} digits; round it to a few, towards privacy."
         )
     return fraction
-
-
-def _out_of_range(name: str, shown: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{name} is {shown}, outside the range of normal numbers (about 2e-308 to 2e308); give an "
-        "ordinary amount such as 0.1."
-    )
 
 
 def read_amount(text: object, name: str) -> Fraction:

@@ -113,6 +113,10 @@ class PostgresDatabase:
             )
         return cast(Connection, connection)
 
+    def close(self, connection: Connection) -> None:
+        """Hang up."""
+        connection.close()
+
     def has_ledger(self, connection: Connection) -> bool:
         """Whether the tables are there.
 

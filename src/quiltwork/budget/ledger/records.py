@@ -1,4 +1,4 @@
-"""What the entries of a ledger say, as frozen records and as the JSON of their bodies.
+"""What a ledger says, as frozen records, and the JSON of its entries' bodies.
 
 Exact numbers are text such as "1/10". The schema is described in `docs/reference/ledger.md`.
 """
@@ -9,12 +9,16 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quiltwork.beliefs import Belief, as_beliefs, beliefs_from_json, beliefs_to_json
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.entries import Entry, reading
 from quiltwork.exact import float_down, float_up, written_fraction
+from quiltwork.results import ResultBase, plain
+
+if TYPE_CHECKING:
+    from quiltwork.budget.ledger.ledger import Ledger
 
 State: TypeAlias = Literal["debited", "released"]
 
@@ -33,7 +37,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Debit:
+class Debit(ResultBase):
     """One granted debit.
 
     Attributes:
@@ -69,7 +73,7 @@ class Debit:
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(ResultBase):
     """A dataset at a glance.
 
     Attributes:
@@ -96,6 +100,12 @@ class Status:
     retired: str | None
     episode: int = 1
 
+    def body(self) -> dict[str, Any]:
+        """Return the status as JSON values."""
+        shown = ("dataset", "length", "budget", "total", "remaining", "debits", "shares", "charged")
+        told = {name: plain(getattr(self, name)) for name in (*shown, "retired", "episode")}
+        return {**told, "beliefs": [repr(belief) for belief in self.beliefs]}
+
     @property
     def budget(self) -> float:
         """The budget, rounded down."""
@@ -112,6 +122,61 @@ class Status:
         if self.retired is not None:
             return 0.0
         return max(0.0, float_down(self.exact_budget - self.exact_total))
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A granted debit.
+
+    Attributes:
+        dataset: whose budget was debited.
+        number: of the entry in the log.
+        spending: what was debited.
+        stored: the answer stored under the same key earlier, byte for byte; None for a new debit.
+        hash: of the entry, which covers all before it; "" if made by hand.
+    """
+
+    dataset: str
+    number: int
+    spending: Spending
+    stored: str | None = None
+    hash: str = ""
+    _ledger: Ledger | None = field(default=None, repr=False, compare=False)
+
+    def complete(self, answer: str) -> None:
+        """Store the answer, once; only then may it be shown.
+
+        Raises:
+            StorageError: if it could not be stored; then do not show it.
+        """
+        if self._ledger is not None:
+            self._ledger.complete(self, answer)
+
+
+@dataclass(frozen=True)
+class Quote(ResultBase):
+    """What a debit would do, without making it.
+
+    Attributes:
+        dataset: whose budget it would be.
+        before: the total now, rounded up.
+        after: the total with it, rounded up; None where no theorem prices it.
+        budget: the dataset's, rounded down.
+        refusal: why it would be refused, in a sentence; None if it would be granted.
+        composes_by: the theorem that combines it with the releases before.
+    """
+
+    dataset: str
+    before: float
+    after: float | None
+    budget: float
+    refusal: str | None
+    composes_by: str
+
+    @property
+    def fits(self) -> bool:
+        """Whether it would be granted."""
+        return self.refusal is None
 
 
 def create_body(

@@ -1,23 +1,23 @@
-"""What may be debited: a spending, a release, or a release's own description of itself.
+"""What may be debited: a request, a spending, a release, or a description of a mechanism.
 
-Rooms that release something describe it as plain data before they touch the data: which mechanism,
-which query, the exact noise scale, or just the level for substituting one point. This is where
-such a description becomes the `Spending` that the accountant prices.
+Systems describe what they will draw as plain data before they touch the data. Here that becomes
+the `Request` that is priced and stored, after it was checked to be about the dataset.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quiltwork.beliefs import Belief
-from quiltwork.budget import Spending
+from quiltwork.beliefs.digests import digest
 from quiltwork.budget.ledger.numbers import amount, points, read_amount
+from quiltwork.budget.payment import Request
+from quiltwork.budget.spending import Spending, as_spending
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 
@@ -25,29 +25,10 @@ _LONGEST_LABEL = 1000
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
-@dataclass(frozen=True)
-class Request:
-    """A spending with the mechanism behind it and the document that describes it."""
-
-    spending: Spending
-    mechanism: str = "declared"
-    document: Mapping[str, Any] | None = None
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """Everything that makes two requests the same one."""
-        return {
-            "spending": self.spending.to_body(),
-            "mechanism": self.mechanism,
-            "request": dict(self.document or {}),
-        }
-
-
 def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: int) -> Request:
-    """Read a `Spending`, a `Release`, or a release's description.
+    """Read a `Request`, a `Spending`, a release, or a description of a mechanism.
 
-    A description has `query`, `noise_scale`, `length`, `exact_epsilon` and `method` as in a
-    release's document; or `dp_epsilon`, and perhaps `start` and `stop`, for a release that is that
+    A description has `dp_epsilon`, and perhaps `start` and `stop`, for a mechanism that is that
     private for substituting one point of the window. A `belief_digest` must be the dataset's.
 
     Raises:
@@ -58,34 +39,26 @@ def read_request(asked: Any, dataset: str, beliefs: tuple[Belief, ...], length: 
     if isinstance(asked, Spending):
         return Request(_checked(asked))
     if isinstance(asked, Mapping):
-        description = dict(asked)
-    elif hasattr(asked, "to_json") and hasattr(asked, "noise_scale"):
-        description = json.loads(asked.to_json())
+        document = dict(asked)
+    elif isinstance(asked, Request):
+        document = {**(asked.document or {}), "mechanism": asked.mechanism}
+    elif hasattr(asked, "spending"):
+        document = json.loads(asked.to_json()) if hasattr(asked, "to_json") else {}
     else:
         raise InvalidInputError(
             f"A debit is for a Spending or a release, not {shortened(asked)}; write "
             "Spending.dp(0.1, 1, 10)."
         )
-    _check_it_is_about(dataset, beliefs, length, description)
-    try:
-        if "query" in description:
-            spending = _spending_of_query(description)
-        else:
-            spending = _spending_of_level(description, length)
-    except (KeyError, TypeError) as error:
-        raise InvalidInputError(
-            f"The description of the release lacks something, or cannot be read ({error})."
-        ) from None
-    return Request(
-        _checked(spending), str(description.get("mechanism", "declared")), _plain(description)
-    )
+    _check_it_is_about(dataset, beliefs, length, document)
+    of_level = isinstance(asked, Mapping)
+    spending = _spending_of_level(document, length) if of_level else as_spending(asked)
+    return Request(_checked(spending), str(document.get("mechanism", "declared")), _plain(document))
 
 
 def _check_it_is_about(
     dataset: str, beliefs: tuple[Belief, ...], length: int, description: Mapping[str, Any]
 ) -> None:
-    from quiltwork.series.releases.document import digest
-
+    """Refuse other beliefs than the dataset's, and data of another length."""
     if description.get("belief_digest") not in (None, digest(beliefs)):
         raise InvalidInputError(
             f"The release was made under other beliefs than those of dataset {dataset!r}, so its "
@@ -105,41 +78,11 @@ def _check_it_is_about(
     )
 
 
-@dataclass(frozen=True)
-class _Described:
-    """A release as far as its description tells it."""
-
-    query: Any
-    noise_scale: Fraction
-    length: int
-    exact_epsilon: Fraction
-    method: str
-
-
-def _spending_of_query(description: Mapping[str, Any]) -> Spending:
-    from quiltwork.queries.document import from_document
-
-    return Spending.from_release(
-        _Described(
-            query=from_document(description["query"]),
-            noise_scale=_scale(description["noise_scale"]),
-            length=description["length"],
-            exact_epsilon=read_amount(description["exact_epsilon"], "epsilon"),
-            method=description["method"],
-        )
-    )
-
-
-def _scale(text: object) -> Fraction:
-    """Read a noise scale; 0 stands for no noise."""
-    return Fraction(0) if text == "0" else read_amount(text, "noise_scale")
-
-
 def _spending_of_level(description: Mapping[str, Any], length: int) -> Spending:
     if "dp_epsilon" not in description:
         raise InvalidInputError(
-            "A debit needs a level: its description has neither a query with its noise nor "
-            "dp_epsilon."
+            "A debit needs a level: its description has no dp_epsilon. Give a Spending, or a "
+            "release itself."
         )
     level = description["dp_epsilon"]
     if level == "0":  # nothing is told, but the answer to a key is kept

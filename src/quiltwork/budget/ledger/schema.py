@@ -9,11 +9,12 @@ computed from the log at any time.
 - Version 1: the log, and at most one debit per key.
 - Version 2: at most one answer per debit, and triggers that refuse to change or remove entries.
 - Version 3: the totals of every dataset, and an index of its entries without answers.
+- Version 4: debits compose by `levels`, which was called `joint-quilt`; totals are added up anew.
 """
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 
 _TABLES = (
     """CREATE TABLE quiltwork_ledger (
@@ -57,6 +58,7 @@ _TOTALS = (
     "DROP INDEX quiltwork_by_dataset",
     "CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) WHERE kind <> 'answer'",
 )
+_NO_TOTALS = ("DELETE FROM quiltwork_totals", "DELETE FROM quiltwork_levels")
 _REFUSAL = "entries of the ledger are final"
 
 
@@ -76,6 +78,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END",
     ),
     _sqlite(_TOTALS),
+    _NO_TOTALS,
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -90,4 +93,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ON quiltwork_entries FOR EACH STATEMENT EXECUTE FUNCTION quiltwork_refuse()",
     ),
     _TOTALS,
+    _NO_TOTALS,
 )

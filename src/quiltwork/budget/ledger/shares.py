@@ -10,7 +10,7 @@ a debit for X is granted only if
 and then A can always be charged up to her reserved share. A cap bounds both what an analyst is
 charged and what her own answers, without those of the others, can tell.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations

@@ -6,14 +6,19 @@ rests on the last committed state.
 
 An open file stays what it was when its name is given to another one. Then two processes would
 debit two files under one name, so every transaction compares the name's file, and those of the
-write-ahead log and its index, with the ones that were opened.
+write-ahead log and its index, with the ones that were opened. SQLite writes the log into the file
+when the last connection is closed, and removes it by name. A connection whose files are no longer
+those of the names would overwrite what others have debited since: it is never closed in that way.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sqlite3
+import threading
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection
@@ -21,6 +26,7 @@ from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
+_NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
     "SQLITE_READONLY": "cannot be written. Check the permissions of the file and its folder",
@@ -34,6 +40,29 @@ _SENTENCES = {
     "SQLITE_CORRUPT": "is damaged. Restore a backup and retire the datasets it may have lost "
     "debits of",
 }
+
+
+_Identity: TypeAlias = tuple[int, int] | None
+"""Which file a name stands for; None for no file."""
+
+_opened: list[list[_Identity]] = []
+"""Of every connection of this process: which files were opened as the ledger, its log and index.
+
+SQLite keeps one index for all connections of a process to one file. So while it has an older one
+open, a new connection would read the new log by the old index.
+"""
+_turns = threading.RLock()
+"""Held by the thread that opens or closes a connection, so that it finds `_opened` as it is."""
+
+
+def _new_turns() -> None:
+    """After a fork: the thread that had its turn is not in the child."""
+    global _turns
+    _turns = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_turns)
 
 
 class SqliteDatabase:
@@ -51,7 +80,7 @@ class SqliteDatabase:
         except (OSError, ValueError):  # no such place; whoever opens it says why
             place = str(path)
         self._names = [f"{place}{suffix}" for suffix in ("", "-wal", "-shm")]
-        self._opened: list[tuple[int, int] | None] | None = None
+        self._opened: list[_Identity] | None = None
         self.url = f"sqlite:///{path}"
 
     def exists(self) -> bool:
@@ -68,33 +97,57 @@ class SqliteDatabase:
 
         A new file is for its owner only; the log and the index beside it get the file's mode.
         """
+        with _turns:
+            return self._connect()
+
+    def _connect(self) -> Connection:
+        """Open the file in one's turn."""
         is_new = not self.exists()
         if is_new:
             self._create()
-        self._opened, before = None, _identity(self._names[0])
+        self._opened, before = None, self._identities()
+        if any(one[0] == before[0] and one != before for one in _opened):
+            raise self._replaced()
         connection = self.open()
         try:
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
             self._opened = self._identities()
-            if self._opened[0] != before:
+            _opened.append(self._opened)
+            if self._opened[0] != before[0]:
                 raise self._replaced()
             if os.stat(self._names[0]).st_nlink > 1:
                 raise StorageError(
                     f"The ledger {str(self.path)!r} has several names (hard links), and SQLite "
                     "keeps a log for each: two budgets. Keep one name, and copy with a backup."
                 )
-        except BaseException:
-            connection.close()
-            raise
-        if is_new:
-            try:
+            if is_new:
                 _sync_folder(self.path.parent)
-            except OSError as error:
-                connection.close()
+        except BaseException as error:
+            self.close(connection)
+            if isinstance(error, OSError):
                 raise self._unreachable(error) from None
+            raise
         return connection
+
+    def close(self, connection: Connection) -> None:
+        """Let go of the file, writing the log into it only if all three are still in place.
+
+        Otherwise SQLite is told to leave the file alone, from Python 3.12 on. Before that there is
+        no way to tell it so, and the connection is given up without being closed: its memory is
+        never freed, and the operating system closes its files when the process ends.
+        """
+        with _turns:
+            opened, self._opened = self._opened, None
+            if opened is not None and self._identities() != opened:
+                configure = getattr(connection, "setconfig", None)
+                if configure is None:
+                    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+                    return
+                configure(_NO_CHECKPOINT_ON_CLOSE, True)
+            connection.close()
+            _opened[:] = [one for one in _opened if one is not opened]
 
     def check_in_place(self) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
@@ -105,7 +158,7 @@ class SqliteDatabase:
         if self._opened is not None and self._identities() != self._opened:
             raise self._replaced()
 
-    def _identities(self) -> list[tuple[int, int] | None]:
+    def _identities(self) -> list[_Identity]:
         return [_identity(name) for name in self._names]
 
     def _replaced(self) -> StorageError:
@@ -195,8 +248,7 @@ class SqliteDatabase:
             )
 
 
-def _identity(name: str) -> tuple[int, int] | None:
-    """Return which file a name stands for; None for no file."""
+def _identity(name: str) -> _Identity:
     try:
         found = os.stat(name)
     except (OSError, ValueError):

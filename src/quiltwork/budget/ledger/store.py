@@ -39,7 +39,7 @@ class Store:
         self._seen: Head | None = None
         self._tables: Tables | None = None
         _STORES.add(self)
-        weakref.finalize(self, _close_all, self._open_connections, database.errors)
+        weakref.finalize(self, _close_all, self._open_connections, database)
 
     def read(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` on one committed state of the log; within other work, on what that sees.
@@ -69,7 +69,7 @@ class Store:
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
         with self._lock:
-            _close_all(self._open_connections, self.database.errors)
+            _close_all(self._open_connections, self.database)
 
     def _attempt(
         self,
@@ -79,6 +79,7 @@ class Store:
         new: bool = False,
         ledger_id: str | None = None,
     ) -> Result:
+        """Do the work again after a lost connection; any other error becomes a sentence."""
         with self._lock:
             for pause in (*_PAUSES, None):
                 try:
@@ -94,6 +95,7 @@ class Store:
     def _transact(
         self, work: Callable[[Tables], Result], *, write: bool, new: bool, ledger_id: str | None
     ) -> Result:
+        """Begin, look that all is in place, work, commit, and look again before telling."""
         connection = self._open(new=new, ledger_id=ledger_id)
         self.database.begin(connection, write=write)
         try:
@@ -129,7 +131,7 @@ class Store:
                 prepare(self.database, connection, ledger_id)
                 connection.execute("COMMIT")
         except BaseException:
-            connection.close()
+            self.database.close(connection)
             raise
         self._open_connections.append(connection)
         return connection
@@ -167,10 +169,10 @@ class Store:
         self._lock.release()
 
 
-def _close_all(connections: list[Connection], errors: tuple[type[BaseException], ...]) -> None:
+def _close_all(connections: list[Connection], database: Database) -> None:
     while connections:
-        with suppress(*errors):
-            connections.pop().close()
+        with suppress(*database.errors):
+            database.close(connections.pop())
 
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()

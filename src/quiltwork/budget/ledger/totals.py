@@ -6,7 +6,7 @@ everything else by digests: a row per analyst, and per account the times at whic
 not those of the dataset's last entry grant nothing: the entries are added up again, outside the
 write lock, and the rows are written anew. `verify` adds them up in any case.
 
-Theorem: ledger
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Totals:
 
     def __init__(self, store: Store) -> None:
         """Know nothing yet."""
-        self._store = store
+        self.store = store
         self._known: dict[str, _Known] = {}
         self._alone: dict[tuple[str, str], tuple[Kept, Account]] = {}
 
@@ -155,21 +155,21 @@ class Totals:
         def add_up(tables: Tables) -> tuple[Dataset, dict[str, Account]]:
             return _summed(name, tables.steps(name))
 
-        state, alone = self._store.read(add_up)
+        state, alone = self.store.read(add_up)
 
         def write(tables: Tables) -> None:
             if tables.last_step(name) == state.last:
                 tables.drop_totals(name)
                 self._write_all(tables, state, alone)
 
-        self._kept(lambda: self._store.write(write))
+        self._kept(lambda: self.store.write(write))
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` as the store does, after setting rows right if need be."""
         tried: Counter[str] = Counter()
         while True:
             try:
-                return self._kept(lambda: self._store.write(work))
+                return self._kept(lambda: self.store.write(work))
             except Unusable as unusable:
                 name = unusable.name
             tried[name] += 1
@@ -183,7 +183,7 @@ class Totals:
 
     def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
         """Do `work` as the store does, in a new ledger if there is none."""
-        return self._kept(lambda: self._store.begin(work, ledger_id))
+        return self._kept(lambda: self.store.begin(work, ledger_id))
 
     def _kept(self, attempt: Callable[[], Result]) -> Result:
         """Do something, and forget all that was looked at if it was not committed."""
@@ -231,7 +231,7 @@ class Totals:
                 if entry.kind == "debit" and entry.seq <= last
             )
 
-        return lambda: self._store.read(read)
+        return lambda: self.store.read(read)
 
     def _loaded(
         self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None
@@ -259,6 +259,7 @@ class Totals:
         body: Mapping[str, Any],
         others: Mapping[str, str],
     ) -> Dataset | None:
+        """The state that rows describe; its first entry, if not known, says what it is about."""
         known = self._known.get(name)
         if known is not None and known.state.created == body["created"]:
             begun = known.state
@@ -287,6 +288,7 @@ class Totals:
         self._write(tables, replace(state, analysts={}, digest=0), state)
 
     def _write(self, tables: Tables, before: Dataset, after: Dataset) -> None:
+        """Write the rows of analysts that changed, and the dataset's own, which binds them all."""
         bound = before.digest
         for name, analyst in after.analysts.items():
             known = before.analysts.get(name)

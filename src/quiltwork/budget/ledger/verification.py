@@ -8,7 +8,6 @@ from typing import Any
 
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, follow, origin, reading
-from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import StorageError
@@ -70,6 +69,7 @@ def check_states(entries: Iterable[Entry]) -> Iterator[tuple[Entry, dict[str, An
 
 
 def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
+    """Note one entry after the first of a dataset, if it may follow those before."""
     match entry.kind:
         case "debit":
             if known.retired:
@@ -92,7 +92,7 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
             raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")
 
 
-def verified(store: Store, totals: Totals, against: Checkpoint | None) -> Checkpoint:
+def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
     """Check the log and all totals; return where the log ends.
 
     Raises:
@@ -104,7 +104,7 @@ def verified(store: Store, totals: Totals, against: Checkpoint | None) -> Checkp
         found = check_log(tables, against)
         return found, [name for name in tables.datasets() if not totals.check(tables, name)]
 
-    found, wrong = store.read(work)
+    found, wrong = totals.store.read(work)
     for name in wrong:
         totals.set_right(name)
     if wrong:

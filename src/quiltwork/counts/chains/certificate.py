@@ -4,7 +4,7 @@ The solver's table is clipped, put on a grid of fractions, and mixed with the un
 until every constraint holds with P(c | X_i = a) rounded outwards and e^ε rounded down. What is
 verified is the very table that answers are drawn from.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It is the floor among mechanisms that see only the count and answer in 0..n. It 
 completely, so it comes with a cap on its plain level by which ledgers price it; without a cap
 nothing may follow it on the same series.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from quiltwork import files
 from quiltwork.arguments import instance
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
@@ -31,20 +30,23 @@ from quiltwork.counts.chains.certificate import (
 )
 from quiltwork.counts.chains.program import solve
 from quiltwork.counts.chains.tables import count_laws, table_leakage
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
+from quiltwork.results import plain
 
 LARGEST = 120
 
 
 @dataclass(frozen=True, eq=False)
-class ChainMechanism:
+class ChainMechanism(ExactMechanism):
     """The best private mechanism for one count under given chains.
+
+    With a cap a ledger prices a release by it. Without one a release is debited as one that
+    composes with nothing: on a series with other releases it is refused, and nothing may follow it.
 
     Attributes:
         matrix: P(answer | count) as floats; answers are drawn from `exact`.
@@ -56,6 +58,8 @@ class ChainMechanism:
         query: the count.
     """
 
+    schema = ("chain-mechanism", 1)
+
     matrix: FloatArray
     exact: FractionMatrix = field(repr=False)
     expected_loss: float
@@ -64,11 +68,6 @@ class ChainMechanism:
     length: int
     query: Query
     consumer: Consumer = field(repr=False)
-
-    @property
-    def n(self) -> int:
-        """The largest count."""
-        return len(self.exact) - 1
 
     def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
         """Return what one answer leaks, in floats, under these beliefs or its own.
@@ -83,7 +82,7 @@ class ChainMechanism:
         Looks at the corners of that box around every belief, mass moved between two entries of a
         row: what is found is a fact about those chains, not a bound on all of them.
         """
-        from quiltwork.counts.chains.nearby import shifted_chains
+        from quiltwork.counts.chains.robustness import shifted_chains
 
         found = [self.leakage()]
         for chain in self.beliefs:
@@ -96,29 +95,11 @@ class ChainMechanism:
 
         The distance from `expected_loss` is what the simple route costs.
         """
-        from quiltwork.counts.chains.routes import geometric_route
+        from quiltwork.counts.chains.routes import noise_scale, remapped_loss
 
-        return geometric_route(
-            self.beliefs, self.length, self.certificate.epsilon, self.consumer, self.query
-        ).loss
-
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer in 0..n; debited first where there is a ledger.
-
-        With a cap the ledger prices the answer by it. Without one it is debited as a release that
-        composes with nothing: on a series with other releases it is refused, and nothing may
-        follow it.
-        """
-        value = read_count(count, self.n, ledger)
-        draw = partial(draw_index, self.exact[value])
-        return draw_paid(ledger, dataset, key, analyst, self._debit, draw, str, int)
+        level, method = self.certificate.epsilon, "optimal-scale"
+        scale = noise_scale(self.beliefs, self.length, level, self.query, method)
+        return remapped_loss(scale, self.n, self.consumer)
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)
@@ -159,25 +140,10 @@ class ChainMechanism:
             ]
         )
 
-    def to_json(self) -> str:
-        """Write the mechanism as a document of schema `quiltwork/chain-mechanism`."""
-        certificate = self.certificate
-        return files.dump(
-            "chain-mechanism",
-            1,
-            {
-                "length": self.length,
-                "epsilon": str(certificate.epsilon),
-                "dp_epsilon": None
-                if certificate.dp_epsilon is None
-                else str(certificate.dp_epsilon),
-                "expected_loss": self.expected_loss,
-                "lower_bound": certificate.lower_bound,
-                "mixed": certificate.mixed,
-                "checked": certificate.checked,
-                "matrix": self.matrix.tolist(),
-            },
-        )
+    def body(self) -> dict[str, Any]:
+        """Return the mechanism as JSON values."""
+        own = {name: getattr(self, name) for name in ("length", "expected_loss", "matrix")}
+        return {**plain(self.certificate), **plain(own)}
 
 
 def optimal_for_chain(
@@ -208,7 +174,7 @@ def optimal_for_chain(
     >>> best.leakage() <= 1, best.expected_loss < best.geometric_loss
     (True, True)
 
-    Theorem: optimal-mechanism
+    Theorem: docs/theory/optimal-mechanism.md
     """
     level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")

@@ -6,7 +6,7 @@ x[c, r] ≤ e^cap·x[c±1, r]. Most time points are alike, so a few of them are 
 that are violated are added until none is. Cost: a few programs with (n+1)² variables; n = 30 in
 about a second, n = 100 in half a minute.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations

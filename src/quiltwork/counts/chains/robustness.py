@@ -5,15 +5,16 @@ probability within a factor e^r and the start within e^s, no level rises by more
 4·(s + (T−1)·r). Sweep: every chain in the box around the belief, from any start, leaks at most
 the influence curve of that box at the plain level of the noise, whatever the length.
 
-Theorem: robustness
+Theorem: docs/theory/robustness.md
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations, product
 from typing import Literal
 
 import numpy as np
@@ -22,13 +23,14 @@ from quiltwork.audit import leakage
 from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.chains.nearby import shifted_chains
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_up, integer, to_fraction
+from quiltwork.exact import Number, float_up, integer, shortened, to_fraction
 from quiltwork.influence import influence_curve
 from quiltwork.queries import Query
+from quiltwork.queries.base import read_query
 
 _ROUNDING = 1 + 2.0**-40
+_MOST_CHAINS = 512
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,15 @@ def robustness(
     >>> found.believed <= found.observed <= found.bound
     True
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)
     sigma = to_fraction(scale, "scale")
     if sigma <= 0:
         raise InvalidInputError(f"scale must be greater than 0, not {scale!r}.")
-    release = [(query, sigma)]
+    release = [(read_query(query), sigma)]
+    distance, start_distance = read_distance(distance), read_distance(start_distance)
     levels = [leakage(chain, points, release) for chain in chains]
     moved = [
         level + perturbation_bound(chain, points, distance, start_distance)
@@ -102,12 +105,20 @@ def robustness(
     )
 
 
+def read_distance(value: object) -> float:
+    """Read how far a probability may be off, in [0, 1)."""
+    distance = to_fraction(value, "A distance")
+    if not 0 <= distance < 1:
+        raise InvalidInputError(f"A distance must lie in [0, 1), not {shortened(value)}.")
+    return float_up(distance)
+
+
 def perturbation_bound(
     chain: MarkovChain, length: int, distance: float, start_distance: float = 0.0
 ) -> float:
     """Return 4·(s + (T−1)·r): how far a level can rise, rounded up.
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     steps = log_ratio(chain.transition, distance)
     start = log_ratio(np.asarray(chain.start), start_distance)
@@ -120,8 +131,6 @@ def log_ratio(probabilities: FloatArray, distance: float) -> float:
     >>> round(log_ratio(np.array([0.9, 0.1, 0.0]), 0.05), 4)
     0.6931
     """
-    if not 0 <= distance < 1:
-        raise InvalidInputError(f"A distance must lie in [0, 1), not {distance!r}.")
     smallest = float(probabilities[probabilities > 0].min())
     return -math.log1p(-distance / smallest) if distance < smallest else math.inf
 
@@ -133,7 +142,7 @@ def box_bound(
 
     Holds for every start, and for matrices that change from step to step within the box.
 
-    Theorem: robustness
+    Theorem: docs/theory/robustness.md
     """
     possible = chain.transition > 0
     lower = np.where(possible, np.maximum(chain.transition - distance, 0.0), 0.0)
@@ -145,12 +154,35 @@ def box_bound(
     return influence_curve(ChainBox(lower, upper, chain.states), length).epsilon(plain)
 
 
-def sweep(
-    beliefs: Belief | Sequence[Belief],
-    length: int,
-    query: Query,
-    scale: Number,
-    distances: Sequence[float],
-) -> tuple[Robustness, ...]:
-    """Return `robustness` at several distances, for a table or a figure."""
-    return tuple(robustness(beliefs, length, query, scale, one) for one in distances)
+def shifted_chains(chain: MarkovChain, distance: float) -> Iterator[MarkovChain]:
+    """Yield chains with `distance` of each row's mass moved between two of its entries.
+
+    Every entry differs by at most `distance`, and by less where it would leave [0, 1]; impossible
+    transitions stay impossible. The start is kept as an array. Where there are more than 512
+    combinations, all rows move the same pair.
+    """
+    if not 0 < distance < 1:
+        raise InvalidInputError(f"distance must lie between 0 and 1, not {distance!r}.")
+    moves = [_moved_rows(row, distance) for row in chain.transition]
+    if np.prod([len(rows) for rows in moves], dtype=float) <= _MOST_CHAINS:
+        combinations = product(*moves)
+    else:
+        longest = max(len(rows) for rows in moves)
+        combinations = zip(*(_repeated(rows, longest) for rows in moves), strict=True)  # type: ignore[assignment]
+    for rows in combinations:
+        yield MarkovChain(np.array(rows), np.array(chain.start), chain.states)
+
+
+def _moved_rows(row: FloatArray, distance: float) -> list[FloatArray]:
+    found = [np.array(row)]
+    for giver, taker in permutations(np.flatnonzero(row > 0), 2):
+        moved = np.array(row)
+        amount = min(distance, row[giver] / 2, (1 - row[taker]))
+        moved[giver] -= amount
+        moved[taker] += amount
+        found.append(moved)
+    return found
+
+
+def _repeated(rows: list[FloatArray], number: int) -> list[FloatArray]:
+    return [rows[j % len(rows)] for j in range(number)]

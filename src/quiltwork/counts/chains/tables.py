@@ -1,6 +1,6 @@
 """Mechanisms given as tables P(answer | count): what they leak under a chain, exactly.
 
-Theorem: optimal-mechanism
+Theorem: docs/theory/optimal-mechanism.md
 """
 
 from __future__ import annotations

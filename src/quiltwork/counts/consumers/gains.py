@@ -12,6 +12,7 @@ from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.optimality.program import Certificate, optimal_mechanism
 from quiltwork.counts.remaps.remap import Remap
 from quiltwork.exact import float_up
+from quiltwork.results import ResultBase
 
 _LARGEST_EPSILON = 60.0
 _LARGEST_SEARCH = 20_000
@@ -19,7 +20,7 @@ _LARGEST_PROGRAM = 16  # about a second
 
 
 @dataclass(frozen=True)
-class Gain:
+class Gain(ResultBase):
     """What the optimal remap is worth to one consumer.
 
     Attributes:
@@ -44,7 +45,7 @@ class Gain:
         face = self.remap.face_value_loss
         return 1 - self.remap.expected_loss / face if face else 0.0
 
-    def explain(self) -> list[str]:
+    def explain(self) -> str:
         """Say it in a few lines."""
         remap = self.remap
         changed = sum(i != r for i, r in enumerate(remap.mapping))
@@ -69,7 +70,7 @@ class Gain:
                 f"a mechanism made for it by optimal_mechanism loses {loss:.6g}, at most {gap:.1g} "
                 "more than the least possible"
             )
-        return lines
+        return "\n".join(lines)
 
 
 def _level(epsilon: float) -> str:

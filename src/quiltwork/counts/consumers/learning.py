@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.priors import read_probabilities
 from quiltwork.counts.levels import read_alpha
-from quiltwork.counts.remaps.filters import decay_filter
+from quiltwork.counts.remaps.posteriors import decay_filter
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, nearest_float, shortened, to_fraction
 

@@ -5,7 +5,7 @@ reading of the geometric mechanism is a randomized remap, found by a linear prog
 duals are a least favourable prior, whose Bayesian consumer certifies that no α-private mechanism
 does better. Cost: (upper−lower+1)² variables.
 
-Theorem: minimax-consumers
+Theorem: docs/theory/minimax-consumers.md
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from quiltwork.arguments import instance
 from quiltwork.counts.choice import draw_index
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, read_loss
-from quiltwork.counts.consumers.monotonicity import Universality, universality
+from quiltwork.counts.consumers.monotonicity import universality
 from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.optimality.derivation import best_remap
-from quiltwork.counts.optimality.exact_matrix import FractionMatrix, make_stochastic
+from quiltwork.counts.optimality.exact_matrix import (
+    FractionMatrix,
+    best_remap,
+    compose,
+    make_stochastic,
+)
 from quiltwork.counts.optimality.refinement import SparseRows, solve_precisely
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
@@ -78,7 +82,7 @@ def minimax_remap(
     >>> round(float(answer.worst_loss), 9)
     0.333333333
 
-    Theorem: minimax-consumers
+    Theorem: docs/theory/minimax-consumers.md
     """
     instance(mechanism, GeometricMechanism, "mechanism")
     low = integer(lower, "lower", 0)
@@ -93,9 +97,14 @@ def minimax_remap(
             f"{high - low + 1}; use a prior over the range instead."
         )
     function = read_loss(loss)
-    losses = _losses(function, low, high)
+    losses = [[function.exact(i, r) for r in range(low, high + 1)] for i in range(low, high + 1)]
     table = MatrixLoss(np.array(losses, dtype=np.float64), tuple(map(tuple, losses)))
-    _refuse_unproven(universality(table, high - low))
+    condition = universality(table, high - low)
+    if not condition.proven:
+        raise UnsupportedError(
+            f"The loss is not monotone ({condition.detail}), so a remap of the geometric mechanism "
+            "need not be the best; minimax remaps are for monotone losses."
+        )
     geometric = GeometricMechanism(high - low, alpha=mechanism.alpha).matrix(exact=True).tolist()
     remap, prior = _solve(geometric, losses)
     _, bound = best_remap(geometric, Consumer(prior, table))
@@ -103,15 +112,14 @@ def minimax_remap(
         low,
         high,
         remap,
-        max(_losses_of(geometric, remap, losses)),
+        max(
+            sum((x * lost for x, lost in zip(row, own, strict=True)), Fraction(0))
+            for row, own in zip(compose(geometric, remap), losses, strict=True)
+        ),
         prior,
         bound,
         max(_face_value(mechanism, function, i) for i in range(low, high + 1)),
     )
-
-
-def _losses(function: Loss, low: int, high: int) -> FractionMatrix:
-    return [[function.exact(i, r) for r in range(low, high + 1)] for i in range(low, high + 1)]
 
 
 def _solve(
@@ -143,35 +151,8 @@ def _solve(
     return remap, [weight / total for weight in weights] if total else [Fraction(1, size)] * size
 
 
-def _losses_of(
-    geometric: FractionMatrix, remap: FractionMatrix, losses: FractionMatrix
-) -> list[Fraction]:
-    """Return each count's expected loss under the remapped mechanism."""
-    readings = [
-        [
-            sum((y * lost for y, lost in zip(row, own, strict=True) if y and lost), Fraction(0))
-            for row in remap
-        ]
-        for own in losses
-    ]
-    return [
-        sum(
-            (g * reading for g, reading in zip(geometric[i], readings[i], strict=True)), Fraction(0)
-        )
-        for i in range(len(losses))
-    ]
-
-
 def _face_value(mechanism: GeometricMechanism, loss: Loss, count: int) -> Fraction:
     return sum(
         (mechanism.probability(count, r) * loss.exact(count, r) for r in range(mechanism.n + 1)),
         Fraction(0),
     )
-
-
-def _refuse_unproven(condition: Universality) -> None:
-    if not condition.proven:
-        raise UnsupportedError(
-            f"The loss is not monotone ({condition.detail}), so a remap of the geometric mechanism "
-            "need not be the best; minimax remaps are for monotone losses."
-        )

@@ -5,7 +5,7 @@ r < r', counts that prefer r come before counts that prefer r' (*single crossing
 of the error that falls up to error 0 and rises after it has it, asymmetric ones included. Cost:
 O(n) for functions of the error, O(n²) for monotone losses, O(n³) otherwise.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations

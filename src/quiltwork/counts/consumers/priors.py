@@ -1,7 +1,7 @@
 """Priors: what a consumer believes about a count before seeing any answer.
 
 An array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov chain to a
-state (`ChainCounts`, `PooledCounts`), or what earlier releases taught (`consumers.learning`).
+state (`ChainCounts`), or what earlier releases taught (`consumers.learning`).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10�
 class ChainCounts:
     """How often a chain of n moments visits `state`: a prior for counts of that state.
 
+    For several independent subjects of one chain, `lengths` are their numbers of moments.
+
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     >>> ChainCounts(chain, "walk").probabilities(2).round(3).tolist()
@@ -40,6 +42,7 @@ class ChainCounts:
 
     chain: MarkovChain
     state: Any
+    lengths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         from quiltwork.beliefs import MarkovChain
@@ -47,67 +50,44 @@ class ChainCounts:
         instance(self.chain, MarkovChain, "chain")
 
     def probabilities(self, n: int) -> FloatArray:
-        """Return P(visits = 0..n) in n moments, by dynamic programming over (state, visits).
+        """Return P(visits = 0..n), by dynamic programming over (state, visits) for each length.
 
-        Cost: O(n²·k²) for k states.
+        The subjects' distributions are convolved; terms are positive, so nothing cancels.
+        Cost: O(T²·k²) for each length T and k states, and O(n²).
 
         Raises:
-            UnsupportedError: above 20,000 moments.
+            InvalidInputError: if the chain has no such state, or the lengths do not add up to n.
+            UnsupportedError: above 20,000 moments of one subject.
         """
-        if integer(n, "n", 1) > _LARGEST_CHAIN:
-            raise UnsupportedError(
-                f"The count distribution over {shortened(n)} moments would take about "
-                f"{shortened(n**2 * len(self.chain.states) ** 2 // 2_000_000_000)} s; simulate it "
-                f"and give an array, or take at most {_LARGEST_CHAIN} moments."
-            )
+        lengths = (integer(n, "n", 1),) if self.lengths is None else self.lengths
+        if sum(lengths) != n:
+            raise InvalidInputError(f"The subjects have {sum(lengths)} moments together, not {n}.")
         if self.state not in self.chain.states:
             raise InvalidInputError(
                 f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
             )
-        counted = self.chain.states.index(self.state)
-        transposed = np.ascontiguousarray(self.chain.transition.T)
-        visits = np.zeros((len(self.chain.states), n + 1))
-        visits[:, 0] = self.chain.start
-        _visit(visits, counted, 1)
-        for moment in range(2, n + 1):
-            visits[:, :moment] = transposed @ visits[:, :moment]
-            _visit(visits, counted, moment)
-        return np.asarray(visits.sum(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class PooledCounts:
-    """How often independent subjects of one chain visit `state` together.
-
-    `lengths` are the numbers of moments of the subjects.
-
-    >>> from quiltwork.beliefs import MarkovChain
-    >>> coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["tails", "heads"])
-    >>> PooledCounts(coin, "heads", (1, 2)).probabilities(3).tolist()
-    [0.125, 0.375, 0.375, 0.125]
-    """
-
-    chain: MarkovChain
-    state: Any
-    lengths: tuple[int, ...]
-
-    def probabilities(self, n: int) -> FloatArray:
-        """Return P(visits = 0..n): the subjects' distributions convolved.
-
-        Terms are positive, so nothing cancels. Cost: O(T²·k²) for each length T, and O(n²).
-
-        Raises:
-            InvalidInputError: if the lengths do not add up to n.
-        """
-        if sum(self.lengths) != n:
-            raise InvalidInputError(
-                f"The subjects have {sum(self.lengths)} moments together, not {n}."
-            )
         total = np.ones(1)
-        for length, times in sorted(Counter(self.lengths).items()):
-            one = ChainCounts(self.chain, self.state).probabilities(length)
-            total = np.convolve(total, _convolved(one, times))
+        for length, times in sorted(Counter(lengths).items()):
+            total = np.convolve(total, _convolved(self._of_one(length), times))
         return total
+
+    def _of_one(self, length: int) -> FloatArray:
+        """Return the distribution of one subject's visits."""
+        if length > _LARGEST_CHAIN:
+            raise UnsupportedError(
+                f"The count distribution over {shortened(length)} moments would take about "
+                f"{shortened(length**2 * self.chain.size**2 // 2_000_000_000)} s; simulate it and "
+                f"give an array, or take at most {_LARGEST_CHAIN} moments."
+            )
+        counted = self.chain.states.index(self.state)
+        visits = np.zeros((len(self.chain.states), length + 1))
+        visits[:, 0] = self.chain.start
+        for moment in range(1, length + 1):
+            if moment > 1:
+                visits[:, :moment] = self.chain.transition.T @ visits[:, :moment]
+            visits[counted, 1 : moment + 1] = visits[counted, :moment]
+            visits[counted, 0] = 0.0
+        return np.asarray(visits.sum(axis=0))
 
 
 def _convolved(one: FloatArray, times: int) -> FloatArray:
@@ -117,11 +97,6 @@ def _convolved(one: FloatArray, times: int) -> FloatArray:
     half = _convolved(one, times // 2)
     both = np.convolve(half, half)
     return np.convolve(both, one) if times % 2 else both
-
-
-def _visit(visits: FloatArray, counted: int, moment: int) -> None:
-    visits[counted, 1 : moment + 1] = visits[counted, :moment]
-    visits[counted, 0] = 0.0
 
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Mechanisms as matrices of exact fractions: reading, privacy, repair, composition."""
+"""Mechanisms as matrices of exact fractions: reading, privacy, repair, composition, Bayes' rule."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
+from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, to_fraction
 
@@ -87,12 +89,6 @@ def smallest_slack(matrix: FractionMatrix, alpha: Fraction) -> Fraction:
     )
 
 
-def is_private(matrix: FractionMatrix, alpha: Fraction) -> bool:
-    """Whether neighbouring rows keep the ratio α exactly and every row is a distribution."""
-    rows_add_up = all(sum(row) == 1 and min(row) >= 0 for row in matrix)
-    return rows_add_up and smallest_slack(matrix, alpha) >= 0
-
-
 def make_stochastic(matrix: FractionMatrix) -> FractionMatrix:
     """Clip at 0 and divide every row by its sum."""
     clipped = [[max(Fraction(0), entry) for entry in row] for row in matrix]
@@ -132,3 +128,27 @@ def private_floats(matrix: FractionMatrix, alpha: Fraction) -> NDArray[np.float6
             rounded.append(min(max(float(entry), lowest), highest))
         columns.append(rounded)
     return np.array(columns).T
+
+
+def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fraction]:
+    """Return the consumer's Bayes-optimal remap of any mechanism, and its loss, exactly.
+
+    Ties go to the smallest answer. The mechanism may have any number of answers; the remapped
+    ones are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
+    """
+    x = read_matrix(matrix)
+    size = len(x)
+    prior = instance(consumer, Consumer, "consumer").fractions(size - 1)
+    weights, share = _whole([[p * entry for entry in row] for p, row in zip(prior, x, strict=True)])
+    losses, unit = _whole([[consumer.loss.exact(i, r) for r in range(size)] for i in range(size)])
+    costs = (weights.T @ losses).tolist()
+    least = [min(row) for row in costs]
+    mapping = tuple(row.index(cost) for row, cost in zip(costs, least, strict=True))
+    return mapping, Fraction(sum(least), share * unit)
+
+
+def _whole(matrix: FractionMatrix) -> tuple[NDArray[Any], int]:
+    """Return the matrix times a common denominator, as Python integers, and that denominator."""
+    scale = math.lcm(*{entry.denominator for row in matrix for entry in row})
+    rows = [[entry.numerator * (scale // entry.denominator) for entry in row] for row in matrix]
+    return np.array(rows, dtype=object), scale

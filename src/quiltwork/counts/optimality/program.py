@@ -7,7 +7,7 @@ certified in fractions by Lagrange's bound, which knows nothing of the geometric
 the independent side of the theorem.
 Cost: (n+1)² variables, 2n(n+1) constraints.
 
-Theorem: consumer-program
+Theorem: docs/theory/consumer-program.md
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from quiltwork.arguments import instance
-from quiltwork.counts.choice import draw_index
+from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
-from quiltwork.counts.debit import draw_paid, read_count
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
-from quiltwork.counts.optimality.derivation import best_remap
 from quiltwork.counts.optimality.exact_matrix import (
     FractionMatrix,
+    best_remap,
     compose,
     deterministic,
     expected_loss,
@@ -39,6 +38,7 @@ from quiltwork.counts.optimality.exact_matrix import (
 from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, solve_precisely
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
+from quiltwork.results import plain
 
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
@@ -69,7 +69,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalMechanism:
+class OptimalMechanism(ExactMechanism):
     """The best α-private mechanism for one consumer.
 
     Attributes:
@@ -86,30 +86,36 @@ class OptimalMechanism:
     certificate: Certificate
     universality: Universality
 
-    def release(
-        self,
-        count: int,
-        ledger: Any = None,
-        dataset: str | None = None,
-        key: str | None = None,
-        analyst: str | None = None,
-    ) -> int:
-        """Draw one answer from the exact mechanism; debited first where there is a ledger."""
-        value = read_count(count, len(self.exact) - 1, ledger)
+    def body(self) -> dict[str, Any]:
+        """Return the mechanism as JSON values."""
+        told = ("matrix", "expected_loss", "certificate")
+        return {name: plain(getattr(self, name)) for name in told}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per count: the probability of every answer."""
+        return [
+            {"count": at, **{str(answer): one for answer, one in enumerate(row)}}
+            for at, row in enumerate(self.matrix.tolist())
+        ]
+
+    def explain(self) -> str:
+        """Say what it loses, and what no private mechanism can go below."""
+        return (
+            f"Expected loss {self.expected_loss:.6g}; no mechanism with alpha = "
+            f"{self.certificate.alpha} is below {float(self.certificate.lower_bound):.6g}."
+        )
+
+    def _refuse(self) -> None:
         if self.certificate.alpha == 0:
             raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
 
-        def record() -> dict[str, Any]:
-            return {
-                "mechanism": "consumer's program",
-                "n": len(self.exact) - 1,
-                "alpha": str(self.certificate.alpha),
-                "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
-            }
-
-        return draw_paid(
-            ledger, dataset, key, analyst, record, lambda: draw_index(self.exact[value]), str, int
-        )
+    def _debit(self) -> dict[str, Any]:
+        return {
+            "mechanism": "consumer's program",
+            "n": self.n,
+            "alpha": str(self.certificate.alpha),
+            "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
+        }
 
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:
@@ -125,7 +131,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
     (0.333333333, True)
 
-    Theorem: consumer-program
+    Theorem: docs/theory/consumer-program.md
     """
     level = read_alpha(alpha)
     size = integer(n, "n", 1)

@@ -32,7 +32,11 @@ _REFINING_ITERATIONS = 10  # per variable: degenerate programs can go in circles
 _LARGE_SECONDS = 300.0
 _ATTEMPTS = (("highs-ds", 1e-9, True), ("highs-ds", 1e-9, False), ("highs-ds", 1e-7, False))
 """Method, tolerance, presolve: the presolve of some HiGHS versions gives up on tiny entries."""
-_LARGE_ATTEMPTS = (("highs-ds", 1e-10), ("highs-ipm", 1e-10), ("highs-ds", 1e-7))
+_LARGE_ATTEMPTS = (
+    ("highs-ds", 1e-10, True),
+    ("highs-ipm", 1e-10, True),
+    ("highs-ds", 1e-7, True),
+)
 
 
 @dataclass(frozen=True)
@@ -137,30 +141,43 @@ def solve_in_floats(
     Raises:
         QuiltworkError: if HiGHS finds no solution.
     """
-    from scipy.optimize import linprog
-
     width, rows = len(costs), len(matrix.rows) - equalities
     entries = matrix.floats[:, :width]
-    for method, tolerance in _LARGE_ATTEMPTS:
-        result = linprog(
-            [float(cost) for cost in costs],
-            A_ub=entries[:rows],
-            b_ub=np.zeros(rows),
-            A_eq=entries[rows:],
-            b_eq=np.ones(equalities),
-            method=method,
-            options={
-                "primal_feasibility_tolerance": tolerance,
-                "dual_feasibility_tolerance": tolerance,
-                "time_limit": _LARGE_SECONDS,
-            },
-        )
-        if result.status == 0:
-            multipliers = result.ineqlin.marginals.tolist()
-            return [Fraction(x) for x in result.x.tolist()], [Fraction(y) for y in multipliers]
-    raise QuiltworkError(
-        f"HiGHS did not solve the program of {width} variables; try a smaller n or a larger alpha."
+    found = _highs(
+        _LARGE_ATTEMPTS,
+        {"time_limit": _LARGE_SECONDS},
+        c=[float(cost) for cost in costs],
+        A_ub=entries[:rows],
+        b_ub=np.zeros(rows),
+        A_eq=entries[rows:],
+        b_eq=np.ones(equalities),
     )
+    if found is None:
+        raise QuiltworkError(
+            f"HiGHS did not solve the program of {width} variables; try a smaller n or a larger "
+            "alpha."
+        )
+    multipliers = found.ineqlin.marginals.tolist()
+    return [Fraction(x) for x in found.x.tolist()], [Fraction(y) for y in multipliers]
+
+
+def _highs(
+    attempts: Sequence[tuple[str, float, bool]], limits: dict[str, Any], **program: Any
+) -> Any:
+    """Return what HiGHS finds by the first method that succeeds; None if none does."""
+    from scipy.optimize import linprog
+
+    for method, tolerance, presolve in attempts:
+        options = {
+            "presolve": presolve,
+            "primal_feasibility_tolerance": tolerance,
+            "dual_feasibility_tolerance": tolerance,
+            **limits,
+        }
+        result = linprog(**program, method=method, options=options)
+        if result.status == 0:
+            return result
+    return None
 
 
 def _step(
@@ -215,27 +232,18 @@ def _solve(
 
     A refinement ends early: without it, the answer is repaired and certified too.
     """
-    from scipy.optimize import linprog
-
-    limits = {"maxiter": _REFINING_ITERATIONS * matrix.width} if refining else {}
-    for method, tolerance, presolve in _ATTEMPTS:
-        result = linprog(
-            costs,
-            A_eq=matrix.floats,
-            b_eq=sides,
-            bounds=np.column_stack([lower, np.full(matrix.width, np.inf)]),
-            method=method,
-            options={
-                "presolve": presolve,
-                "primal_feasibility_tolerance": tolerance,
-                "dual_feasibility_tolerance": tolerance,
-                "time_limit": _SECONDS,
-                **limits,
-            },
-        )
-        if result.status == 0:
-            return result.x.tolist(), result.eqlin.marginals.tolist()
-    return None
+    limits: dict[str, Any] = {"time_limit": _SECONDS}
+    if refining:
+        limits["maxiter"] = _REFINING_ITERATIONS * matrix.width
+    found = _highs(
+        _ATTEMPTS,
+        limits,
+        c=costs,
+        A_eq=matrix.floats,
+        b_eq=sides,
+        bounds=np.column_stack([lower, np.full(matrix.width, np.inf)]),
+    )
+    return None if found is None else (found.x.tolist(), found.eqlin.marginals.tolist())
 
 
 def _floats(values: Sequence[int], denominator: int, bits: int) -> list[float]:

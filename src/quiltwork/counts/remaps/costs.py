@@ -7,7 +7,7 @@ between them is put together from stretches whose lengths are powers of two.
 
 Cost: O(degree²·n) for each power of two up to the longest way from r to k.
 
-Theorem: geometric-mechanism, *Costs without subtraction*.
+Theorem: docs/theory/geometric-mechanism.md (Costs without subtraction)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 
 from quiltwork.counts.consumers.losses import FloatArray, IntArray
-from quiltwork.counts.remaps.filters import Posteriors, Side
+from quiltwork.counts.remaps.posteriors import Posteriors, PosteriorSide
 
 LEAST_LOG = -700.0  # answers of smaller evidence add nothing to an expected loss
 
@@ -54,7 +54,7 @@ def _above(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
     return np.where(rank < len(post.support), post.right_mass(told) * mean, 0.0)
 
 
-def _mean(side: Side, anchor: IntArray, shift: IntArray, degree: int) -> FloatArray:
+def _mean(side: PosteriorSide, anchor: IntArray, shift: IntArray, degree: int) -> FloatArray:
     """Return E[(distance from the anchor + shift)^degree] over one side's counts."""
     return _moved([moment[anchor] for moment in side.moments[: degree + 1]], shift)
 

@@ -4,7 +4,7 @@ Answer r of the range-restricted mechanism becomes the answer that minimises the
 under the posterior given r. It is deterministic; ties go to the smallest answer. For monotone
 losses no other α-private mechanism serves this consumer better.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike
 
-from quiltwork import files
 from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import (
@@ -32,20 +31,26 @@ from quiltwork.counts.consumers.losses import (
 )
 from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.remaps.centres import mode, nearest_to_mean
+from quiltwork.counts.remaps.any_loss import Chosen, Columns, best_answers
+from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
 from quiltwork.counts.remaps.costs import sides
-from quiltwork.counts.remaps.filters import SMALLEST_ALPHA, Posteriors, posteriors
-from quiltwork.counts.remaps.quantiles import quantile
-from quiltwork.counts.remaps.whole import Chosen, Columns, whole_centres
+from quiltwork.counts.remaps.posteriors import SMALLEST_ALPHA, Posteriors, posteriors
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, to_fraction
+from quiltwork.report.charts import MatrixChart
+from quiltwork.results import Interval, ResultBase
 
-LARGEST_WHOLE = 10_000
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LARGEST_ANY_LOSS = 10_000
+_LARGEST_DRAWN = 400
+_LARGEST_WRITTEN = 8
 _NOTHING = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
-class Remap:
+class Remap(ResultBase):
     """How one consumer reads the answers of one geometric mechanism.
 
     Attributes:
@@ -54,6 +59,8 @@ class Remap:
         face_value_loss: what it would lose by taking answers in 0..n as they are.
         universality: whether no α-private mechanism at all does better.
     """
+
+    schema = ("remap", 1)
 
     table: IntArray
     expected_loss: float
@@ -79,8 +86,8 @@ class Remap:
         remapped = self.table[at]
         return int(remapped) if at.ndim == 0 else remapped
 
-    def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Any:
-        """Return (lo, hi) with at least this posterior probability, for one answer or a column.
+    def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Interval:
+        """Return (low, high) with at least this posterior probability, for one answer or a column.
 
         Both tails have at most half of what is left out. The consumer's prior counts here; an
         interval that holds whatever the count is comes from `GeometricMechanism.interval`.
@@ -92,7 +99,7 @@ class Remap:
         at = self._clipped(released)
         low = quantile(self.posteriors, tail)[at]
         high = quantile(self.posteriors, 1 - tail)[at]
-        return (int(low), int(high)) if at.ndim == 0 else (low, high)
+        return Interval(int(low), int(high)) if at.ndim == 0 else Interval(low, high)
 
     def _clipped(self, released: ArrayLike) -> IntArray:
         """Read released counts of any size and move them into 0..n."""
@@ -107,9 +114,46 @@ class Remap:
             )
         return np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
 
-    def to_json(self) -> str:
-        """Return the remap as a document of schema `quiltwork/remap`."""
-        body = {
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per answer."""
+        return [{"released": at, "reading": to} for at, to in enumerate(self.mapping)]
+
+    def explain(self) -> str:
+        """Say what reading this way loses, and whether anything private does better."""
+        better = "does better" if self.universality.proven else "is known to do better"
+        return (
+            f"Read this way, answers 0..{self.n} lose {self.expected_loss:.6g} on average "
+            f"({self.loss_name}), at face value {self.face_value_loss:.6g}. No mechanism of this "
+            f"level {better}."
+        )
+
+    def charts(self) -> tuple[MatrixChart, MatrixChart]:
+        """Return heat maps of the probabilities of all answers, before and after the remap.
+
+        Raises:
+            InvalidInputError: above n = 400.
+        """
+        if self.n > _LARGEST_DRAWN:
+            raise InvalidInputError(
+                f"A heat map is readable up to n = {_LARGEST_DRAWN}, not {self.n}."
+            )
+        before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
+        after = np.zeros_like(before)
+        np.add.at(after.T, self.table, before.T)
+        return (
+            _heat_map(f"geometric mechanism, α = {float(self.alpha):.3g}", before),
+            _heat_map(f"remapped for {self.loss_name} loss", after),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the probabilities of all answers after the remap; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.charts()[1], ax)
+
+    def body(self) -> dict[str, Any]:
+        """Return the remap as JSON values."""
+        return {
             "n": self.n,
             "alpha": str(self.alpha),
             "loss": self.loss_name,
@@ -118,7 +162,22 @@ class Remap:
             "face_value_loss": self.face_value_loss,
             "universality": self.universality.condition,
         }
-        return files.dump("remap", 1, body)
+
+
+def _heat_map(title: str, matrix: FloatArray) -> MatrixChart:
+    """Return one matrix; shades follow the square root, or a faint diagonal would not be seen."""
+    names = tuple(map(str, range(len(matrix))))
+    written = matrix.tolist() if len(matrix) <= _LARGEST_WRITTEN else []
+    return MatrixChart(
+        title,
+        "The darker, the likelier the answer (shades by the square root of the probability).",
+        "count",
+        "answer",
+        names,
+        names,
+        tuple(map(tuple, np.sqrt(matrix).tolist())),
+        tuple(tuple(f"{value:.2g}" for value in row) for row in written),
+    )
 
 
 def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
@@ -134,13 +193,13 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
     (0, 2, 2, 3, 4, 5)
 
-    Theorem: geometric-mechanism
+    Theorem: docs/theory/geometric-mechanism.md
     """
     loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
-    if n > LARGEST_WHOLE and _degree(loss) is None:
+    if n > LARGEST_ANY_LOSS and _degree(loss) is None:
         raise UnsupportedError(
             f"The {loss.name} loss takes every pair of count and answer, up to n = "
-            f"{LARGEST_WHOLE}; this is n = {n}. Count in larger units, or use an absolute, "
+            f"{LARGEST_ANY_LOSS}; this is n = {n}. Count in larger units, or use an absolute, "
             "asymmetric, squared or binary loss, which take any n."
         )
     post, chosen = choose(loss, consumer.probabilities(n), mechanism.alpha)
@@ -169,7 +228,7 @@ def choose(loss: Loss, prior: FloatArray, alpha: Fraction) -> tuple[Posteriors, 
     degree = _degree(loss)
     post = posteriors(prior, alpha, degree or 0)
     if degree is None:
-        return post, whole_centres(post, _columns(loss, post.n))
+        return post, best_answers(post, _columns(loss, post.n))
     under, over = 1.0, 1.0
     if isinstance(loss, Pinball):
         answers, under, over = quantile(post, loss.level), float(loss.under), float(loss.over)

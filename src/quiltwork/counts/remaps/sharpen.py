@@ -6,7 +6,7 @@ post-processing: no privacy is spent and intervals stay those of the noise. Coun
 independent subjects have the convolution of their distributions. Cost: the count distribution,
 O(T²·k²), once per cell.
 
-Theorem: geometric-mechanism
+Theorem: docs/theory/geometric-mechanism.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from quiltwork.arguments import instance, listed
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.consumers.priors import PooledCounts
+from quiltwork.counts.consumers.priors import ChainCounts
 from quiltwork.counts.geometric import GeometricMechanism
 from quiltwork.counts.levels import alpha_for_epsilon
 from quiltwork.counts.remaps.remap import Remap
@@ -77,7 +77,7 @@ def sharpen(
     mechanism = GeometricMechanism(release.points, alpha=alpha_for_epsilon(1 / release.noise_scale))
     started = _started(chain, release.window[0])
     remaps = [
-        mechanism.remap(Consumer(PooledCounts(started, state, moments), loss))
+        mechanism.remap(Consumer(ChainCounts(started, state, moments), loss))
         for state in release.cells
     ]
     counts = [remap(value) for remap, value in zip(remaps, release.noisy, strict=True)]

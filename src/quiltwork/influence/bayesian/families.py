@@ -19,11 +19,11 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, MarkovChain
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.adaptive import Outlook
 from quiltwork.influence.bayesian.projective import projective_families
-from quiltwork.influence.families import IntervalFamily
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
-from quiltwork.influence.rows import Rows
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.by_distance import ByDistance
+from quiltwork.influence.quilts.families import IntervalFamily
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily, quilt_families
 
 Bound: TypeAlias = Literal["tight", "paper"]
 
@@ -97,7 +97,7 @@ def _four_times(family: QuiltFamily) -> QuiltFamily:
 class _Multiplied:
     """Rows times 4, which loses nothing in floating point."""
 
-    rows: Rows
+    rows: ByDistance
 
     def __len__(self) -> int:
         return len(self.rows)

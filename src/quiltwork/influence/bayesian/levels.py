@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, cast, get_args
 
 from quiltwork.arguments import choice
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain, as_beliefs
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Gaussian, MarkovChain, as_beliefs
 from quiltwork.exact import (
     Number,
     float_down,
@@ -31,9 +31,10 @@ from quiltwork.influence.bayesian import (
 )
 from quiltwork.influence.bayesian.families import AdversaryOutlook, Bound
 from quiltwork.influence.bayesian.reversible import reversible_level
-from quiltwork.influence.intervals import Found
-from quiltwork.influence.prices import LeakAt, ScaleFor
+from quiltwork.influence.gaussian import known_rows_factor
 from quiltwork.influence.question import number_of_nodes
+from quiltwork.influence.quilts.intervals import Found
+from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
 
 _SLACK = Fraction(1, 2**39)
@@ -51,9 +52,10 @@ def bayesian_dp(
 
     Whatever rows an adversary knows, the answer changes their odds between two values of any
     other row by at most this factor (as a logarithm). Independent rows give `dp_epsilon` itself,
-    `Clusters` the largest cluster times it. Cost: as `calibrate`.
+    `Clusters` the largest cluster times it. Gaussian beliefs say something about sums and means of
+    clipped numbers only: for them `dp_epsilon` is the level of those. Cost: as `calibrate`.
 
-    Theorem: docs/theory/bayesian-dp.md
+    Theorem: docs/theory/bayesian-dp.md, docs/theory/gaussian.md
 
     Args:
         beliefs: one belief, a list (the worst decides), or None for independent rows.
@@ -78,6 +80,8 @@ def bayesian_dp(
     if beliefs is None:
         _check_rows(length)
         return reads_up(level)
+    if (factor := _gaussian_factor(beliefs, length)) is not None:
+        return reads_up(level * factor)
     seen = adversary_outlooks(beliefs, length, chosen)
     return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
 
@@ -113,8 +117,20 @@ def dp_for_bayesian_dp(
     if beliefs is None:
         _check_rows(length)
         return reads_down(target)
+    if (factor := _gaussian_factor(beliefs, length)) is not None:
+        return reads_down(target / factor)
     seen = adversary_outlooks(beliefs, length, chosen)
     return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
+
+
+def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
+    """By what levels are multiplied under Gaussian beliefs; None for others."""
+    members = as_beliefs(beliefs)
+    if not isinstance(members[0], Gaussian):
+        return None
+    rows = read_length(members, length)
+    gaussian = (one for one in members if isinstance(one, Gaussian))
+    return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
 
 
 def _swept(outlook: AdversaryOutlook) -> Sweepable | None:

@@ -20,10 +20,9 @@ import numpy as np
 
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.moral import boundary
-from quiltwork.beliefs.tables import Table, sum_to
+from quiltwork.beliefs.tables import Weights, sum_to
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bayesian.families import PAPER_FACTOR, Bound, adversary_families
-from quiltwork.influence.families import KnownNodes
 from quiltwork.influence.network.exact import (
     around,
     between_possible,
@@ -34,7 +33,8 @@ from quiltwork.influence.network.exact import (
 from quiltwork.influence.network.families import set_family
 from quiltwork.influence.network.local import blanket_bound
 from quiltwork.influence.network.separators import Quilt, connected_parts, quilts_of
-from quiltwork.influence.protocol import QuiltFamily
+from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.protocol import QuiltFamily
 from quiltwork.influence.ratios import row_ratios
 
 _MOST_PARTS = 256
@@ -80,7 +80,7 @@ class NodeWork:
 
     network: Network
     node: int
-    _tables: dict[frozenset[int], Table] = field(default_factory=dict, repr=False)
+    _tables: dict[frozenset[int], Weights] = field(default_factory=dict, repr=False)
 
     def influence(self, quilt: Quilt, bound: Bound, least: float) -> float | None:
         """What a quilt counts against any adversary; None if unknown or not below `least`."""
@@ -117,7 +117,7 @@ class NodeWork:
         table = self.table(part).over([self.node, *free, *known])
         return most_spread(table, len(free))
 
-    def table(self, part: frozenset[int]) -> Table:
+    def table(self, part: frozenset[int]) -> Weights:
         """The table over the node and the boundary of a part, impossible values marked."""
         found = self._tables.get(part)
         if found is None:
@@ -125,7 +125,7 @@ class NodeWork:
             found = around(self.network, Quilt(self.node, part, part, edge))
             if not self.network.positive and self.network.length <= _FEW_NODES:
                 full = self.network.joint(found.scope)
-                found = Table(found.scope, found.values, full.support(), found.roundings)
+                found = Weights(found.scope, found.values, full.support(), found.roundings)
             self._tables[part] = found
         return found
 
@@ -152,7 +152,7 @@ class NodeWork:
         return worst
 
 
-def most_spread(table: Table, free: int) -> float:
+def most_spread(table: Weights, free: int) -> float:
     """The largest cross-ratio between two states of the node and two values of the free axes."""
     values, support = by_known(table, free)
     ratios = row_ratios(values, support)

@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from quiltwork.beliefs import MarkovChain
-from quiltwork.influence.exact import ExactWork
-from quiltwork.influence.families import KnownNodes
-from quiltwork.influence.powers import Powers
-from quiltwork.influence.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.exact import ExactWork
+from quiltwork.influence.quilts.families import KnownNodes
+from quiltwork.influence.quilts.powers import Powers
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
 from quiltwork.influence.ratios import BoolArray
 
 

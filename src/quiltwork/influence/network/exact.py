@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from quiltwork.beliefs import Network
-from quiltwork.beliefs.tables import MOST_ENTRIES, Table, eliminate
+from quiltwork.beliefs.tables import MOST_ENTRIES, Weights, eliminate
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.influence.network.separators import Quilt
-from quiltwork.influence.protocol import FloatArray
-from quiltwork.influence.quilts import quilt_influence
+from quiltwork.influence.quilts.max_influence import quilt_influence
+from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, row_ratios
 
 _UNIT = 2.0**-52
@@ -54,7 +54,7 @@ def conditional_influence(
     return influence_given(network.joint(places), len(quilt))
 
 
-def influence_given(joint: Table, quilt: int) -> float:
+def influence_given(joint: Weights, quilt: int) -> float:
     """Return the largest influence in P(x_i, x_Q, x_L), `quilt` axes after the first being Q."""
     values, support = by_known(joint, quilt)
     if values.shape[2] == 1:
@@ -68,7 +68,7 @@ def influence_given(joint: Table, quilt: int) -> float:
     return raised(float(total.max(initial=0.0)), margin + _LOG_ERROR * _size(logs))
 
 
-def by_known(table: Table, free: int) -> tuple[FloatArray, BoolArray]:
+def by_known(table: Weights, free: int) -> tuple[FloatArray, BoolArray]:
     """Return a table and its support as [known values, state of the node, free values]."""
     shape = table.values.shape
     middle = math.prod(shape[1 : 1 + free])
@@ -94,7 +94,7 @@ def raised(value: float, margin: float) -> float:
     return value * (1 + _LOG_ERROR) + margin
 
 
-def around(network: Network, quilt: Quilt) -> Table:
+def around(network: Network, quilt: Quilt) -> Weights:
     """Return the table over (node, separator) that the factors around the node make up.
 
     Raises:
@@ -111,7 +111,7 @@ def around(network: Network, quilt: Quilt) -> Table:
     return eliminate(tables, (quilt.node, *sorted(quilt.separator)), network.sizes, most)
 
 
-def quilt_ratios(table: Table, states: BoolArray) -> tuple[FloatArray, float]:
+def quilt_ratios(table: Weights, states: BoolArray) -> tuple[FloatArray, float]:
     """Return max_q log ψ(x,q)/ψ(x',q) between possible states, and the margin to add."""
     rows = len(states)
     values = table.values.reshape(rows, -1)[states]

@@ -18,12 +18,12 @@ from quiltwork.beliefs import Network
 from quiltwork.beliefs.tables import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.arguments import default_quilts
-from quiltwork.influence.chains import baseline
-from quiltwork.influence.families import KnownNodes, SetFamily
 from quiltwork.influence.network.exact import around, influence_given, quilt_ratios, raised
 from quiltwork.influence.network.local import blanket_bound
 from quiltwork.influence.network.separators import Quilt, quilts_of
-from quiltwork.influence.protocol import InfluenceMethod, QuiltFamily, quilt_families
+from quiltwork.influence.quilts.chains import baseline
+from quiltwork.influence.quilts.families import KnownNodes, SetFamily
+from quiltwork.influence.quilts.protocol import InfluenceMethod, QuiltFamily, quilt_families
 from quiltwork.influence.ratios import BoolArray, log_ratios
 
 _FEW_NODES = 12

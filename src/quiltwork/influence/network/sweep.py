@@ -18,10 +18,10 @@ import numpy as np
 
 from quiltwork.beliefs import Network
 from quiltwork.beliefs.moral import Neighbours
-from quiltwork.beliefs.tables import Table, multiply, sum_out
+from quiltwork.beliefs.tables import Weights, multiply, sum_out
 from quiltwork.errors import UnsupportedError
-from quiltwork.influence.families import SetFamily
 from quiltwork.influence.network.families import network_families
+from quiltwork.influence.quilts.families import SetFamily
 from quiltwork.influence.sweep import Leak, Levels, can_be_swept, sweep_of
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
 
@@ -209,19 +209,19 @@ def _edges(network: Network) -> tuple[list[Edge], IntArray]:
     From the leaves up the weight of all below a node given its parent, from the roots down laws.
     """
     depth, parent = from_roots(network.neighbours)
-    tables: dict[frozenset[int], list[Table]] = defaultdict(list)
+    tables: dict[frozenset[int], list[Weights]] = defaultdict(list)
     for one in network.tables:
         tables[frozenset(one.scope)].append(one)
     weights = {node: tables[frozenset([node])] for node in depth}
-    given: dict[int, Table] = {}
+    given: dict[int, Weights] = {}
     for node in reversed(depth):
         if node in parent:
             scope = parent[node], node
             joint = _product([*tables[frozenset(scope)], *weights[node]], scope, network)
             given[node] = _given_first(joint)
             weights[parent[node]].append(sum_out(joint, node))
-    laws: dict[int, Table] = {}
-    back: dict[int, Table] = {}
+    laws: dict[int, Weights] = {}
+    back: dict[int, Weights] = {}
     for node in depth:
         if node in parent:
             joint = _product([laws[parent[node]], given[node]], (node, parent[node]), network)
@@ -245,9 +245,9 @@ def _edges(network: Network) -> tuple[list[Edge], IntArray]:
     return edges, np.array([states.sum() for states in possible])
 
 
-def _product(tables: Iterable[Table], scope: tuple[int, ...], network: Network) -> Table:
+def _product(tables: Iterable[Weights], scope: tuple[int, ...], network: Network) -> Weights:
     """Multiply one by one, and notice where an entry may have vanished."""
-    found = Table(scope, np.ones([network.sizes[node] for node in scope]))
+    found = Weights(scope, np.ones([network.sizes[node] for node in scope]))
     for one in tables:
         found = multiply([found, one], scope)
         if found.values[found.support()].min(initial=1.0) < _TINY:
@@ -255,7 +255,7 @@ def _product(tables: Iterable[Table], scope: tuple[int, ...], network: Network) 
     return found
 
 
-def _given_first(joint: Table) -> Table:
+def _given_first(joint: Weights) -> Weights:
     """P(second | first) from a table of both; 0 where the first cannot be."""
     law = joint.values.sum(axis=1, keepdims=True)
     values = np.divide(joint.values, law, out=np.zeros_like(joint.values), where=law > 0)

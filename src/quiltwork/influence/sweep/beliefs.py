@@ -10,8 +10,8 @@ import numpy as np
 
 from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
-from quiltwork.influence.bounds import lived_in
 from quiltwork.influence.diameters import cycle_diameters, diameters
+from quiltwork.influence.quilts.bounds import lived_in
 from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.leakage import Sweep

@@ -17,20 +17,21 @@ import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.compiled import compilable, kernels
-from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import Pieces, endless, merged, sweep_stretches
+from quiltwork.influence.sweep.stretches import Pieces, agree, endless, merged, sweep_stretches
 from quiltwork.influence.sweep.walks import Walk
 
-_CONVERGED = 2.0**-36
 _END = 2.0**-30
 _GRID = 24
 _SMALL_PIECE = 256
 _STRIDE = 32
 SHORT = 512
 _CELLS = 1 << 24
+_MOST_WORK = 1 << 32
+"""So many entries of programs are looked at for one set of levels: seconds, compiled."""
 
 
 def most_warm_up() -> int:
@@ -181,7 +182,8 @@ class Swept:
     @cached_property
     def grids(self) -> tuple[FloatArray, FloatArray]:
         """The levels, or some that are at least as high, for which endless series are looked at."""
-        return _grid(self.levels.backward), _grid(self.levels.forward)
+        most = max(4, min(_GRID, 64 * _GRID // self.sweep.walk.size**2))
+        return few_levels(self.levels.backward, most), few_levels(self.levels.forward, most)
 
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
@@ -224,8 +226,8 @@ class Swept:
             found = endless(side, bounds, node, toward, levels, stride)
             node, steps = node + toward * stride, steps + stride
             bounds, stride = found[:, -1], 2 * stride
-            settled = _close(found[:-1, -1], found[:-1, -1 - period], 0.0)
-            if steps >= most or (settled and _close(bounds[-1], bounds[-2], _END)):
+            settled = agree(found[:-1, -1], found[:-1, -1 - period], 0.0)
+            if steps >= most or (settled and agree(bounds[-1], bounds[-2], _END)):
                 return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
 
     @property
@@ -297,15 +299,25 @@ class Swept:
         )
         return float((before + after).max())
 
+    def affordable(self, pieces: Pieces) -> int:
+        """So many pieces can be swept in some seconds; the others keep their quick bounds."""
+        walk = self.sweep.walk
+        programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
+        nodes = int((pieces.stop - pieces.start).max(initial=0)) + 1 + self.warm_up
+        most = _MOST_WORK if compilable() else _MOST_WORK >> 3
+        return max(1, most // (programs * walk.size**2 * nodes))
+
     def worst(self) -> Leak:
-        """Pieces in order of their bounds, until no other can be worse."""
+        """Pieces in order of their bounds, until no other can be worse or too many are left."""
         pieces = self.pieces()
         bounds = self.bounds(pieces)
         order = np.argsort(-bounds, kind="stable")
         best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
-        done = 0
+        done, most = 0, self.affordable(pieces)
         while done < len(order) and bounds[order[done]] > best.leak:
-            batch = min(4 * done + 1, self._lanes)
+            if done >= most:  # what is left leaks no more than the quick bound of the next
+                return replace(best, leak=float(bounds[order[done]]))
+            batch = min(4 * done + 1, self._lanes, most - done)
             which = order[done : done + batch]
             done += len(which)
             nodes, _, leak, *parts = self.swept(pieces.take(which))
@@ -320,9 +332,14 @@ class Swept:
         return max(1, _CELLS // cells)
 
     def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Every piece, node by node."""
+        """Every piece, node by node; beyond what is affordable, the lesser pieces as a whole."""
         pieces = self.pieces()
         first, last, values = [], [], []
+        if (affordable := self.affordable(pieces)) < len(pieces):
+            bounds = self.bounds(pieces)
+            order = np.argsort(-bounds, kind="stable")
+            rest, pieces = pieces.take(order[affordable:]), pieces.take(np.sort(order[:affordable]))
+            first, last, values = [rest.start], [rest.last], [bounds[order[affordable:]]]
         for begin in range(0, len(pieces), self._lanes):
             part = pieces.take(np.arange(begin, min(begin + self._lanes, len(pieces))))
             nodes, piece, leak, *_ = self.swept(part)
@@ -430,21 +447,3 @@ def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:
     """The largest bound over the pairs of states; 0 where there is no pair."""
     flat = np.where(secret, bounds, 0.0).reshape(len(secret), -1)
     return np.asarray(flat.max(axis=1, initial=0.0))
-
-
-def _grid(levels: FloatArray) -> FloatArray:
-    distinct = np.unique(levels)
-    if len(distinct) <= _GRID:
-        return distinct
-    low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
-    grid = np.geomspace(low, float(distinct[-1]), _GRID)
-    grid[-1] = distinct[-1]
-    return np.concatenate([[0.0], grid])
-
-
-def _close(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
-    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
-    both = np.isfinite(one) & np.isfinite(other)
-    apart = np.abs(one[both] - other[both]).max(initial=0.0)
-    largest = np.abs(one[both]).max(initial=0.0)
-    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))

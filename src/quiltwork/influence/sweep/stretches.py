@@ -14,6 +14,7 @@ from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 
+_CONVERGED = 2.0**-36
 _FIRST_NODES = 256
 _MOST_TURNS = 64
 _FIRST_RAISE, _LAST_RAISE = -36, -8
@@ -42,6 +43,14 @@ def merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     opens = np.append(True, begins[1:] > reach[:-1])
     closes = np.append(opens[1:], True)
     return begins[opens], reach[closes]
+
+
+def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
+    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
+    both = np.isfinite(one) & np.isfinite(other)
+    apart = np.abs(one[both] - other[both]).max(initial=0.0)
+    largest = np.abs(one[both]).max(initial=0.0)
+    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
 
 
 def endless(

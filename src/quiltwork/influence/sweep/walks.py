@@ -15,15 +15,15 @@ import numpy as np
 from quiltwork.beliefs import CyclicChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.influence.ratios import BoolArray, product_margin
-from quiltwork.influence.sweep.program import FloatArray, IntArray
-from quiltwork.influence.timeline import (
+from quiltwork.influence.quilts.timeline import (
     CONVERGED,
     MARGINAL_STEPS,
     marginals,
     projective_distance,
     supports,
 )
+from quiltwork.influence.ratios import BoolArray, product_margin
+from quiltwork.influence.sweep.program import FloatArray, IntArray
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6

@@ -11,9 +11,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -35,16 +35,13 @@ TYPICAL = (
     "composition-theorem-3-4",
     title="Levels of Pufferfish mechanisms do not add up",
     item="markov-quilt-composition, Theorem 3.4",
-    quick={},
-    full={},
 )
-def theorem_3_4(progress: Progress) -> Result:
+def theorem_3_4(progress: Progress) -> Findings:
     """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
     from quiltwork.reproduce.examples.theorem_3_4 import compare
 
     found = compare(0.9, 0.01)
-    progress(1, 1)
-    return Result(
+    return Findings(
         "The same noisy sum, released once and twice: the level of both exceeds twice the level "
         "of one, so arbitrary Pufferfish mechanisms are refused by the accountant.",
         (
@@ -63,7 +60,7 @@ def theorem_3_4(progress: Progress) -> Result:
     quick={"most": 20},
     full={"most": 200},
 )
-def many_releases(progress: Progress, most: int) -> Result:
+def many_releases(progress: Progress, most: int) -> Findings:
     """MQMExact of level 1 on the example chain, K times: the sweep and a joint quilt against K."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
@@ -73,11 +70,10 @@ def many_releases(progress: Progress, most: int) -> Result:
     level = 1 / calibrate(chain, 100, 1, "exact").exact_scale
     one, quilts = Spending.dp(level, 1, 100), influence_curve(chain, 100, method="exact")
     account, swept, joint = Accountant(chain, 100), [], []
-    for done in range(1, most + 1):
+    for done in tracked(progress, range(1, most + 1)):
         account.add(one)
         swept.append((float(done), account.epsilon()))
         joint.append((float(done), quilts.epsilon(done * level)))
-        progress(done, most)
     rows = [
         row
         for k in (1, 2, 5, 10, 20, 50, 100, 200)
@@ -93,19 +89,19 @@ def many_releases(progress: Progress, most: int) -> Result:
         "releases",
         "ε",
         (
-            Series("sum of levels", tuple((x, x) for x, _ in swept)),
-            Series("joint quilt", tuple(joint)),
-            Series("sweep", tuple(swept)),
+            Line("sum of levels", tuple((x, x) for x, _ in swept)),
+            Line("joint quilt", tuple(joint)),
+            Line("sweep", tuple(swept)),
         ),
         log_x=True,
         log_y=True,
     )
-    return Result(
+    return Findings(
         "All releases share one quilt per time point, so its influence is paid once and not K "
         "times. The sweep pays for what the releases tell about the neighbours, at most what a "
         "quilt would betray if it were seen.",
         tuple(rows),
-        (Figure("joint-and-sum", chart),),
+        (Figure("costs", chart),),
     )
 
 
@@ -126,11 +122,10 @@ class Home:
 @experiment(
     "fleet-year",
     title="A year of daily, weekly and monthly histograms for a fleet of homes",
-    item="quiltwork",
     quick={"homes": 10},
     full={"homes": 1000},
 )
-def fleet_year(progress: Progress, homes: int) -> Result:
+def fleet_year(progress: Progress, homes: int) -> Findings:
     """429 histograms of 4 levels per home, 52,560 points each, noise of scale 50."""
     from quiltwork import queries
     from quiltwork.budget import calendar, plan
@@ -138,10 +133,10 @@ def fleet_year(progress: Progress, homes: int) -> Result:
     histogram = queries.histogram()
     year = calendar(2025, DAY, daily=histogram, weekly=histogram, monthly=histogram)
     chains = fleet(homes)
-    found = []
-    for number, chain in enumerate(chains, 1):
-        found.append(price(f"home {number}", chain, year))
-        progress(number, homes)
+    found = [
+        price(f"home {number}", chain, year)
+        for number, chain in tracked(progress, enumerate(chains, 1))
+    ]
     real = real_home()
     if real is not None:
         found.append(price("the real home", real, year))
@@ -159,7 +154,7 @@ def fleet_year(progress: Progress, homes: int) -> Result:
         ("home", "sweep", "sum of single costs", "as if independent", "seconds"),
         tuple((h.name, h.swept, h.linear, h.as_if_independent, round(h.seconds, 3)) for h in found),
     )
-    return Result(
+    return Findings(
         f"{len(found)} homes with {len(year)} releases each, noise of scale {SCALE} on every "
         "count. Adding up single costs says nothing useful; pretending that time points are "
         "independent claims less than what leaks; the sweep is sound and small.",
@@ -172,8 +167,8 @@ def fleet_year(progress: Progress, homes: int) -> Result:
 def _totals(homes: Sequence[Home]) -> LineChart:
     ranked = sorted(homes, key=lambda home: home.swept)
 
-    def line(name: str, values: Sequence[float]) -> Series:
-        return Series(name, tuple((float(i), v) for i, v in enumerate(values, 1)))
+    def line(name: str, values: Sequence[float]) -> Line:
+        return Line(name, tuple((float(i), v) for i, v in enumerate(values, 1)))
 
     return LineChart(
         "A year of 429 releases: what it costs, home by home",

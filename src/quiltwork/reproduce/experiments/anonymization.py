@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -62,23 +62,22 @@ def adult(rows: int) -> Table:
     return Table(frame, "provider", tuple(QUASI), ("occupation",))
 
 
-def _measure(
-    table: Table,
-    algorithm: str,
-    x: int,
-    k: int,
-    l: int,  # noqa: E741  (the field's own letter)
-    m: int,
-    queries: int,
-) -> _Measured:
+def _measured(
+    progress: Progress, cases: Iterable[tuple[Table, int, int, int, int]], queries: int
+) -> list[_Measured]:
+    """Anonymize each case, a table with x, k, l and m, by every algorithm."""
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, query_error
 
-    _ = table.encoded  # reading the table is no part of anonymizing it
-    start = time.process_time()
-    publication = anonymize(table, KAnonymity(k) & LDiversity(l), m, **ALGORITHMS[algorithm])
-    seconds = time.process_time() - start
-    error = query_error(table, publication, queries=queries, seed=SEED)
-    return _Measured(algorithm, x, seconds, error, len(publication.groups))
+    found = []
+    for table, x, k, l_, m in tracked(progress, cases):
+        _ = table.encoded  # reading the table is no part of anonymizing it
+        for name, options in ALGORITHMS.items():
+            start = time.process_time()
+            publication = anonymize(table, KAnonymity(k) & LDiversity(l_), m, **options)
+            seconds = time.process_time() - start
+            error = query_error(table, publication, queries=queries, seed=SEED)
+            found.append(_Measured(name, x, seconds, error, len(publication.groups)))
+    return found
 
 
 def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
@@ -87,10 +86,10 @@ def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
     return tuple(values[round(i * last / (points - 1))] for i in range(points))
 
 
-def _figures(name: str, axis: str, measured: list[_Measured]) -> tuple[Figure, Figure]:
+def _figures(prefix: str, axis: str, measured: list[_Measured]) -> tuple[Figure, Figure]:
     def chart(what: str, axis_name: str, pick: Any) -> LineChart:
         series = tuple(
-            Series(
+            Line(
                 algorithm,
                 tuple((float(one.x), pick(one)) for one in measured if one.algorithm == algorithm),
             )
@@ -106,12 +105,14 @@ def _figures(name: str, axis: str, measured: list[_Measured]) -> tuple[Figure, F
         )
 
     return (
-        Figure(f"{name}-time", chart("Time", "CPU seconds", lambda one: one.seconds)),
-        Figure(f"{name}-error", chart("Query error", "mean relative error", lambda one: one.error)),
+        Figure(f"{prefix}time", chart("Time", "CPU seconds", lambda one: one.seconds)),
+        Figure(
+            f"{prefix}error", chart("Query error", "mean relative error", lambda one: one.error)
+        ),
     )
 
 
-def _result(name: str, axis: str, measured: list[_Measured], summary: str) -> Result:
+def _result(axis: str, measured: list[_Measured], summary: str, prefix: str = "") -> Findings:
     rows = [
         Row(
             f"{one.algorithm}, {axis} = {one.x:,}: query error",
@@ -122,8 +123,8 @@ def _result(name: str, axis: str, measured: list[_Measured], summary: str) -> Re
     ]
     table = tuple((one.algorithm, one.x, one.seconds, one.error, one.groups) for one in measured)
     header = ("algorithm", axis, "cpu seconds", "query error", "groups")
-    figures = _figures(name, axis, measured)
-    return Result(summary, tuple(rows), figures, (Sheet(name, header, table),))
+    figures = _figures(prefix, axis, measured)
+    return Findings(summary, tuple(rows), figures, (Sheet(f"{prefix}measured", header, table),))
 
 
 def _worst_ratio(measured: Iterable[_Measured]) -> float:
@@ -140,10 +141,8 @@ def _worst_ratio(measured: Iterable[_Measured]) -> float:
     "m-privacy-hospitals",
     title="The hospitals of Table I, anonymized",
     item="m-privacy, Table I",
-    quick={},
-    full={},
 )
-def hospitals_made_private(progress: Progress) -> Result:
+def hospitals_made_private(progress: Progress) -> Findings:
     """Anonymize T1 to T4 automatically so that no single hospital breaches k = 3, l = 2."""
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
     from quiltwork.tables.examples import hospitals
@@ -151,7 +150,6 @@ def hospitals_made_private(progress: Progress) -> Result:
     constraint = KAnonymity(3) & LDiversity(2)
     publication = anonymize(hospitals(), constraint, m=1)
     verdict = verify_m_privacy(publication.table, constraint, m=1, method="direct")
-    progress(1, 1)
     rows = [Row("1-private, by trying every hospital", str(verdict.private), "True")]
     for number, group in enumerate(publication.groups, start=1):
         text = ", ".join(f"{name} {value}" for name, value in group.values.items())
@@ -162,7 +160,7 @@ def hospitals_made_private(progress: Progress) -> Result:
         ("age", "zip", "disease"),
         tuple(zip(*(map(str, frame[name]) for name in ("age", "zip", "disease")), strict=True)),
     )
-    return Result(
+    return Findings(
         f"{len(publication.groups)} groups, each of which keeps 3 patients and 2 diseases "
         "whichever hospital takes its own away.",
         tuple(rows),
@@ -177,17 +175,13 @@ def hospitals_made_private(progress: Progress) -> Result:
     quick={"rows": 12_000, "queries": 200, "points": 3},
     full={"rows": ROWS, "queries": 2500, "points": 9},
 )
-def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Result:
+def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Findings:
     """Time and query error for every m from 1 to n − 1."""
     table = adult(rows)
-    measured = []
     powers = _spread(tuple(range(1, PROVIDERS)), points)
-    for done, m in enumerate(powers, start=1):
-        measured += [_measure(table, name, m, 30, 4, m, queries) for name in ALGORITHMS]
-        progress(done, len(powers))
+    measured = _measured(progress, [(table, m, 30, 4, m) for m in powers], queries)
     worst = _worst_ratio(measured)
     return _result(
-        "m-privacy-figure-9",
         "m",
         measured,
         f"The baseline's error grows with m, the provider-aware one's hardly: it is at most "
@@ -204,16 +198,11 @@ def figure_9(progress: Progress, rows: int, queries: int, points: int) -> Result
     quick={"most": 6000, "queries": 200, "steps": 2},
     full={"most": ROWS, "queries": 2500, "steps": 6},
 )
-def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result:
+def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Findings:
     """Time and query error for growing tables."""
-    measured = []
-    for done in range(1, steps + 1):
-        rows = most * done // steps
-        table = adult(rows)
-        measured += [_measure(table, name, rows, 30, 4, 3, queries) for name in ALGORITHMS]
-        progress(done, steps)
+    sizes = [most * done // steps for done in range(1, steps + 1)]
+    measured = _measured(progress, [(adult(rows), rows, 30, 4, 3) for rows in sizes], queries)
     return _result(
-        "m-privacy-figure-10",
         "|T|",
         measured,
         f"Time grows about linearly with the records, and errors fall. Provider-aware errs at most "
@@ -228,19 +217,18 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Result
     quick={"most": 400, "steps": 2},
     full={"most": 6400, "steps": 6},
 )
-def figure_11(progress: Progress, most: int, steps: int) -> Result:
+def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
     from quiltwork.tables.partitioning.guards import CountingGuard, GeneralGuard
-    from quiltwork.tables.partitioning.mondrian import Rules, mondrian
+    from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
     from quiltwork.tables.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
-    rules = Rules(provider_splits=True)
+    rules = CutRules(provider_splits=True)
     lines: dict[str, list[tuple[float, float]]] = {}
     groups: list[tuple[int, int]] = []
-    for done in range(steps):
-        rows = most >> (steps - 1 - done)
+    for rows in tracked(progress, [most >> halved for halved in reversed(range(steps))]):
         table = adult(rows)
         records = records_of(table.encoded)
         guards: dict[str, Any] = {
@@ -254,14 +242,13 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
             lines.setdefault(name, []).append((float(rows), time.process_time() - start))
             found.add(labels.tobytes())
         groups.append((rows, len(found)))
-        progress(done + 1, steps)
     chart = LineChart(
         "Time over |T| by verification strategy",
         "CPU seconds of the provider-aware algorithm with adaptive, binary, top-down and exact "
         "verification.",
         "|T|",
         "CPU seconds",
-        tuple(Series(name, tuple(points)) for name, points in lines.items()),
+        tuple(Line(name, tuple(points)) for name, points in lines.items()),
         log_x=True,
         log_y=True,
     )
@@ -270,12 +257,12 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
         *(Row(f"{name}, {most:,} records", seconds, unit="s") for name, seconds in largest.items()),
         Row("sizes at which strategies differ in their groups", sum(n > 1 for _, n in groups), 0),
     ]
-    return Result(
+    return Findings(
         f"All strategies make the same groups. Without any search (exact), {most:,} records take "
         f"{largest['adaptive'] / max(largest['exact'], 1e-9):.0f} times less than with the "
         "adaptive one.",
         tuple(rows_out),
-        (Figure("m-privacy-figure-11", chart),),
+        (Figure("time", chart),),
     )
 
 
@@ -286,23 +273,18 @@ def figure_11(progress: Progress, most: int, steps: int) -> Result:
     quick={"rows": 4000, "queries": 200, "points": 3},
     full={"rows": ROWS, "queries": 2500, "points": 7},
 )
-def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Result:
+def figure_12(progress: Progress, rows: int, queries: int, points: int) -> Findings:
     """Time and query error for growing k, and for growing l."""
     table = adult(rows)
     sizes = _spread((10, 20, 30, 40, 50, 75, 100), points)
     values = _spread((2, 3, 4, 5, 6, 7, 8), points)
-    by_k, by_l = [], []
-    total = len(sizes) + len(values)
-    for done, k in enumerate(sizes, start=1):
-        by_k += [_measure(table, name, k, k, 4, 3, queries) for name in ALGORITHMS]
-        progress(done, total)
-    for done, l_ in enumerate(values, start=len(sizes) + 1):
-        by_l += [_measure(table, name, l_, 30, l_, 3, queries) for name in ALGORITHMS]
-        progress(done, total)
-    first = _result("m-privacy-figure-12-k", "k", by_k, "")
-    second = _result("m-privacy-figure-12-l", "l", by_l, "")
+    cases = [(table, k, k, 4, 3) for k in sizes] + [(table, l_, 30, l_, 3) for l_ in values]
+    measured = _measured(progress, cases, queries)
+    cut = len(ALGORITHMS) * len(sizes)
+    by_k, by_l = measured[:cut], measured[cut:]
+    first, second = _result("k", by_k, "", "k-"), _result("l", by_l, "", "l-")
     worst = max(_worst_ratio(by_k), _worst_ratio(by_l))
-    return Result(
+    return Findings(
         f"Larger k and l cost accuracy; provider-aware errs at most {worst:.2f} times as much as "
         "the baseline.",
         first.rows + second.rows,

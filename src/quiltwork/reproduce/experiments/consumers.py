@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 if TYPE_CHECKING:
     from quiltwork.counts import Consumer, Remap
@@ -20,22 +20,20 @@ FIGURE_3 = ("↓ Z ↑ ↑ ↑ ↑", "↓ Z S ↑ ↑ ↑", "↓ Z ↓ ↑ ↑ �
     "geometric-figure-3",
     title="Which privacy constraints an optimal mechanism uses",
     item="geometric-mechanism, Figure 3",
-    quick={},
-    full={},
 )
-def figure_3(progress: Progress) -> Result:
+def figure_3(progress: Progress) -> Findings:
     """Compute the constraint matrix of Figure 2 and the remap that Lemma 5.11 reads off it."""
-    from quiltwork.counts import constraint_matrix, structure_report, vertex_remap
-    from quiltwork.counts.optimality.examples import figure_2
-    from quiltwork.counts.optimality.structure import draw_constraints
+    from quiltwork.counts import constraint_matrix
+    from quiltwork.reproduce.examples.derivation import vertex_remap
+    from quiltwork.reproduce.examples.geometric import figure_2
+    from quiltwork.reproduce.examples.structure import draw_constraints, structure_report
 
     mechanism, alpha = figure_2(), Fraction(1, 2)
     drawn = draw_constraints(constraint_matrix(mechanism, alpha)).splitlines()
     report = structure_report(mechanism, alpha)
     rows = [Row(f"row {i}", ours, FIGURE_3[i]) for i, ours in enumerate(drawn)]
     remap = " ".join(map(str, vertex_remap(mechanism, alpha)))
-    progress(1, 1)
-    return Result(
+    return Findings(
         f"All states are the printed ones; {len(report.passed)} statements about optimal vertices "
         f"hold, and Lemma 5.11 reads the remap {remap} off the matrix.",
         (*rows, Row("remap of 0..5", remap, "0 2 2 3 4 5")),
@@ -49,15 +47,12 @@ def figure_3(progress: Progress) -> Result:
     quick={"steps": 12},
     full={"steps": 60},
 )
-def laplace(progress: Progress, steps: int) -> Result:
+def laplace(progress: Progress, steps: int) -> Findings:
     """Least losses on counts {0, 1} with even odds, for falling α."""
-    from quiltwork.counts.optimality.examples import laplace_comparison
+    from quiltwork.reproduce.examples.geometric import laplace_comparison
 
-    points = []
-    for step in range(steps):
-        alpha = 0.9 * 0.001 ** (step / (steps - 1))
-        points.append((alpha, *laplace_comparison(alpha)))
-        progress(step + 1, steps)
+    alphas = [0.9 * 0.001 ** (step / (steps - 1)) for step in range(steps)]
+    points = [(alpha, *laplace_comparison(alpha)) for alpha in tracked(progress, alphas)]
     quarter = laplace_comparison(0.25)
     chart = LineChart(
         title="The least loss on one bit",
@@ -65,14 +60,14 @@ def laplace(progress: Progress, steps: int) -> Result:
         "without bound as α falls.",
         x_axis="α",
         y_axis="expected loss",
-        series=(
-            Series("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
-            Series("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
+        lines=(
+            Line("geometric, α/(1+α)", tuple((a, g) for a, g, _ in points)),
+            Line("Laplace, √α/2", tuple((a, lap) for a, _, lap in points)),
         ),
         log_x=True,
         log_y=True,
     )
-    return Result(
+    return Findings(
         "Continuous noise wastes what integers could tell: at α = 1/4 it loses 1/4 instead of 1/5.",
         (
             Row("geometric, α = 1/4", quarter[0], 0.2),
@@ -86,24 +81,21 @@ def laplace(progress: Progress, steps: int) -> Result:
     "geometric-no-common-optimum",
     title="Priors about databases: no mechanism for everybody",
     item="geometric-mechanism, Theorem 6.3 and Figures 4 and 5",
-    quick={},
-    full={},
 )
-def no_common_optimum(progress: Progress) -> Result:
+def no_common_optimum(progress: Progress) -> Findings:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
-    from quiltwork.counts.optimality import oblivious
+    from quiltwork.reproduce.examples import databases
 
-    found = oblivious.no_common_optimum()
-    seven, one = oblivious.figure_5_contradiction()
-    prior = oblivious.database_prior(Fraction(1, 10), swapped=False)
+    found = databases.no_common_optimum()
+    seven, one = databases.figure_5_contradiction()
+    prior = databases.database_prior(Fraction(1, 10), swapped=False)
     figure_4 = sum(
         p * x
         for database, p in prior.items()
-        for answer, x in oblivious.FIGURE_4[database].items()
-        if answer != oblivious.count_of(database, bool)
+        for answer, x in databases.FIGURE_4[database].items()
+        if answer != databases.count_of(database, bool)
     )
-    progress(1, 1)
-    return Result(
+    return Findings(
         "Each consumer alone can lose 77/240; under one mechanism for both they lose at least 1/40 "
         "more together.",
         (
@@ -123,7 +115,7 @@ def no_common_optimum(progress: Progress) -> Result:
     quick={"consumers": 40},
     full={"consumers": 2000},
 )
-def universal_optimality(progress: Progress, consumers: int) -> Result:
+def universal_optimality(progress: Progress, consumers: int) -> Findings:
     """Random consumers: the remapped geometric mechanism against each one's own program."""
     import numpy as np
 
@@ -132,15 +124,14 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
     rng = np.random.default_rng(31)
     losses = ("absolute", "squared", "binary", "power:3/2", "asymmetric:3:1")
     worst, sheet = 0.0, []
-    for done in range(consumers):
+    for done in tracked(progress, range(consumers)):
         n, alpha = int(rng.integers(1, 13)), Fraction(int(rng.integers(1, 40)), 40)
         user = Consumer(rng.dirichlet(np.full(n + 1, 0.5)), losses[done % len(losses)])
         remapped = GeometricMechanism(n, alpha=alpha).remap(user).expected_loss
         bound = float(optimal_mechanism(user, n, alpha).certificate.lower_bound)
         worst = max(worst, abs(remapped - bound) / max(1.0, bound))
         sheet.append((n, str(alpha), user.loss.name, remapped, bound))
-        progress(done + 1, consumers)
-    return Result(
+    return Findings(
         f"{consumers} random consumers; the remapped geometric mechanism is never further than "
         f"{worst:.1e} from the certified optimum of that consumer's own program.",
         (
@@ -157,11 +148,10 @@ def universal_optimality(progress: Progress, consumers: int) -> Result:
 @experiment(
     "three-consumers",
     title="One released table, three consumers",
-    item="quiltwork",
     quick={"tables": 20},
     full={"tables": 500},
 )
-def three_consumers(progress: Progress, tables: int) -> Result:
+def three_consumers(progress: Progress, tables: int) -> Findings:
     """Release tables of 50 towns once; three consumers read every table, each in its own way."""
     import numpy as np
     from scipy import stats
@@ -178,21 +168,20 @@ def three_consumers(progress: Progress, tables: int) -> Result:
     remaps = {name: mechanism.remap(user) for name, user in users.items()}
     rng = np.random.default_rng(6)
     truths, released = [], []
-    for done in range(tables):
+    for _ in tracked(progress, range(tables)):
         truth = np.minimum(rng.poisson(20, towns), people)
         table = release_table(
             dict(enumerate(truth.tolist())), epsilon=epsilon, adjacency="add-remove"
         )
         truths.append(truth)
         released.append(np.clip(table.noisy, 0, people))
-        progress(done + 1, tables)
     true, read = np.concatenate(truths), np.concatenate(released)
     rows = [
         row
         for name, remap in remaps.items()
         for row in _measured(name, users[name], remap, true, read)
     ]
-    return Result(
+    return Findings(
         f"{tables} tables of {towns} towns at ε = {float(epsilon)}, the same for everybody; "
         "each consumer reads them with its own prior and loss, at no cost in privacy.",
         tuple(rows),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from quiltwork.report.charts import MatrixChart
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 FIGURE_2 = (
     "2/3 0 1/4 1/24 1/48 1/48",
@@ -18,8 +18,6 @@ FIGURE_2 = (
 )
 """As printed: row i are the probabilities of the answers 0..5 when the count is i."""
 
-PRIOR = ("1/4", "0", "1/4", "0", "1/4", "1/4")
-"""The consumer of Figure 2; its loss is |i − r|^1.5."""
 DERIVATION = "0 2 2 3 4 5"
 """Example 5.2: the answer 1 is read as 2, the others as they are."""
 
@@ -28,16 +26,14 @@ DERIVATION = "0 2 2 3 4 5"
     "geometric-figure-2",
     title="An optimal mechanism derived from the geometric one",
     item="geometric-mechanism, Figure 2 and Example 5.2",
-    quick={},
-    full={},
 )
-def figure_2(progress: Progress) -> Result:
+def figure_2(progress: Progress) -> Findings:
     """Find the consumer's best remap of the 1/2-geometric mechanism; compare all 36 entries."""
-    from quiltwork.counts import Consumer, GeometricMechanism
+    from quiltwork.counts import GeometricMechanism
+    from quiltwork.reproduce.examples import geometric
 
-    mechanism = GeometricMechanism(5, alpha=Fraction(1, 2))
-    remap = mechanism.remap(Consumer([float(Fraction(p)) for p in PRIOR], loss="power:3/2"))
-    derived = _remapped(mechanism.matrix(exact=True).tolist(), remap.mapping)
+    remap = GeometricMechanism(5, alpha=Fraction(1, 2)).remap(geometric.figure_2_consumer())
+    derived = geometric.figure_2()
     published = [[Fraction(cell) for cell in row.split()] for row in FIGURE_2]
     equal = sum(derived[i][r] == published[i][r] for i in range(6) for r in range(6))
     rows = [
@@ -49,8 +45,7 @@ def figure_2(progress: Progress) -> Result:
         ("count", "answer", "published", "ours"),
         tuple((i, r, str(published[i][r]), str(derived[i][r])) for i in range(6) for r in range(6)),
     )
-    progress(1, 1)
-    return Result(
+    return Findings(
         f"{equal} of 36 entries are the printed fractions. The consumer's optimal mechanism is "
         "the geometric mechanism followed by its own best reading of the answers.",
         (
@@ -58,7 +53,7 @@ def figure_2(progress: Progress) -> Result:
             Row("the answers 0 to 5 are read as", " ".join(map(str, remap.mapping)), DERIVATION),
             *rows,
         ),
-        (_matrix("figure-2", derived),),
+        (_matrix("mechanism", derived),),
         (sheet,),
     )
 
@@ -70,37 +65,23 @@ def figure_2(progress: Progress) -> Result:
     quick={"largest": 9},
     full={"largest": 99},
 )
-def example_2_2(progress: Progress, largest: int) -> Result:
+def example_2_2(progress: Progress, largest: int) -> Findings:
     """Binary loss, half the prior on 0 and half on n: face value against the best remap."""
-    from quiltwork.counts import GeometricMechanism
+    from quiltwork.reproduce.examples import geometric
 
     alpha = Fraction(1, 2)
     rows = []
-    sizes = range(1, largest + 1, 2)
-    for step, n in enumerate(sizes):
-        mechanism = GeometricMechanism(n, alpha=alpha)
-        wrong = 1 - mechanism.probability(0, 0, unbounded=True)
-        half = (n + 1) // 2
-        misread = sum((mechanism.probability(0, r) for r in range(half, n + 1)), Fraction(0))
+    for n in tracked(progress, range(1, largest + 1, 2)):
+        lost, printed = geometric.example_2_2(n, alpha), alpha ** ((n + 1) // 2) / (1 + alpha)
         rows += [
-            Row(f"n = {n}: at face value", str(wrong), str(2 * alpha / (1 + alpha))),
-            Row(f"n = {n}: remapped", _short(misread), _short(alpha**half / (1 + alpha))),
+            Row(f"n = {n}: at face value", str(lost.face_value), str(2 * alpha / (1 + alpha))),
+            Row(f"n = {n}: remapped", _short(lost.remapped), _short(printed)),
         ]
-        progress(step + 1, len(sizes))
-    return Result(
+    return Findings(
         "At face value the expected loss is 2α/(1+α) whatever n; reading answers from (n+1)/2 on "
         "as n, and the others as 0, brings it down to α^((n+1)/2)/(1+α). Here α = 1/2.",
         tuple(rows),
     )
-
-
-def _remapped(matrix: list[list[Fraction]], mapping: tuple[int, ...]) -> list[list[Fraction]]:
-    """Return y∘x for a deterministic remap y."""
-    size = len(mapping)
-    return [
-        [sum((row[s] for s in range(size) if mapping[s] == r), Fraction(0)) for r in range(size)]
-        for row in matrix
-    ]
 
 
 def _short(value: Fraction) -> str:

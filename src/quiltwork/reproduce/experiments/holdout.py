@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
+from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.classic import Claims, World
+    from quiltwork.reproduce.examples.classic import Claims, World
 
 SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
 
@@ -23,9 +23,9 @@ SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
     quick={"rows": 2000, "repeats": 4},
     full={"rows": 10_000, "repeats": 10},
 )
-def classic(progress: Progress, rows: int, repeats: int) -> Result:
+def classic(progress: Progress, rows: int, repeats: int) -> Findings:
     """As many features as rows: no signal, and 20 weak features."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     noise = _repeated(World(rows, rows), repeats, lambda k: progress(k, 2 * repeats))
     weak = _repeated(
@@ -35,10 +35,10 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
     )
     figures = [
         *_figures("no-signal", "No feature tells the label", noise),
-        *_figures("weak-features", "20 features tell a little", weak),
+        *_figures("weak", "20 features tell a little", weak),
     ]
     last = SIZES[-1]
-    return Result(
+    return Findings(
         f"With {last} features chosen by a plain holdout, the holdout praises a classifier of pure "
         "noise; the reusable holdout's answers stay close to fresh data. Bars are ± one standard "
         f"deviation over {repeats} runs.",
@@ -48,7 +48,7 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
             *_promise(World(rows, rows), noise[0][1].rounds),
         ),
         tuple(figures),
-        (_sheet("no-signal", noise), _sheet("weak-features", weak)),
+        (_sheet("no-signal", noise), _sheet("weak", weak)),
     )
 
 
@@ -59,14 +59,14 @@ def classic(progress: Progress, rows: int, repeats: int) -> Result:
     quick={"rows": 2000, "repeats": 4},
     full={"rows": 10_000, "repeats": 10},
 )
-def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
+def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Findings:
     """Attributes share factors and tell the label a little; rows come in pairs of copies."""
-    from quiltwork.holdout.classic import World
+    from quiltwork.reproduce.examples.classic import World
 
     world = World(rows, rows // 2, signal=20, bias=6 / rows**0.5, shared=0.3, copies=2)
     found = _repeated(world, repeats, lambda k: progress(k, repeats))
     last = SIZES[-1]
-    return Result(
+    return Findings(
         "Attributes are correlated with the label and in blocks of ten among themselves, and every "
         "row is there twice, which the holdout is told. Reused in the common way the holdout "
         f"overfits as the training set does; ours does not. {repeats} runs, bars ± one standard "
@@ -83,19 +83,17 @@ def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Result:
 @experiment(
     "holdout-climber",
     title="A greedy climber on three leaderboards",
-    item="quiltwork",
     quick={"rows": 2000, "questions": 1000},
     full={"rows": 10_000, "questions": 5000},
 )
-def climber(progress: Progress, rows: int, questions: int) -> Result:
+def climber(progress: Progress, rows: int, questions: int) -> Findings:
     """Labels that nothing predicts: what each board claims for the climber's vote."""
-    from quiltwork.holdout.attack import simulate_attack
+    from quiltwork.reproduce.examples.climber import simulate_attack
 
     found = simulate_attack(rows, questions, budget=questions // 5)
-    progress(1, 1)
     names = ("plain", "reusable", "ladder")
     series = [
-        Series(
+        Line(
             {"plain": "plain board", "reusable": "reusable holdout", "ladder": "Ladder"}[name],
             tuple(
                 (float(climb.questions), 100 * value - 50)
@@ -112,10 +110,10 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
         "number of questions; the truth is 0.",
         "questions",
         "claimed accuracy above 50 %, in points",
-        (*series, Series("truth", truth)),
+        (*series, Line("truth", truth)),
     )
     last = found.climbs[-1]
-    return Result(
+    return Findings(
         "The climber keeps random classifiers that the board calls good. A plain board believes "
         "the vote of them; the reusable holdout and the Ladder do not.",
         (
@@ -125,14 +123,14 @@ def climber(progress: Progress, rows: int, questions: int) -> Result:
             Row("truth", 50.0, unit="%"),
             Row("the Ladder's proven width", 100 * found.ladder_width, unit="%", note="at 95 %"),
         ),
-        (Figure("climber", chart),),
+        (Figure("claims", chart),),
     )
 
 
 def _repeated(
     world: World, repeats: int, done: Callable[[int], None]
 ) -> list[tuple[Claims, Claims]]:
-    from quiltwork.holdout.classic import run_classic
+    from quiltwork.reproduce.examples.classic import run_classic
 
     runs = []
     for seed in range(repeats):
@@ -212,13 +210,13 @@ def _chart(title: str, runs: Sequence[tuple[Claims, Claims]], which: int) -> Lin
     )
 
 
-def _series(name: str, runs: Sequence[Sequence[float]]) -> Series:
+def _series(name: str, runs: Sequence[Sequence[float]]) -> Line:
     points, spread = [], []
     for k, values in zip(SIZES, zip(*runs, strict=True), strict=True):
         centre, off = mean(values), stdev(values)
         points.append((float(k), 100 * centre - 50))
         spread.append((100 * (centre - off) - 50, 100 * (centre + off) - 50))
-    return Series(name, tuple(points), spread=tuple(spread))
+    return Line(name, tuple(points), spread=tuple(spread))
 
 
 def _sheet(name: str, runs: Sequence[tuple[Claims, Claims]]) -> Sheet:

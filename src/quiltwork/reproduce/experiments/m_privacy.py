@@ -7,6 +7,7 @@ Providers have equal or exponentially falling shares. Table II's parameters: k =
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -51,10 +52,8 @@ class Measured:
     "m-privacy-table-1",
     title="Four hospitals and two ways to publish",
     item="m-privacy, Table I",
-    quick={},
-    full={},
 )
-def table_1(progress: Progress) -> Result:
+def table_1(progress: Progress) -> Findings:
     """Verify both published tables at the paper's k and l, and at k = 2."""
     from quiltwork.tables import KAnonymity, LDiversity, max_m, verify_m_privacy
     from quiltwork.tables.examples import table_a, table_b
@@ -72,8 +71,7 @@ def table_1(progress: Progress) -> Result:
         rows.append(Row(f"{name}, m = 1", ours, published, note="" if verdict else _left(verdict)))
         safe = max_m(table, constraint)
         rows.append(Row(f"{name}: withstands", int(safe), unit="providers", note=_mend(safe)))
-    progress(1, 1)
-    return Result(
+    return Findings(
         "T_a falls to P1 alone, who is left with Sara's record. T_b is 1-private for k = 2, not "
         "for k = 3 as printed: each of its groups has a provider without whom two records are "
         "left.",
@@ -88,7 +86,7 @@ def table_1(progress: Progress) -> Result:
     quick={"groups": 2, "points": 5},
     full={"groups": 10, "points": 14},
 )
-def figure_6(progress: Progress, groups: int, points: int) -> Result:
+def figure_6(progress: Progress, groups: int, points: int) -> Findings:
     """Vary m for 15 providers with 150 and with 750 records."""
     powers = [1 + round(i * (PROVIDERS - 2) / (points - 1)) for i in range(points)]
     settings = [(float(m), PROVIDERS, size, m) for size in (SMALL, LARGE) for m in powers]
@@ -110,7 +108,7 @@ def figure_6(progress: Progress, groups: int, points: int) -> Result:
     quick={"groups": 2, "most": 14},
     full={"groups": 10, "most": 20},
 )
-def figure_7(progress: Progress, groups: int, most: int) -> Result:
+def figure_7(progress: Progress, groups: int, most: int) -> Findings:
     """Vary n_G with m = 5, for 150 and for 750 records."""
     counts = range(M + 1, most + 1, 2)
     settings = [(float(n), n, size, M) for size in (SMALL, LARGE) for n in counts]
@@ -131,7 +129,7 @@ def figure_7(progress: Progress, groups: int, most: int) -> Result:
     quick={"groups": 2, "most": 25},
     full={"groups": 10, "most": 50},
 )
-def figure_8(progress: Progress, groups: int, most: int) -> Result:
+def figure_8(progress: Progress, groups: int, most: int) -> Findings:
     """Vary |T_G| for 15 providers and m = 5; fit the average score against |T_G|/n_G."""
     import numpy as np
 
@@ -157,7 +155,7 @@ def figure_8(progress: Progress, groups: int, most: int) -> Result:
         "shares, and the line fitted to it.",
         "records per provider",
         "average score",
-        (Series("groups", tuple(points), marks=True), Series("least squares", line)),
+        (Line("groups", tuple(points), marks=True), Line("least squares", line)),
     )
     rows = (
         Row(
@@ -169,7 +167,7 @@ def figure_8(progress: Progress, groups: int, most: int) -> Result:
         Row("score at none", round(float(start), 4), 0.33),
         Row("R²", round(explained, 4), 0.97),
     )
-    return Result(
+    return Findings(
         result.summary,
         (*rows, *result.rows),
         (*result.figures, Figure("fit", chart)),
@@ -183,15 +181,14 @@ def _figure(
     progress: Progress,
     axis: str,
     summary: str,
-) -> Result:
+) -> Findings:
     """Measure all methods for both kinds of shares; draw time and checks for each size."""
     found: dict[tuple[Shares, str], list[Measured]] = {}
     steps = [(shares, setting) for shares in SHARES for setting in settings]
-    for done, (shares, (x, providers, records, m)) in enumerate(steps, start=1):
+    for shares, (x, providers, records, m) in tracked(progress, steps):
         name = "" if axis == "records per provider" else f"{records} records, "
         for measured in _measure(shares, x, providers, records, m, groups):
             found.setdefault((shares, f"{name}{shares} shares"), []).append(measured)
-        progress(done, len(steps))
     figures = [
         Figure(_slug(f"{what} {title}"), _chart(what, title, axis, measured))
         for (_, title), measured in found.items()
@@ -206,7 +203,7 @@ def _figure(
             for one in measured
         ),
     )
-    return Result(summary, tuple(_rows(found, axis)), tuple(figures), (sheet,))
+    return Findings(summary, tuple(_rows(found, axis)), tuple(figures), (sheet,))
 
 
 def _measure(
@@ -294,7 +291,7 @@ def _chart(what: str, title: str, axis: str, measured: Sequence[Measured]) -> Li
     for method in METHODS:
         mine = [one for one in measured if one.method == method]
         points = tuple((one.x, pick(one)[0]) for one in mine)
-        series.append(Series(method, points, spread=tuple(pick(one)[1:] for one in mine)))
+        series.append(Line(method, points, spread=tuple(pick(one)[1:] for one in mine)))
     return LineChart(
         f"{_NAMES[what]}: {title}",
         f"{_NAMES[what]} of one verification by {axis}, for each method: median and quartiles "
@@ -326,7 +323,7 @@ def _quartiles(numbers: Sequence[float]) -> tuple[float, float, float]:
 
 
 def _slug(text: str) -> str:
-    return text.lower().replace(",", "").replace(" ", "-")
+    return re.sub(r" records,| shares", "", text).replace(" ", "-")
 
 
 def _left(verdict: object) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ SHOWN = "3"
     quick={"draws": 4_000_000},
     full={"draws": 20_000_000},
 )
-def chi_square(progress: Progress, draws: int) -> Result:
+def chi_square(progress: Progress, draws: int) -> Findings:
     """Compare draws with P(Z = z) = (1−α)/(1+α)·α^|z|, and with a scale that is wrong by 1 %."""
     from fractions import Fraction
 
@@ -34,8 +34,7 @@ def chi_square(progress: Progress, draws: int) -> Result:
     rows: list[Row] = []
     sheets: list[Sheet] = []
     figures: list[Figure] = []
-    for step, text in enumerate(SCALES):
-        progress(step, len(SCALES))
+    for text in tracked(progress, SCALES):
         scale = Fraction(text)
         law = TwoSidedGeometric.from_scale(scale)
         wrong = TwoSidedGeometric.from_scale(scale * Fraction(101, 100))
@@ -60,8 +59,7 @@ def chi_square(progress: Progress, draws: int) -> Result:
         )
         if text == SHOWN:
             figures.append(_figure(list(places), observed[1:-1] / draws, expected / draws))
-    progress(len(SCALES), len(SCALES))
-    return Result(
+    return Findings(
         f"Chi-square tests of {draws:,} draws per scale: p-values against the exact law are "
         "spread over (0, 1); against a law whose scale is wrong by 1 % they vanish.",
         tuple(rows),
@@ -108,9 +106,9 @@ def _figure(
             "range that was seen often enough to compare.",
             x_axis="noise z",
             y_axis="probability",
-            series=(
-                Series("exact", tuple(zip(map(float, places), map(float, expected), strict=True))),
-                Series(
+            lines=(
+                Line("exact", tuple(zip(map(float, places), map(float, expected), strict=True))),
+                Line(
                     "observed",
                     tuple(zip(map(float, places), map(float, observed), strict=True)),
                     marks=True,

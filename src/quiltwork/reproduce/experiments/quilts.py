@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import MatrixChart
 from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Value
+from quiltwork.reproduce.result import Figure, Findings, Row, Value
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Network
@@ -28,7 +28,7 @@ _SHADES = {"i": 1.0, "Q": 0.65, "N": 0.3, "R": 0.0}
     quick={"length": LENGTH},
     full={"length": LENGTH},
 )
-def figure_1(progress: Progress, length: int) -> Result:
+def figure_1(progress: Progress, length: int) -> Findings:
     """Take the chain as a network, find the quilts of its middle node, and price them."""
     from quiltwork.influence import bayesian_dp
     from quiltwork.influence.network import quilts_of
@@ -46,8 +46,7 @@ def figure_1(progress: Progress, length: int) -> Result:
             note="the best quilt of the worst node",
         )
     )
-    progress(1, 1)
-    return Result(
+    return Findings(
         f"Removing a quilt Q of X_{NODE} cuts the chain: what is left around X_{NODE} is nearby "
         "(N), the rest is remote (R). A larger nearby set has a weaker quilt: the bound is "
         f"(|N|+1)·x + h, here for x = {LEVEL}.",

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
-from quiltwork.report.charts import LineChart, Series
-from quiltwork.reproduce.registry import Progress, experiment
-from quiltwork.reproduce.result import Figure, Result, Row, Sheet, Value
+from quiltwork.report.charts import Line, LineChart
+from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.result import Figure, Findings, Row, Sheet, Value
 from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ POWER_EDGES = {
     "4 levels": (0.3, 1, 2.5),
     "10 levels": (0.2, 0.3, 0.4, 0.6, 1, 1.5, 2, 3, 4),
 }
+SHORT = {
+    "one person (mean of five)": "one",
+    "all five together": "five",
+    "4 levels": "4-levels",
+    "10 levels": "10-levels",
+}
+"""Names of the figures' files."""
 FLOOR_POINTS = 400
 """On either side of the secret, at most."""
 
@@ -34,10 +41,8 @@ FLOOR_POINTS = 400
     "mqm-worked-examples",
     title="The worked examples of the Markov Quilt Mechanism",
     item="markov-quilt-composition, Algorithm 1 (examples of the original mechanism)",
-    quick={},
-    full={},
 )
-def worked_examples(progress: Progress) -> Result:
+def worked_examples(progress: Progress) -> Findings:
     """T = 100, ε = 1: the printed scale is that of an unknown start; a known start needs less."""
     from quiltwork import MarkovChain, calibrate, influence_curve
 
@@ -62,8 +67,7 @@ def worked_examples(progress: Progress) -> Result:
     rows.append(Row(name, joint, 10.0, note="published: Theorem 3.7; ours: joint quilt"))
     swept_total = influence_curve(start, 100).epsilon(level)
     rows.append(Row(f"{name}, by the sweep", swept_total, note="the same noise"))
-    progress(1, 1)
-    return Result(
+    return Findings(
         "The printed scale of the first example counts states that cannot occur from its start; "
         "with supports respected the known start needs a little less noise. Quilts pay as if the "
         "adversary saw them; the sweep pays for what the answer tells about them, which is a "
@@ -76,25 +80,23 @@ def worked_examples(progress: Progress) -> Result:
     "activity-histograms",
     title="Histograms of physical activity",
     item="markov-quilt-composition, Example 1",
-    quick={},
-    full={},
 )
-def activity(progress: Progress) -> Result:
+def activity(progress: Progress) -> Findings:
     """Five people, a week of minutes each, four levels; beliefs come from the other people.
 
     The individual task releases one person's relative frequencies under the chains of the others;
     the aggregate task pools all five under the set of all leave-one-out chains.
     """
-    others = activity_chains()
+    others = list(activity_chains().values())
     longest = max(length for _, length in others)
     tasks = {
         "one person (mean of five)": [Job([chain], length, 1, 4) for chain, length in others],
         "all five together": [Job([chain for chain, _ in others], longest, len(others), 4)],
     }
-    return _histogram_errors("activity", tasks, progress)
+    return _histogram_errors(tasks, progress)
 
 
-def activity_chains() -> list[tuple[MarkovChain, int]]:
+def activity_chains() -> dict[Any, tuple[MarkovChain, int]]:
     """For every person the chain of the other people, and how long the person's series is."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
@@ -107,23 +109,21 @@ def activity_chains() -> list[tuple[MarkovChain, int]]:
         states=(0, 1, 2, 3),
     )
     people = series.data
-    return [
-        (
+    return {
+        one: (
             MarkovChain.fit([people[p] for p in people if p != one], states=series.states),
             len(people[one]),
         )
         for one in people
-    ]
+    }
 
 
 @experiment(
     "power-histograms",
     title="Histograms of household power",
     item="markov-quilt-composition, Example 2",
-    quick={},
-    full={},
 )
-def power(progress: Progress) -> Result:
+def power(progress: Progress) -> Findings:
     """One household in 2008, ten-minute means in four and ten public levels.
 
     The chain is fitted on the first half of the year and the second half is released.
@@ -132,7 +132,7 @@ def power(progress: Progress) -> Result:
     for levels, edges in POWER_EDGES.items():
         chain, length = power_chain(edges)
         tasks[levels] = [Job([chain], length, 1, chain.size)]
-    return _histogram_errors("power", tasks, progress)
+    return _histogram_errors(tasks, progress)
 
 
 def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
@@ -154,11 +154,8 @@ def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
 @experiment(
     "sweep-noise",
     title="Noise by quilts, by the sweep, and the floor of all mechanisms",
-    item="quiltwork",
-    quick={},
-    full={},
 )
-def sweep_noise(progress: Progress) -> Result:
+def sweep_noise(progress: Progress) -> Findings:
     """Scales for a count (the papers' examples) or a histogram (real series), and what they are of.
 
     The floor is what some mechanism of the same level per point needs: with less noise than that it
@@ -168,7 +165,7 @@ def sweep_noise(progress: Progress) -> Result:
 
     cases = _noise_cases()
     table: list[tuple[Value, ...]] = []
-    for done, (name, (chain, length, moved)) in enumerate(cases.items(), 1):
+    for name, (chain, length, moved) in tracked(progress, cases.items()):
         query = queries.histogram() if moved == 2 else queries.count(chain.states[0])
         for epsilon in NOISE_EPSILONS:
             scales = [
@@ -177,19 +174,18 @@ def sweep_noise(progress: Progress) -> Result:
             ]
             floor = noise_floor(chain, length, moved, epsilon)
             table.append((name, epsilon, floor, *scales, round(scales[1] / scales[0], 2)))
-        progress(done, len(cases))
     rows = [
         Row(f"{name}, ε = 1: MQMExact over sweep", table[5 * n + 2][-1], unit="times")
         for n, name in enumerate(cases)
     ]
     header = ("series", "epsilon", "floor", "sweep", "MQMExact", "MQMApprox", "MQMExact / sweep")
-    return Result(
+    return Findings(
         "Scales of the noise. With less than the floor some mechanism of the same level per point "
         "tells more than ε, so no bound that knows levels only can be lower: what the sweep asks "
         "for is nearly always just that.",
         tuple(rows),
         (),
-        (Sheet("sweep-scales", header, tuple(table)),),
+        (Sheet("scales", header, tuple(table)),),
     )
 
 
@@ -199,7 +195,7 @@ def _noise_cases() -> dict[str, tuple[MarkovChain, int, int]]:
 
     cases = {"the papers' example, stationary": (MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 100, 1)}
     try:
-        chain, length = activity_chains()[0]
+        chain, length = next(iter(activity_chains().values()))
         cases["activity, minutes, 4 states"] = chain, length, 2
         for levels, edges in POWER_EDGES.items():
             chain, length = power_chain(edges)
@@ -271,13 +267,12 @@ class Job:
         return self.cells * noise / (self.length * self.subjects)
 
 
-def _histogram_errors(name: str, tasks: Mapping[str, Sequence[Job]], progress: Progress) -> Result:
+def _histogram_errors(tasks: Mapping[str, Sequence[Job]], progress: Progress) -> Findings:
     """Expected L1 error of relative frequencies, for every task, method and epsilon."""
-    wanted = list(product(tasks, EPSILONS, METHODS))
-    errors: dict[tuple[str, float, str], float] = {}
-    for done, (task, epsilon, method) in enumerate(wanted, 1):
-        errors[task, epsilon, method] = mean(job.error(epsilon, method) for job in tasks[task])
-        progress(done, len(wanted))
+    errors = {
+        (task, epsilon, method): mean(job.error(epsilon, method) for job in tasks[task])
+        for task, epsilon, method in tracked(progress, product(tasks, EPSILONS, METHODS))
+    }
     rows = [
         Row(f"{task}, ε = {epsilon:g}, {method}", errors[task, epsilon, method], unit="L1")
         for task, epsilon, method in product(tasks, EPSILONS, ("sweep", "exact"))
@@ -287,29 +282,29 @@ def _histogram_errors(name: str, tasks: Mapping[str, Sequence[Job]], progress: P
         (task, epsilon, *(errors[task, epsilon, method] for method in METHODS))
         for task, epsilon in product(tasks, EPSILONS)
     ]
-    figures = [_figure(name, task, errors) for task in tasks]
-    return Result(
+    figures = [_figure(task, errors) for task in tasks]
+    return Findings(
         "Expected L1 error of the released relative frequencies. Entry DP protects a single time "
         "point only if the others say nothing about it, which is false here; it is shown as the "
         "floor. Errors above 1 are useless: frequencies sum to 1.",
         tuple(rows),
         tuple(figures),
-        (Sheet(f"{name}-l1-errors", header, tuple(table)),),
+        (Sheet("errors", header, tuple(table)),),
     )
 
 
-def _figure(name: str, task: str, errors: Mapping[tuple[str, float, str], float]) -> Figure:
+def _figure(task: str, errors: Mapping[tuple[str, float, str], float]) -> Figure:
     def points(method: str) -> Iterable[tuple[float, float]]:
         return ((epsilon, errors[task, epsilon, method]) for epsilon in EPSILONS)
 
     return Figure(
-        f"{name}-{task.split(' (')[0].replace(' ', '-')}",
+        SHORT[task],
         LineChart(
             f"{task}: error against privacy",
             "Expected L1 error of relative frequencies for each method over epsilon.",
             "epsilon",
             "expected L1 error",
-            tuple(Series(method, tuple(points(method))) for method in METHODS),
+            tuple(Line(method, tuple(points(method))) for method in METHODS),
             log_x=True,
             log_y=True,
         ),

@@ -7,18 +7,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
-from typing import Any
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs.digests import digest
+from quiltwork.budget.payment import Request, pay_and_keep, read_payer
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import Custom
 from quiltwork.series.releases.data import (
-    Encoded,
+    EncodedSeries,
     Source,
     asked_of,
     assumed_step,
@@ -27,11 +29,12 @@ from quiltwork.series.releases.data import (
     read_source,
     states_are_all,
 )
-from quiltwork.series.releases.document import digest
 from quiltwork.series.releases.draw import draw_answer
-from quiltwork.series.releases.ledgers import BudgetLedger, check_ledger
 from quiltwork.series.releases.plan import Plan, make_plan
 from quiltwork.series.releases.record import Release
+
+if TYPE_CHECKING:
+    from quiltwork.budget import Ledger
 
 Evaluate = Callable[[IntArray, States], Integers]
 
@@ -42,7 +45,7 @@ def release(
     beliefs: Belief | Sequence[Belief],
     epsilon: Number = 1.0,
     method: str | None = None,
-    ledger: BudgetLedger | None = None,
+    ledger: Ledger | None = None,
     dataset: str | None = None,
     key: str | None = None,
     analyst: str | None = None,
@@ -81,7 +84,7 @@ def release(
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
-    Theorem: query-sensitivity
+    Theorem: docs/theory/query-sensitivity.md
 
     >>> import quiltwork as qw
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -92,8 +95,7 @@ def release(
     members = as_beliefs(beliefs)
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     read_query(query)
-    if any(part is not None for part in (ledger, dataset, key, analyst)):
-        ledger, dataset = check_ledger(ledger, dataset, key, analyst)
+    payer = read_payer(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
@@ -103,31 +105,30 @@ def release(
         _record(plan, members, states or (), exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
     )
-    if ledger is None or dataset is None:
-        series = encode_cells(source, members, query)
+    request = cache(lambda: _request(unanswered, key))
+    evaluate: Evaluate = plan.query.evaluate
+    if payer is not None:
+        payer.check(request())  # before any cell is looked at
+        evaluate = plan.query.evaluate_quietly
+    series = encode_cells(source, members, query, quietly=payer is not None)
+    if payer is None:
         _check_without_noise(plan, members, series)
-        _warn_if_fitted(members, source)
-        return _answered(unanswered, plan, series, states or (), plan.query.evaluate)
-    request = _request(unanswered, key)
-    ledger.check(dataset, request)  # before any cell is looked at
-    series = encode_cells(source, members, query, quietly=True)
     _warn_if_fitted(members, source)
-    receipt = ledger.debit(dataset, request, key, analyst)
-    if receipt.stored is not None:
-        return Release.from_json(receipt.stored)
-    answer = _answered(unanswered, plan, series, states or (), plan.query.evaluate_quietly)
-    receipt.complete(answer.to_json())
-    return answer
+
+    def draw() -> Release:
+        return _answered(unanswered, plan, series, states or (), evaluate)
+
+    return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
 
 
-def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encoded) -> None:
+def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: EncodedSeries) -> None:
     """Refuse exact answers about data that contradict every belief.
 
     Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
     exact answer. For the same adversary this refusal has probability 0, so it tells nothing that
     the guarantee speaks about; it names no value and no position.
 
-    Theorem: query-sensitivity
+    Theorem: docs/theory/query-sensitivity.md
     """
     if plan.noise_scale or any(
         all(belief.allows(codes) for codes in series.codes) for belief in members
@@ -189,7 +190,7 @@ def _record(
     )
 
 
-def _request(unanswered: Release, key: str | None) -> dict[str, Any]:
+def _request(unanswered: Release, key: str | None) -> Request:
     """What a ledger is asked for.
 
     Raises:
@@ -207,16 +208,12 @@ def _request(unanswered: Release, key: str | None) -> dict[str, Any]:
             "others of its name, so a repeated key might return another one's answer; write it as "
             "a plain function with numbers, text or arrays, or leave key out."
         )
-    document = json.loads(unanswered.to_json())
-    level = unanswered.exact_dp_epsilon
-    return {
-        **{name: part for name, part in document.items() if name not in ("value", "noisy")},
-        "dp_epsilon": None if level is None else str(level),
-    }
+    document = {**json.loads(unanswered.to_json()), "dp_epsilon": str(unanswered.exact_dp_epsilon)}
+    return Request(unanswered.spending, unanswered.mechanism, document)
 
 
 def _answered(
-    unanswered: Release, plan: Plan, series: Encoded, states: States, evaluate: Evaluate
+    unanswered: Release, plan: Plan, series: EncodedSeries, states: States, evaluate: Evaluate
 ) -> Release:
     answers = (evaluate(codes, series.alphabet) for codes in series.codes)
     truth: Integers = reduce(np.add, answers)

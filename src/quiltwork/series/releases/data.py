@@ -12,12 +12,16 @@ Cost: one pass.
 from __future__ import annotations
 
 import math
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quiltwork.beliefs import Belief, split_sequences
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.grids import refuse_other_grid
 from quiltwork.beliefs.origins import known_grid
 from quiltwork.beliefs.sequences import (
@@ -29,10 +33,11 @@ from quiltwork.beliefs.sequences import (
     read_labels,
 )
 from quiltwork.errors import InvalidInputError
+from quiltwork.influence.gaussian import no_sum
 from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import Custom
-from quiltwork.queries.numbers import Sum, has_value
+from quiltwork.queries.numbers import Sum, has_value, of_numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
+class EncodedSeries:
     """Encoded sequences; `alphabet[code]` is the label.
 
     The alphabet is what the beliefs or the query name, or else what the data contain, which stays
@@ -84,7 +89,7 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
 
 def encode_cells(
     source: Source, members: tuple[Belief, ...], query: Query, *, quietly: bool = False
-) -> Encoded:
+) -> EncodedSeries:
     """Encode the cells by the states of the beliefs or the query.
 
     Raises:
@@ -92,36 +97,44 @@ def encode_cells(
             know, and rows without a numeric value where one is needed; with `quietly` only where
             the beliefs name every value that a cell may have, hence whatever the query.
     """
+    if isinstance(members[0], Gaussian):
+        return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
     if states is not None and states_are_all(members):
         encoded = _each(source.cells, lambda cells: encode(cells, states))
         for belief in members:
             _each(encoded, belief.check_codes)
-        return Encoded(encoded, states)
+        return EncodedSeries(encoded, states)
     rows = tuple(map(as_labels, source.cells)) if quietly else source.cells
     if states is not None:
         known = _each(rows, lambda cells: encode_known(cells, states, quietly=quietly))
-        return Encoded(known, states)
+        return EncodedSeries(known, states)
     ((codes, alphabet),) = _each(rows, read_labels)
     if isinstance(query, Sum):
         alphabet = _with_values(query, codes, alphabet, quietly)
-    return Encoded((codes,), alphabet)
+    return EncodedSeries((codes,), alphabet)
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
     """Return the query as it is asked under these beliefs, and check that it can be.
 
-    Without states, values outside the bounds of a sum are moved to them.
+    Without states, values outside the bounds of a sum are moved to them; with states, the bounds
+    are theirs where those are narrower.
 
     Raises:
         InvalidInputError: for a query that does not fit the beliefs' states.
+        UnsupportedError: for all but sums and means under Gaussian beliefs.
     """
+    if isinstance(members[0], Gaussian):
+        if not isinstance(query, Sum):
+            raise no_sum(query)
+        return of_numbers(query)
     states = public_states(members, query)
     if states is None and isinstance(query, Sum):
         return replace(query, clip=True)
     if states is not None or isinstance(query, Custom):
         query.check(states or ())
-    return query
+    return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
 
 
 def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -217,6 +230,27 @@ def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
     steps = [belief.grid.step for belief in members if belief.grid is not None]
     known = all(grid is not None and grid.step for grid in map(known_grid, source.given))
     return None if known else next((step for step in steps if step is not None), None)
+
+
+def _floats(cells: Any, quietly: bool) -> NDArray[np.float64]:
+    """Return numbers as floats; `quietly`, what is none becomes NaN, which counts as the lowest."""
+    if isinstance(cells, np.ndarray):
+        found = cells.astype(np.float64)
+    else:
+        found = np.array([_float(cell) for cell in cells])
+    if not quietly and np.isnan(found).any():
+        position = int(np.argmax(np.isnan(found))) + 1
+        raise InvalidInputError(
+            f"Position {position} holds no number; fill it or leave it out before going on."
+        )
+    return found
+
+
+def _float(cell: Any) -> float:
+    try:
+        return float(cell) if isinstance(cell, numbers.Real) else math.nan
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
 
 
 def _with_values(query: Sum, codes: IntArray, alphabet: States, quietly: bool) -> States:

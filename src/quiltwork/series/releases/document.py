@@ -6,15 +6,12 @@ document depends on the data but through the noisy answer.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quiltwork import files
-from quiltwork.beliefs import Belief, beliefs_to_json
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, written_fraction
@@ -112,17 +109,3 @@ def _number(value: Any) -> Any:
 
 def _fraction(text: Any) -> Fraction:
     return written_fraction(text, "A number of the release")
-
-
-def digest(members: tuple[Belief, ...]) -> str:
-    """Return the SHA-256 of what the beliefs' JSON claims: not where they came from."""
-    content = _claims(json.loads(beliefs_to_json(members)))
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _claims(document: Any) -> Any:
-    """Leave out sources, and grids that are unknown, which older releases did not mention."""
-    if isinstance(document, dict):
-        told = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
-        return {k: _claims(v) for k, v in told.items()}
-    return [_claims(v) for v in document] if isinstance(document, list) else document

@@ -14,7 +14,7 @@ def draw_answer(query: Query, truth: Integers, law: TwoSidedGeometric) -> tuple[
     Scale 0 means that the beliefs need no noise: then the answer is the truth, or the first of
     the largest counts.
 
-    Theorem: query-sensitivity
+    Theorem: docs/theory/query-sensitivity.md
     """
     if query.mechanism == "exponential":
         if law.is_zero:

@@ -4,27 +4,21 @@ Noise is added to integers, so an interval is noisy ± c with the least c that h
 asked for, read on the value's scale and widened by what the grid may have cost. All of it is
 public and free.
 
-Theorem: public-grid-queries
+Theorem: docs/theory/public-grid-queries.md
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_down, float_up, to_fraction
 from quiltwork.noise import TwoSidedGeometric
-
-
-class Interval(NamedTuple):
-    """The ends of an interval; arrays of the value's shape where the value is one."""
-
-    low: Any
-    high: Any
+from quiltwork.results import Interval as Interval
 
 
 def half_steps(law: TwoSidedGeometric, confidence: object, cells: int) -> int:
@@ -54,15 +48,6 @@ def ends(
     low = [float_down(offset + unit * (m - steps) - rounding) for m in noisy]
     high = [float_up(offset + unit * (m + steps) + rounding) for m in noisy]
     return np.array(low), np.array(high)
-
-
-def expected_shortfall(scale: Fraction, states: int) -> float:
-    """Bound how far, on average, the chosen state's count lies below the largest: scale·ln k.
-
-    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at
-    least max u; and H(p) ≤ ln k.
-    """
-    return float(scale) * math.log(states)
 
 
 def shortfall(scale: Fraction, states: int, confidence: object) -> int:

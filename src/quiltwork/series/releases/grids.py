@@ -1,10 +1,10 @@
 """The grid of a sum or mean, and the noise that protects the answer on it.
 
-Quilts price the grid itself. The exact leakage of "optimal-scale" is that of the values as they
-are, and moving every answer by at most δ adds at most 2δ/σ to it: where values do not lie on the
-grid, a thousandth of ε is kept for that.
+Quilts price the grid itself, and totals of numbers are charged one step of it. The exact leakage
+of "optimal-scale" is that of the values as they are, and moving every answer by at most δ adds at
+most 2δ/σ to it: where values do not lie on the grid, a thousandth of ε is kept for that.
 
-Theorem: exact-calibration
+Theorem: docs/theory/exact-calibration.md
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from fractions import Fraction
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence import Calibration
 from quiltwork.queries.base import Query, States
+from quiltwork.queries.numbers import NumericSum
 
 _SHARE = Fraction(1, 1024)
 
 
 def on_grid(
     query: Query,
-    calibrated: Callable[[Fraction], Calibration],
+    calibrated: Callable[..., Calibration],
     epsilon: Fraction,
     states: States,
     points: int,
@@ -31,7 +32,7 @@ def on_grid(
 
     Args:
         query: as it was asked.
-        calibrated: calibrates the query to a level.
+        calibrated: calibrates the query to a level, or another one on its grid.
         epsilon: the level.
         states: the public ones; () where none are known.
         points: time points asked about, over all subjects.
@@ -42,6 +43,8 @@ def on_grid(
     """
     found = calibrated(epsilon)
     fine = query.refined(_ranges(query, found), points)
+    if isinstance(fine, NumericSum):
+        return fine, calibrated(epsilon, fine)
     if str(found.method) != "optimal-scale" or _moved(fine, states, longest) == 0:
         return fine, found
     found = calibrated(epsilon * (1 - _SHARE))

@@ -5,7 +5,7 @@ can be shown to anyone. Subjects are independent, so noise that protects one poi
 protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
 so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
 
-Theorem: query-sensitivity
+Theorem: docs/theory/query-sensitivity.md
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def make_plan(
     longest = max(points_asked(query, Counter([n])) for n in counted)
     subjects = None if all(belief.length is not None for belief in members) else counted
 
-    def calibrated(level: Fraction) -> Calibration:
-        return calibrate(members, subjects, level, method, query, secrets, episode)
+    def calibrated(level: Fraction, asked: Query = query) -> Calibration:
+        return calibrate(members, subjects, level, method, asked, secrets, episode)
 
     states = members[0].states or ()
     fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)

@@ -62,7 +62,7 @@ def nonnegative(release: Release) -> Release:
     in L2, and none is nearer in L1 (`docs/theory/public-grid-queries.md`), so it is never further
     from the truth than the noisy answer is in L2. Cost: one sort.
 
-    Theorem: public-grid-queries
+    Theorem: docs/theory/public-grid-queries.md
     """
     projected = project(_numbers(release).ravel().astype(float), _total(release))
     shape = np.shape(release.value)

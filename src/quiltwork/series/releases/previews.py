@@ -10,17 +10,19 @@ from fractions import Fraction
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
-from quiltwork.series.releases.data import fixed_length, public_states
-from quiltwork.series.releases.error_bars import expected_shortfall, half_steps, shortfall
+from quiltwork.results import ResultBase
+from quiltwork.series.releases.data import asked_of, fixed_length, public_states
+from quiltwork.series.releases.error_bars import half_steps, shortfall
+from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
-from quiltwork.series.releases.words import stretch
 
 _MOST_SUBJECTS = 10**10
 
 
 @dataclass(frozen=True)
-class Preview:
+class Preview(ResultBase):
     """The error of a release that has not been made, in units of its value.
 
     Attributes:
@@ -101,9 +103,8 @@ def preview(
     """
     members = as_beliefs(beliefs)
     read_query(query)
+    query = asked_of(query, members)
     states = public_states(members, query) or ()
-    if states:
-        query.check(states)
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     plan = make_plan(query, members, lengths, exact_epsilon, method, secrets, episode)

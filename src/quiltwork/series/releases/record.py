@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import flag
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query
+from quiltwork.results import ResultBase
 from quiltwork.series.releases.error_bars import (
     Interval,
     ends,
-    expected_shortfall,
     half_steps,
     refuse_label_interval,
     shortfall,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(ResultBase):
     """One private answer.
 
     Attributes:
@@ -149,6 +151,26 @@ class Release:
         return most / self.noise_scale if self.noise_scale else None
 
     @property
+    def spending(self) -> Spending:
+        """What it spent, as accountants and ledgers record it.
+
+        Raises:
+            UnsupportedError: if it added no noise, so that it has no level.
+        """
+        if self.noise_scale == 0:
+            raise UnsupportedError(
+                "This release added no noise, since its beliefs leave nothing to protect; it has "
+                "no level to account for under others. Release it with beliefs that do."
+            )
+        return Spending.of_query(
+            self.query,
+            self.noise_scale,
+            self.length,
+            epsilon=self.exact_epsilon,
+            quilts=f"{self.method} at scale {self.noise_scale}",
+        )
+
+    @property
     def dp_epsilon(self) -> float:
         """`exact_dp_epsilon` as a float, rounded up; infinite where no noise was needed."""
         level = self.exact_dp_epsilon
@@ -177,7 +199,7 @@ class Release:
             InvalidInputError: if confidence is not strictly between 0 and 1.
             UnsupportedError: for a label; see `shortfall`.
 
-        Theorem: public-grid-queries
+        Theorem: docs/theory/public-grid-queries.md
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()
@@ -208,6 +230,16 @@ class Release:
         """Return the same release with another point estimate, marked with the step taken."""
         return replace(self, value=value, processing=(*self.processing, step), **changes)
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per cell: its label, its value and its 0.95 interval, where it has one."""
+        if self.mechanism == "exponential":
+            return [{"value": self.value}]
+        names = ("cell", "value", "low", "high")
+        columns = (np.ravel(one).tolist() for one in (self.value, *self.interval()))
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(self.cells, *columns, strict=True)
+        ]
+
     def to_json(self) -> str:
         """Write the release as a document of schema `quiltwork/release`."""
         from quiltwork.series.releases.document import release_to_json
@@ -221,19 +253,20 @@ class Release:
 
         return release_from_json(text)
 
-    def plot(self, confidence: Number = 0.95) -> Figure:
-        """Draw the value with error bars.
+    def plot(self, confidence: Number = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the value with error bars, onto `ax` or a new figure; return the axes.
 
         Raises:
             UnsupportedError: for a label, or without matplotlib.
         """
-        from quiltwork.series.releases.plots import plot_release
+        from quiltwork.report.plots import draw
+        from quiltwork.series.releases.plots import release_chart
 
-        return plot_release(self, confidence)
+        return draw(release_chart(self, confidence), ax)
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""
-        from quiltwork.series.releases.words import explain_release
+        from quiltwork.series.releases.explanation import explain_release
 
         return explain_release(self)
 

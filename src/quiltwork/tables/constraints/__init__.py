@@ -1,4 +1,4 @@
-"""Privacy constraints on a group of records; one module each, joined by `&`."""
+"""Privacy constraints on a group of records; joined by `&`."""
 
 from quiltwork.tables.constraints.base import (
     Conjunction,
@@ -6,11 +6,12 @@ from quiltwork.tables.constraints.base import (
     Custom,
     as_constraint,
 )
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 
 __all__ = [
     "Conjunction",

@@ -12,14 +12,23 @@ import numpy as np
 
 from quiltwork.arguments import flag, instance
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import shortened
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.exact import integer, shortened
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import Encoded
+    from quiltwork.tables.encoding import CodedTable
 
 MOST = 2**31 - 1
 """More than any table has of anything that is asked for by number."""
+
+
+def read_m(value: Any) -> int:
+    """Return how many providers collude.
+
+    Raises:
+        InvalidInputError: unless it is a whole number from 0 on, below 2^31.
+    """
+    return integer(value, "m", 0, MOST)
 
 
 class Constraint(ABC):
@@ -48,14 +57,14 @@ class Constraint(ABC):
         return False
 
     @abstractmethod
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether a set of records satisfies the constraint."""
 
     @abstractmethod
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return how far a set of records fulfils the constraint: ≥ 1 if it holds, below if not."""
 
-    def bind(self, encoded: Encoded) -> Constraint:
+    def bind(self, encoded: CodedTable) -> Constraint:
         """Return the constraint for one table, if it depends on the whole of it."""
         return self
 
@@ -97,15 +106,15 @@ class Conjunction(Constraint):
         """Whether every part is generalization monotonic."""
         return all(part.generalization_monotonic for part in self.all_of)
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Tell whether a set of records satisfies every part."""
         return all(part.holds(left) for part in self.all_of)
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Return the least fitness of the parts; `fitness.score` weighs them."""
         return min(part.fitness(left) for part in self.all_of)
 
-    def bind(self, encoded: Encoded) -> Constraint:
+    def bind(self, encoded: CodedTable) -> Constraint:
         """Bind every part."""
         return Conjunction(tuple(part.bind(encoded) for part in self.all_of))
 
@@ -128,7 +137,7 @@ class Custom(Constraint):
         name: what to call it.
 
     >>> at_least_two = Custom(lambda counts: len(counts) >= 2, eg_monotonic=True)
-    >>> at_least_two.holds(Histogram.of([0, 0])), at_least_two.holds(Histogram.of([0, 1]))
+    >>> at_least_two.holds(SecretCounts.of([0, 0])), at_least_two.holds(SecretCounts.of([0, 1]))
     (False, True)
     """
 
@@ -148,7 +157,7 @@ class Custom(Constraint):
         flag(self.generalization_monotonic, "generalization_monotonic")
         instance(self.name, str, "name")
 
-    def holds(self, left: Histogram) -> bool:
+    def holds(self, left: SecretCounts) -> bool:
         """Ask the function.
 
         Raises:
@@ -161,7 +170,7 @@ class Custom(Constraint):
             )
         return bool(answer)
 
-    def fitness(self, left: Histogram) -> float:
+    def fitness(self, left: SecretCounts) -> float:
         """Ask the score, or give 1 if the constraint holds and ½ if not."""
         if self.score is not None:
             answer = self._asked(self.score, left)
@@ -176,7 +185,7 @@ class Custom(Constraint):
             return found
         return 1.0 if self.holds(left) else 0.5
 
-    def bind(self, encoded: Encoded) -> Constraint:
+    def bind(self, encoded: CodedTable) -> Constraint:
         """Learn the labels of the table's sensitive values."""
         return Custom(
             self.function,
@@ -187,7 +196,7 @@ class Custom(Constraint):
             encoded.sensitive_values,
         )
 
-    def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: Histogram) -> Any:
+    def _asked(self, function: Callable[[Mapping[Any, int]], Any], left: SecretCounts) -> Any:
         try:
             return function(self._labelled(left))
         except Exception as error:
@@ -197,7 +206,7 @@ class Custom(Constraint):
                 "records."
             ) from error
 
-    def _labelled(self, left: Histogram) -> dict[Any, int]:
+    def _labelled(self, left: SecretCounts) -> dict[Any, int]:
         counts = left.as_dict()
         if self.labels is None:
             return counts

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
 from quiltwork.tables.constraints.base import Constraint, agreeing
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
 
 VERIFICATION_ALPHA = 0.3
@@ -22,7 +22,9 @@ ANONYMIZATION_ALPHA = 0.8
 """Table II: the weight of diversity when splits are chosen."""
 
 
-def score(constraint: Constraint, records: Histogram, alpha: Number = VERIFICATION_ALPHA) -> float:
+def score(
+    constraint: Constraint, records: SecretCounts, alpha: Number = VERIFICATION_ALPHA
+) -> float:
     """Return (1−α)·F₁ + α·(mean of the other parts' F), below 1 if the constraint is violated.
 
     For k-anonymity and l-diversity this is equation (1) of the paper; after it, the paper's
@@ -32,7 +34,7 @@ def score(constraint: Constraint, records: Histogram, alpha: Number = VERIFICATI
         InvalidInputError: unless 0 < α < 1.
 
     >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
-    >>> score(KAnonymity(2) & LDiversity(2), Histogram.of([0, 0, 0]), alpha=0.5)
+    >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
     0.9999999999999999
     """
     weight = to_fraction(alpha, "alpha")

@@ -14,7 +14,7 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 _MOST = 100_000  # trials, values and rows
 
@@ -68,12 +68,12 @@ def refute(
     for trial in range(integer(trials, "trials", 1, _MOST)):
         size = 1 + trial * largest // trials
         satisfied = _codes(rng, size, values)
-        if not constraint.holds(Histogram.of(satisfied)):
+        if not constraint.holds(SecretCounts.of(satisfied)):
             continue
         added = _codes(rng, int(rng.integers(1, size + 1)), values)
-        if which == "generalization" and not constraint.holds(Histogram.of(added)):
+        if which == "generalization" and not constraint.holds(SecretCounts.of(added)):
             continue
-        if not constraint.holds(Histogram.of(satisfied + added)):
+        if not constraint.holds(SecretCounts.of(satisfied + added)):
             return Refutation(satisfied, _fewest(constraint, satisfied, added, which))
     return None
 
@@ -91,6 +91,6 @@ def _fewest(
         return added
     for i in range(len(added) - 1, -1, -1):
         fewer = added[:i] + added[i + 1 :]
-        if fewer and not constraint.holds(Histogram.of(satisfied + fewer)):
+        if fewer and not constraint.holds(SecretCounts.of(satisfied + fewer)):
             added = fewer
     return added

@@ -175,7 +175,11 @@ def _set_side(column: Column, codes: NDArray[np.int32], starts: Counts) -> _Side
 
 
 def _set_keys(inside: Counts, first: Counts, size: int) -> Counts:
-    """Return numbers that are equal for equal sets."""
+    """Return numbers that are equal for equal sets; set i is inside[first[i]:first[i+1]].
+
+    Sets are written as bits, a word of values at a time; after each word equal beginnings have
+    equal numbers.
+    """
     keys = np.zeros(len(first), dtype=np.int64)
     for word in range(0, size, _WORD):
         here = (inside >= word) & (inside < word + _WORD)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -113,8 +113,3 @@ def _plain(piece: str) -> str:
         raise InvalidInputError(
             "A text begins with a quotation mark and is no quoted value; write it as in JSON."
         ) from None
-
-
-def texts(values: Iterable[Any]) -> list[str]:
-    """Return how some values are written."""
-    return [value_text(value) for value in values]

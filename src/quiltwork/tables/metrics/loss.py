@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
+    from quiltwork.tables.publication import LocalPublication
 
 
 @dataclass(frozen=True)
-class Loss:
+class InformationLoss:
     """Information loss.
 
     Attributes:
@@ -48,7 +48,7 @@ def information_loss(
     widths: NDArray[np.float64],
     sizes: NDArray[np.int64],
     suppressed: int = 0,
-) -> Loss:
+) -> InformationLoss:
     """Measure the loss of groups with these widths (group × column, each 0..1) and sizes.
 
     >>> lost = information_loss(("age",), np.array([[0.5], [0.0]]), np.array([3, 1]))
@@ -60,7 +60,7 @@ def information_loss(
     sums = sizes @ widths + suppressed
     ncp = {name: float(total / rows) for name, total in zip(names, sums, strict=True)}
     mean_size = kept / len(sizes) if len(sizes) else 0.0
-    return Loss(
+    return InformationLoss(
         ncp=ncp,
         gcp=float(sums.mean() / rows),
         discernibility=int((sizes.astype(object) ** 2).sum()) + suppressed * rows,
@@ -70,7 +70,7 @@ def information_loss(
     )
 
 
-def publication_loss(publication: Publication) -> Loss:
+def publication_loss(publication: LocalPublication) -> InformationLoss:
     """Measure the loss of a publication."""
     names = publication.source.quasi_identifiers
     widths = publication.boxes.widths

@@ -1,7 +1,7 @@
 """Which groups are m-private, for many groups at once.
 
 `CountingGuard` decides conjunctions of k-anonymity and distinct l-diversity from counts, exactly
-(Theorem: anonymization): k by the largest providers, l by the verification of what is left.
+(`docs/theory/anonymization.md`): k by the largest providers, l by the verification of what is left.
 `GeneralGuard` leaves everything to the verification, which settles nearly all groups at once.
 """
 
@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.counting import counted, present, tabular
-from quiltwork.tables.encoding import Encoded
-from quiltwork.tables.group import Group
+from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA, score
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.distinct import counted, present, tabular
+from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.group import Group, SparseCounts, by_value, count_groups, holders_of_values
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.partitioning.records import Records, Rows
-from quiltwork.tables.partitioning.scores import group_scores
-from quiltwork.tables.sparse import SparseCounts, count_groups, holders_of_values
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import groups_withstand
 from quiltwork.tables.verification.bounds import sum_of_largest
@@ -46,7 +44,7 @@ class Guard(Protocol):
         """No group with fewer sensitive values is ever private."""
         ...
 
-    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+    def private(self, records: Records, rows: RowNumbers, starts: Counts) -> Flags:
         """Tell for each run rows[starts[i]:starts[i+1]] whether it is m-private."""
         ...
 
@@ -54,7 +52,7 @@ class Guard(Protocol):
         """Guess how many rows a child of each node needs to be private; no promise."""
         ...
 
-    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+    def scores(self, records: Records, rows: RowNumbers, starts: Counts) -> NDArray[np.float64]:
         """Return the fitness score of each run (Definition 3.1)."""
         ...
 
@@ -90,7 +88,7 @@ class CountingGuard:
         share = removed / nodes.sizes
         return np.maximum(self.smallest, np.ceil(self.k / (1 - share)).astype(np.int64))
 
-    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+    def private(self, records: Records, rows: RowNumbers, starts: Counts) -> Flags:
         """Tell for each run of rows whether it is m-private."""
         sizes = _sizes(rows, starts)
         ok = sizes >= self.smallest
@@ -104,7 +102,7 @@ class CountingGuard:
             ok[open_] = self._counted(records, some.rows, some.starts, some.sizes)
         return ok
 
-    def _surely(self, records: Records, rows: Rows, starts: Counts, sizes: Counts) -> Flags:
+    def _surely(self, records: Records, rows: RowNumbers, starts: Counts, sizes: Counts) -> Flags:
         """Tell which runs are private whoever holds what: no provider has more than a few rows."""
         most = self.m * records.heaviest  # rows that a coalition can have at most
         sure = sizes - most >= self.k
@@ -119,7 +117,7 @@ class CountingGuard:
         private: Flags = sure & (kept >= self.l)
         return private
 
-    def _counted(self, records: Records, rows: Rows, starts: Counts, sizes: Counts) -> Flags:
+    def _counted(self, records: Records, rows: RowNumbers, starts: Counts, sizes: Counts) -> Flags:
         ok = sizes - _held_by_largest(records, rows, starts, sizes, self.m) >= self.k
         left = np.flatnonzero(ok)
         if self.l > 1 and len(left):
@@ -132,7 +130,7 @@ class CountingGuard:
             ok[left] = groups_withstand(counts, LDiversity(self.l), self.m)
         return ok
 
-    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+    def scores(self, records: Records, rows: RowNumbers, starts: Counts) -> NDArray[np.float64]:
         """Return (1−α)·records/k + α·values/l, below 1 where the constraint fails."""
         sizes = _sizes(rows, starts)
         values = distinct(records.sensitive[rows], records.values, starts, sizes)
@@ -155,7 +153,7 @@ class GeneralGuard:
         method: "exact", or one of the paper's searches, which then decide every group alone.
     """
 
-    encoded: Encoded
+    encoded: CodedTable
     constraint: Constraint
     m: int
     smallest: int = 1
@@ -163,7 +161,7 @@ class GeneralGuard:
     weight: float = ANONYMIZATION_ALPHA
     method: AnyMethod = "exact"
 
-    def private(self, records: Records, rows: Rows, starts: Counts) -> Flags:
+    def private(self, records: Records, rows: RowNumbers, starts: Counts) -> Flags:
         """Tell for each run of rows whether it is m-private; undecided counts as not."""
         counts = self._counts(records, rows, starts)
         if self.method != "exact":
@@ -174,11 +172,15 @@ class GeneralGuard:
         """Guess nothing better than the bound."""
         return np.full(nodes.count, self.smallest)
 
-    def scores(self, records: Records, rows: Rows, starts: Counts) -> NDArray[np.float64]:
+    def scores(self, records: Records, rows: RowNumbers, starts: Counts) -> NDArray[np.float64]:
         """Return the fitness score of each run."""
-        return group_scores(self.constraint, self._counts(records, rows, starts), self.weight)
+        counts = self._counts(records, rows, starts)
+        sizes = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
+        held = zip(sizes.astype(np.int64).tolist(), by_value(counts), strict=True)
+        whole = (SecretCounts(size, np.flatnonzero(row), row[row > 0]) for size, row in held)
+        return np.array([score(self.constraint, one, self.weight) for one in whole])
 
-    def _counts(self, records: Records, rows: Rows, starts: Counts) -> SparseCounts:
+    def _counts(self, records: Records, rows: RowNumbers, starts: Counts) -> SparseCounts:
         labels = np.repeat(np.arange(len(starts)), _sizes(rows, starts))
         return count_groups(self.encoded, labels, len(starts), records.ids[rows])
 
@@ -194,11 +196,13 @@ def distinct(codes: NDArray[np.integer[Any]], values: int, starts: Counts, sizes
     return np.bincount(present(key, runs * values) // values, minlength=runs)
 
 
-def _sizes(rows: Rows, starts: Counts) -> Counts:
+def _sizes(rows: RowNumbers, starts: Counts) -> Counts:
     return np.diff(starts, append=len(rows))
 
 
-def _held_by_largest(records: Records, rows: Rows, starts: Counts, sizes: Counts, m: int) -> Counts:
+def _held_by_largest(
+    records: Records, rows: RowNumbers, starts: Counts, sizes: Counts, m: int
+) -> Counts:
     """Return for each run the rows of its min(m, providers − 1) largest providers."""
     runs, providers = len(starts), records.providers
     key = np.repeat(np.arange(runs, dtype=np.int64) * providers, sizes) + records.provider[rows]
@@ -215,7 +219,7 @@ def _held_by_largest(records: Records, rows: Rows, starts: Counts, sizes: Counts
     return sum_of_largest(owner, counts, coalition)
 
 
-def guard_for(encoded: Encoded, constraint: Constraint, m: int) -> Guard:
+def guard_for(encoded: CodedTable, constraint: Constraint, m: int) -> Guard:
     """Return the fast guard where counts decide, else the general one. `constraint` is bound."""
     k = max((part.k for part in constraint.parts if isinstance(part, KAnonymity)), default=1)
     l_ = max((part.l for part in constraint.parts if isinstance(part, LDiversity)), default=1)

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.partitioning.cuts import below_common_label
-from quiltwork.tables.partitioning.nodes import Counts, Nodes
+from quiltwork.tables.partitioning.cut_rule import Counts, Reals, below_common_label
+from quiltwork.tables.partitioning.nodes import Nodes
 from quiltwork.tables.partitioning.records import Records
 
 BINS = 128
 _NEVER = np.inf
-
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +74,11 @@ def _along(
     least: Counts,
     values: int,
 ) -> tuple[Reals, Counts]:
+    """Return what the best cut of each node along one axis loses, and the last code on its left.
+
+    Tables are node × cut, where cut c lies after bin c: bins 0..c are left, the others right.
+    Running extremes from both ends give the boxes of the two sides in every quasi-identifier.
+    """
     count, sizes = nodes.count, nodes.sizes
     bin_of, width = _binned(records, nodes, codes[axis], axis)
     bins = _gathered(nodes, bin_of, width)
@@ -110,7 +113,7 @@ def _binned(
 ) -> tuple[NDArray[np.int32], int]:
     """Return each row's bin: its code, the block of its hierarchy, or one of `BINS` equal parts."""
     size = len(records.places[axis])
-    blocks = records.trees[axis] if records.trees else None
+    blocks = records.trees[axis]
     if blocks is not None:
         low = np.minimum.reduceat(codes, nodes.starts)
         level = below_common_label(blocks, low, np.maximum.reduceat(codes, nodes.starts))

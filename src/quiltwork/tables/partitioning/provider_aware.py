@@ -11,56 +11,32 @@ between providers loses c times as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.encoding import code_type
-from quiltwork.tables.partitioning.cuts import halved_by_provider
+from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
     BATCH,
+    CutRules,
     Progress,
-    Rules,
-    both_private,
-    counts_decide,
+    cut_by_provider,
     cut_level,
     leaves_of,
-    several_providers,
     whole,
 )
-from quiltwork.tables.partitioning.nodes import (
-    Counts,
-    Flags,
-    Nodes,
-    bounds,
-    joined,
-    runs,
-    starts_of,
-    widths,
-)
-from quiltwork.tables.partitioning.records import Records, Rows
-from quiltwork.tables.partitioning.sweeps import (
-    halves,
-    halves_by_provider,
-    pieces,
-    portions,
-    side_by_side,
-)
+from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined, runs, starts_of
+from quiltwork.tables.partitioning.records import Records
 
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
-_CHUNK = 4 * BATCH
-"""Rows from which parts are tried ahead together."""
 _FIRST = 0.3
 _MOST = 0.6
 """Shares of a node that its first part, and all parts tried ahead, may have at most."""
-
-Reals = NDArray[np.float64]
 
 
 def parts_freely(constraint: Constraint) -> bool:
@@ -74,7 +50,7 @@ def parts_freely(constraint: Constraint) -> bool:
 
 
 def provider_aware(
-    records: Records, guard: Guard, rules: Rules, progress: Progress | None = None
+    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group.
 
@@ -83,7 +59,9 @@ def provider_aware(
     """
     plain = replace(rules, provider_splits=False)
     steps = list(_checkpoints(records, guard, plain)) if _can_help(records, guard) else []
-    best = _baseline(records, guard, rules, steps)
+    # From the last checkpoint on the baseline's tree is the same: cuts between providers come last.
+    start = steps[-1] if steps else whole(records)
+    best = _measured(records, leaves_of(records, start, guard, rules))
     if steps and not rules.provider_splits:
         steps.append(best.nodes)
     for done, nodes in enumerate(reversed(steps), start=1):
@@ -125,8 +103,13 @@ class _Leaves:
         return _Leaves(self.nodes.select(wanted), self.loss[wanted])
 
 
-def _measured(records: Records, leaves: Nodes) -> _Leaves:
-    return _Leaves(leaves, widths(records, *bounds(records, leaves)).sum(axis=0) * leaves.sizes)
+def _measured(records: Records, found: Iterator[Nodes]) -> _Leaves:
+    """Put leaves together, with what they lose."""
+    measured = []
+    for leaves in found:
+        extent = records.axes.widths(*bounds(records, leaves)).sum(axis=0)
+        measured.append(_Leaves(leaves, extent * leaves.sizes))
+    return _together(measured)
 
 
 def _together(parts: list[_Leaves]) -> _Leaves:
@@ -172,126 +155,72 @@ def _can_help(records: Records, guard: Guard) -> bool:
     return bool(np.bincount(records.provider).max() >= guard.smallest)
 
 
-def _checkpoints(records: Records, guard: Guard, rules: Rules) -> Iterator[Nodes]:
+def _checkpoints(records: Records, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     """Go down the baseline's tree; stop at 1/share of the rows, or where nothing cuts a node."""
     nodes = whole(records)
     for share in _SHARES:
-        most = records.count // share
-        if counts_decide(guard, records, rules):
-            nodes = side_by_side(list(pieces(records, nodes, guard, most, halves)))
-        else:
-            ready, large = [], nodes
-            while large.count:
-                small = large.sizes <= most
-                ready.append(large.select(small))
-                stuck, large = cut_level(records, large.select(~small), guard, rules)
-                ready.append(stuck)
-            nodes = joined(ready)
+        ready, large = [], nodes
+        while large.count:
+            small = large.sizes <= records.count // share
+            ready.append(large.select(small))
+            stuck, large = cut_level(records, large.select(~small), guard, rules)
+            ready.append(stuck)
+        nodes = joined(ready)
         yield nodes
 
 
-def _baseline(records: Records, guard: Guard, rules: Rules, steps: list[Nodes]) -> _Leaves:
-    """Finish the baseline's tree, from a checkpoint if its nodes are still larger than a batch."""
-    start = whole(records)
-    if counts_decide(guard, records, rules):
-        for share, nodes in zip(_SHARES, steps, strict=False):
-            start = nodes if records.count // share >= BATCH else start
-    found = leaves_of(records, start, guard, rules)
-    return _together([_measured(records, leaves) for leaves in found])
-
-
 def _by_providers_first(
-    records: Records, nodes: Nodes, node: Counts, guard: Guard, rules: Rules, lost: Reals
+    records: Records, nodes: Nodes, node: Counts, guard: Guard, rules: CutRules, lost: Reals
 ) -> tuple[_Leaves, Flags]:
     """Cut nodes between providers as long as both sides are private, then as Mondrian does.
 
     A node that is not cut, or is sure to lose more than `lost`, is given up. Returns the leaves,
     and which nodes they are complete for.
     """
+
+    def grown(parts: Nodes) -> _Leaves:
+        return _measured(records, leaves_of(records, parts, guard, rules))
+
     room = lost * (1 + 1e-9)  # sums in another order differ by less
-    # Then leaves come in batches that nodes fill together, so none can be missing but all.
-    all_ = len(nodes.rows) > BATCH and not counts_decide(guard, records, rules)
+    parts = _apart(records, nodes.select(room > 0), guard)
+    of = node[parts.rows[parts.starts]].astype(np.int64)
+    room[of[parts.sizes == nodes.sizes[of]]] = 0.0
+    # Parts of one node lose about alike. So the first one tells how many it takes to use up the
+    # node's room, and these are cut to the end if they are much fewer than all.
+    first, begin, share = _in_turn(parts, of, nodes)
+    asked = first & (share <= _FIRST) & (room[of] > 0)
+    spent = np.zeros(nodes.count)
+    if asked.any():
+        spent += grown(parts.select(asked)).lost(node, nodes.count)
+        of_first = np.zeros(nodes.count)
+        of_first[of[asked]] = share[asked]
+        needed = np.divide(1.05 * of_first * room, spent, out=np.zeros_like(room), where=spent > 0)
+        more = ~first & (begin < needed[of]) & (needed[of] <= _MOST) & (spent < room)[of]
+        if more.any():
+            spent += grown(parts.select(more)).lost(node, nodes.count)
+        room[spent >= room] = 0.0
     found = [_Leaves(nodes.select(np.zeros(nodes.count, dtype=bool)), np.zeros(0))]
-    for batches in _chunks(records, nodes, guard, rules):
-        if not all_:
-            batches = [batch.select(room[node[batch.rows[batch.starts]]] > 0) for batch in batches]
-        chunk = joined(batches)
-        if not chunk.count:
-            continue
-        local = records.take(chunk.rows)
-        parts = _apart(local, Nodes(np.arange(local.count), chunk.starts), guard)
-        grow = partial(_grown, local, chunk.rows, guard, rules)
-        first = parts.rows[parts.starts]
-        of = node[chunk.rows[first]].astype(np.int64)
-        room[of[parts.sizes == nodes.sizes[of]]] = 0.0
-        room[_probed(parts, of, node, room, grow) >= room] = 0.0
-        batch = np.searchsorted(np.cumsum([len(b.rows) for b in batches]), first, side="right")
-        for number in range(len(batches)):
-            wanted = (batch == number) & (room[of] > 0)
-            if wanted.any():
-                wanted |= all_
-                found.append(grow(parts.select(wanted)))
-                room -= found[-1].lost(node, nodes.count)
+    for some in parts.portions(BATCH):
+        wanted = room[node[some.rows[some.starts]]] > 0
+        if wanted.any():
+            found.append(grown(some.select(wanted)))
+            room -= found[-1].lost(node, nodes.count)
     return _together(found), room > 0
 
 
-def _chunks(records: Records, nodes: Nodes, guard: Guard, rules: Rules) -> Iterator[list[Nodes]]:
-    """Give nodes in batches, several batches together; large ones are cut between providers."""
-    if len(nodes.rows) <= BATCH or not counts_decide(guard, records, rules):
-        yield [nodes]
-        return
-    taken: list[Nodes] = []
-    for batch in portions(pieces(records, nodes, guard, BATCH, halves_by_provider), BATCH):
-        taken.append(batch)
-        if sum(len(batch.rows) for batch in taken) >= _CHUNK:
-            yield taken
-            taken = []
-    if taken:
-        yield taken
-
-
-def _grown(records: Records, rows: Rows, guard: Guard, rules: Rules, parts: Nodes) -> _Leaves:
-    """Cut parts as far as it goes; `rows` are the numbers of the records in the whole table."""
-    leaves = _together(
-        [_measured(records, some) for some in leaves_of(records, parts, guard, rules)]
-    )
-    return _Leaves(Nodes(rows[leaves.nodes.rows], leaves.nodes.starts), leaves.loss)
-
-
-def _probed(
-    parts: Nodes, of: Counts, node: Counts, room: Reals, grow: Callable[[Nodes], _Leaves]
-) -> Reals:
-    """Return what some parts lose, for each node; `of` says whose part each is.
-
-    Parts of one node lose about alike. So the first one tells how many it takes to use up the
-    node's room, and these are cut to the end if they are much fewer than all.
-    """
-    nodes, sizes = len(room), parts.sizes
-    total = np.bincount(of, weights=sizes, minlength=nodes)
+def _in_turn(parts: Nodes, of: Counts, nodes: Nodes) -> tuple[Flags, Reals, Reals]:
+    """Tell which part is the first of its node; then what share comes before it, and its own."""
     order = np.argsort(of, kind="stable")
-    before, owner = starts_of(sizes[order]), of[order]
+    before, owner = starts_of(parts.sizes[order]), of[order]
     begin = np.empty(parts.count)
-    begin[order] = (before - before[np.searchsorted(owner, owner)]) / total[owner]
-    asked = (begin == 0) & (sizes <= _FIRST * total[of]) & (room[of] > 0)
-    if not asked.any():
-        return np.zeros(nodes)
-    spent = grow(parts.select(asked)).lost(node, nodes)
-    share = np.zeros(nodes)
-    share[of[asked]] = sizes[asked] / total[of[asked]]
-    needed = np.divide(1.05 * share * room, spent, out=np.zeros(nodes), where=spent > 0)
-    more = (begin > 0) & (begin < needed[of]) & (needed[of] <= _MOST) & (spent < room)[of]
-    return spent + grow(parts.select(more)).lost(node, nodes) if more.any() else spent
+    begin[order] = (before - before[np.searchsorted(owner, owner)]) / nodes.sizes[owner]
+    return begin == 0, begin, parts.sizes / nodes.sizes[of]
 
 
 def _apart(records: Records, nodes: Nodes, guard: Guard) -> Nodes:
     """Cut nodes between providers as long as both sides are private."""
-    apart = []
+    apart = [nodes.select(np.zeros(nodes.count, dtype=bool))]
     while nodes.count:
-        cut = np.zeros(nodes.count, dtype=bool)
-        several = several_providers(records, nodes)
-        halves = halved_by_provider(records, nodes.select(several))
-        good = both_private(records, halves, guard)
-        cut[np.flatnonzero(several)[good]] = True
-        apart.append(nodes.select(~cut))
-        nodes = halves.select(good).children()
+        nodes, uncut = cut_by_provider(records, nodes, guard)
+        apart.append(uncut)
     return joined(apart)

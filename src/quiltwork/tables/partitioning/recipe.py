@@ -5,23 +5,26 @@ On one machine, within a subtree on Spark, and again when someone asks what the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.encoding import Encoded
-from quiltwork.tables.partitioning.guards import guard_for
-from quiltwork.tables.partitioning.mondrian import Progress, Rules, mondrian
-from quiltwork.tables.partitioning.nodes import Counts
-from quiltwork.tables.partitioning.ordering import by_content
+from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.partitioning.cut_rule import Counts
+from quiltwork.tables.partitioning.guards import Guard, guard_for
+from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.provider_aware import provider_aware
-from quiltwork.tables.partitioning.records import Records
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 from quiltwork.tables.partitioning.repair import repair
-from quiltwork.tables.partitioning.separate import separate
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
+
+UNPUBLISHED = -1
+"""The group of rows that cannot be published."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Recipe:
     constraint: Constraint
     m: int
     method: Method
-    rules: Rules
+    rules: CutRules
     quality: bool = False
 
     @property
@@ -49,7 +52,7 @@ class Recipe:
 
 
 def partition(
-    encoded: Encoded, records: Records, recipe: Recipe, progress: Progress | None = None
+    encoded: CodedTable, records: Records, recipe: Recipe, progress: Progress | None = None
 ) -> Counts:
     """Return for each record the number of its group, −1 for one that cannot be published.
 
@@ -63,7 +66,7 @@ def partition(
     guard = guard_for(encoded, recipe.constraint, 0 if alone else recipe.m)
     aware = recipe.method == "provider-aware" and recipe.rules.split != "fitness"
     if alone:
-        labels = separate(records, guard, recipe.rules, progress)
+        labels = _each_alone(records, guard, recipe.rules, progress)
     elif aware and records.providers > 1:
         labels = provider_aware(records, guard, recipe.rules, progress)
     else:
@@ -73,3 +76,76 @@ def partition(
     found = np.empty_like(labels)
     found[order] = labels
     return found
+
+
+def _each_alone(
+    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
+) -> Counts:
+    """Partition every provider's records by themselves (Figure 1A); −1 where they are too few.
+
+    `guard` asks about outsiders only (m = 0): within a provider's own part nobody colludes. In the
+    whole, each group has one provider, whom no coalition may leave out.
+    """
+    labels = np.full(records.count, UNPUBLISHED, dtype=np.int64)
+    order = np.argsort(records.provider, kind="stable")
+    starts = np.searchsorted(records.provider[order], np.arange(records.providers))
+    groups = done = 0
+    for rows in np.split(order, starts[1:]):
+        done += len(rows)
+        if not len(rows) or not guard.private(records, rows, np.zeros(1, dtype=np.int64))[0]:
+            continue
+        found = mondrian(records.take(rows), guard, rules)
+        labels[rows] = groups + found
+        groups += int(found.max()) + 1
+        if progress is not None:
+            progress(done, records.count)
+    return labels
+
+
+def fitting(sizes: Counts, room: int) -> Counts:
+    """Return which groups, in their order, are suppressed within `room` rows: each that still fits.
+
+    >>> fitting(np.array([5, 9, 3, 4]), 12).tolist()
+    [0, 2, 3]
+    """
+    chosen = []
+    for group, size in enumerate(sizes.tolist()):
+        if size <= room:
+            chosen.append(group)
+            room -= size
+    return np.array(chosen, dtype=np.int64)
+
+
+def by_content(records: Records, subject: NDArray[np.int64] | None) -> RowNumbers:
+    """Return the row numbers in an order that content alone decides.
+
+    Where records with equal quasi-identifiers may go to different groups, something must say which;
+    if it were the order of the file, that order would show in what is published. Records that look
+    alike are taken in turns instead, by sensitive value and within it by provider, each spread
+    evenly over the whole: a part of a run is then about as diverse as the run. Only rows that agree
+    in everything, the person included, are left as they were. Cost: a few sorts of the rows.
+    """
+    order = np.lexsort(records.codes[::-1])
+    taken = records.codes[:, order]
+    new = (taken[:, 1:] != taken[:, :-1]).any(axis=0)
+    alike = np.empty(len(order), dtype=np.int64)  # numbers the combinations of quasi-identifiers
+    alike[order] = np.concatenate(([0], np.cumsum(new)))
+    last = () if subject is None else (subject,)
+    turn = _turns((alike, records.sensitive, records.provider), last)
+    turn = _turns((alike, records.sensitive), (turn, records.provider, *last))
+    return np.lexsort((*last, records.provider, records.sensitive, turn, alike))
+
+
+def _turns(kind: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return where each row stands among those of its kind, ordered by `then`, between 0 and 1."""
+    order = np.lexsort((*then[::-1], *kind[::-1]))
+    new = np.zeros(len(order), dtype=bool)
+    new[0] = True
+    for column in kind:
+        taken = column[order]
+        new[1:] |= taken[1:] != taken[:-1]
+    start = np.flatnonzero(new)
+    sizes = np.diff(np.append(start, len(order)))
+    turn = np.empty(len(order))
+    turn[order] = (np.arange(len(order)) - np.repeat(start, sizes) + 0.5) / np.repeat(sizes, sizes)
+    return turn

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import code_type
+from quiltwork.tables.partitioning.cut_rule import Axes
 
 if TYPE_CHECKING:
-    from quiltwork.tables.encoding import Column, Encoded
+    from quiltwork.tables.encoding import CodedTable, Column
 
-Rows = NDArray[np.int64]
+RowNumbers = NDArray[np.int64]
 """Row numbers, the rows of one node next to each other."""
 
 
@@ -46,7 +47,12 @@ class Records:
     sensitive: NDArray[np.integer[Any]]
     values: int
     ids: NDArray[np.integer[Any]]
-    trees: tuple[NDArray[np.int64] | None, ...] = ()
+    trees: tuple[NDArray[np.int64] | None, ...]
+
+    @property
+    def axes(self) -> Axes:
+        """The quasi-identifiers as directions of cuts."""
+        return Axes(self.places, self.trees)
 
     @property
     def count(self) -> int:
@@ -58,7 +64,7 @@ class Records:
         """The most records of one provider."""
         return int(np.bincount(self.provider).max(initial=0))
 
-    def take(self, rows: Rows) -> Records:
+    def take(self, rows: RowNumbers) -> Records:
         """Return some of the rows, next to each other in memory."""
         return Records(
             np.ascontiguousarray(self.codes[:, rows]),
@@ -72,9 +78,12 @@ class Records:
         )
 
 
-def records_of(encoded: Encoded) -> Records:
+def records_of(encoded: CodedTable) -> Records:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
-    ranks = [_working_order(column) for column in encoded.quasi]
+    ranks = [
+        working_order(column, np.bincount(column.codes, minlength=len(column.values)))
+        for column in encoded.quasi
+    ]
     kind = code_type(max(len(column.values) for column in encoded.quasi))
     codes = np.empty((len(encoded.quasi), encoded.rows), dtype=kind)
     for row, column, rank in zip(codes, encoded.quasi, ranks, strict=True):
@@ -109,11 +118,10 @@ def _tree(column: Column) -> NDArray[np.int64] | None:
     return np.vstack((np.hstack((blocks, alone)), np.zeros((1, len(known) + 1), dtype=np.int64)))
 
 
-def _working_order(column: Column) -> NDArray[np.int64]:
-    """Return code → working code."""
+def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return code → working code: categories without an order come by falling frequency."""
     if not is_unordered(column):
-        return np.arange(len(column.values))
-    counts = np.bincount(column.codes, minlength=len(column.values))
+        return np.arange(len(counts))
     rank = np.empty(len(counts), dtype=np.int64)
     rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return rank

@@ -12,22 +12,22 @@ within blocks of at most `BLOCK` rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
-from quiltwork.tables.partitioning.nodes import Counts, Nodes, starts_of
-from quiltwork.tables.partitioning.records import Records, Rows
+from quiltwork.tables.partitioning.nodes import Nodes, starts_of
+from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 BLOCK = 1 << 16
 EXCHANGE = 0.03
+"""What one pair of records that look alike is worth, in records × normalized widths."""
 MOST_LOST = 1.05
 """What all boxes may lose together, as a multiple of what they lost before."""
-"""What one pair of records that look alike is worth, in records × normalized widths."""
 _ROUNDS = (0.9, 0.8, 0.7, 0.65, 0.6, 0.55)
 """From which share of twice the needed records on a group is fed, round by round."""
 _CHOICE = 4  # candidates looked at for each record that is needed
@@ -42,7 +42,8 @@ def repair(
     result = labels.copy()
     groups = int(labels.max()) + 1
     done = 0
-    for rows in _blocks(labels):
+    for block in _nodes(labels).portions(BLOCK):  # of groups from the same part of the tree
+        rows = block.rows
         local = records.take(rows)
         found = np.unique(labels[rows], return_inverse=True)[1]
         most = np.inf
@@ -54,14 +55,6 @@ def repair(
         if progress is not None:
             progress(done, records.count)
     return np.unique(result, return_inverse=True)[1]
-
-
-def _blocks(labels: Counts) -> Iterator[Rows]:
-    """Take consecutive groups together; they come from the same part of the tree."""
-    nodes = _nodes(labels)
-    block = np.cumsum(nodes.sizes) // BLOCK
-    for number in np.unique(block):
-        yield nodes.select(block == number).rows
 
 
 def _nodes(labels: Counts) -> Nodes:
@@ -81,10 +74,10 @@ class _Exchange:
     """
 
     group: int
-    taken: Rows
+    taken: RowNumbers
     donors: Counts
-    left: Rows
-    right: Rows
+    left: RowNumbers
+    right: RowNumbers
 
 
 class _Spares:
@@ -166,7 +159,7 @@ def _round(
     return _applied(records, labels, guard, exchanges), most
 
 
-def _cut_in_middle(points: Points, rows: Rows) -> tuple[Rows, Rows, float]:
+def _cut_in_middle(points: Points, rows: RowNumbers) -> tuple[RowNumbers, RowNumbers, float]:
     """Cut rows into halves along the quasi-identifier where least is lost."""
     here = points[:, rows]
     half = len(rows) // 2

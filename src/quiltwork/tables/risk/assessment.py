@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.tables.asked import read_table
+from quiltwork.results import ResultBase
 from quiltwork.tables.metrics.models import Models, privacy_models
 from quiltwork.tables.risk.definetti import Learned
-from quiltwork.tables.risk.disclosure import Disclosure, disclosures
+from quiltwork.tables.risk.disclosure import (
+    Disclosure,
+    Reidentification,
+    disclosures,
+    reidentification,
+)
 from quiltwork.tables.risk.downcoding import Downcoded, downcoding_of
 from quiltwork.tables.risk.intersection import Intersection
 from quiltwork.tables.risk.minimality import Refused
-from quiltwork.tables.risk.reidentification import Reidentification, reidentification
 from quiltwork.tables.risk.warnings import RiskWarning, warnings_for
-from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, read_table
 
 
 @dataclass(frozen=True)
-class Assessment:
+class Assessment(ResultBase):
     """What a table reveals as it stands.
 
     Attributes:
@@ -45,7 +49,15 @@ class Assessment:
     against: Intersection | None
     warnings: tuple[RiskWarning, ...]
 
-    def as_dict(self) -> dict[str, Any]:
+    def explain(self) -> str:
+        """Say how large the smallest group is, and which attacks no value here covers."""
+        attacks = ", ".join(one.attack for one in self.warnings) or "none"
+        return (
+            f"{self.rows:,} records; every one is alike with {self.models.k - 1:,} others at least "
+            f"in what identifies them. Attacks that no value here covers: {attacks}."
+        )
+
+    def body(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
         return {
             "rows": self.rows,

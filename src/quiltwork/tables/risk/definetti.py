@@ -13,22 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.asked import check_publication, read_table
 from quiltwork.tables.encoding import Column
-from quiltwork.tables.generalization.matching import fitting_groups
+from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import ValueCounts, value_counts
-from quiltwork.tables.metrics.models import sensitive_column
-from quiltwork.tables.table import Table
-
-if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
+from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
+from quiltwork.tables.publication import Publication, made_here
+from quiltwork.tables.table import Table, read_table
 
 ROUNDS = 10
 """How often the model is fitted; on Adult its hits hardly change after two."""
@@ -111,14 +107,14 @@ def definetti(publication: Publication) -> tuple[Learned, ...]:
     >>> found.by_group, found.learned  # two groups of both sexes and both values
     (0.75, 1.0)
     """
-    check_publication(publication)
-    source, labels, rows = publication.source, publication.labels, publication.rows
+    published = made_here(publication)
+    source, labels, rows = published.source, published.labels, published.rows
     found = []
     for name in source.sensitive:
         column = sensitive_column(source, name)
         truth = column.codes[rows].astype(np.int64)
         counts = value_counts(
-            labels, truth.astype(np.int32), publication.boxes.count, len(column.values)
+            labels, truth.astype(np.int32), published.boxes.count, len(column.values)
         )
         kept = _thinned(counts)
         people = np.flatnonzero(kept[labels])
@@ -214,6 +210,11 @@ def _attack(
 
 
 def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
+    """Spread every link of a person and a group over the values of the group.
+
+    The pairs of a group and its values are counts.starts[group] and those after it; `offset` counts
+    through them within each link.
+    """
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     person, group = links
     per_link = variety[group]

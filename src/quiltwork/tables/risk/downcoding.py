@@ -19,24 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.asked import check_publication, read_table
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.generalization.labels import RANGE
 from quiltwork.tables.generalization.reading import label_of
-from quiltwork.tables.metrics.counts import value_counts
-from quiltwork.tables.partitioning.cuts import below_common_label
+from quiltwork.tables.metrics.models import value_counts
+from quiltwork.tables.partitioning.cut_rule import below_common_label
 from quiltwork.tables.partitioning.records import records_of
+from quiltwork.tables.publication import LocalPublication, Publication, made_here
 from quiltwork.tables.risk.extents import EVERYTHING
 from quiltwork.tables.risk.minimality import records_needed
-
-if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
-    from quiltwork.tables.table import Table
+from quiltwork.tables.table import Table, read_table
 
 Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -76,7 +73,6 @@ def downcoding_of(table: Table) -> Downcoded:
         InvalidInputError: if there is no Table.
 
     >>> import pandas
-    >>> from quiltwork.tables.table import Table
     >>> frame = pandas.DataFrame({"age": ["20..25"] * 2 + ["31..39"] * 3, "ill": [*"abcab"]})
     >>> downcoding_of(Table(frame, None, ["age"], "ill"))
     Downcoded(cells=5, generalized=5, told=4, shared=None, shared_right=None)
@@ -112,9 +108,9 @@ def downcoding(
     >>> downcoding(pub, KAnonymity(2))
     Downcoded(cells=6, generalized=6, told=4, shared=1, shared_right=1)
     """
-    check_publication(publication)
-    boxes, sizes = publication.boxes, publication.sizes
-    columns = publication.source.encoded.quasi
+    published = made_here(publication)
+    boxes, sizes = published.boxes, published.sizes
+    columns = published.source.encoded.quasi
     generalized = told = 0
     wide = []
     for place, column in enumerate(columns):
@@ -125,11 +121,11 @@ def downcoding(
         generalized += int(sizes[wide[-1]].sum())
         if column.hierarchy is None:
             told += _told(values, sizes)
-    cells = len(publication.rows) * len(columns)
+    cells = len(published.rows) * len(columns)
     needed = 1 if constraint is None else records_needed(as_constraint(constraint))
     if needed == 1:
         return Downcoded(cells, generalized, told)
-    return Downcoded(cells, generalized, told, *_shared(publication, needed, wide))
+    return Downcoded(cells, generalized, told, *_shared(published, needed, wide))
 
 
 def _told(values: Counts, sizes: Counts) -> int:
@@ -150,7 +146,7 @@ def _values_told(value: Any) -> int:
     return max(1, len(set(label.values)) + label.missing)
 
 
-def _shared(publication: Publication, needed: int, wide: list[Flags]) -> tuple[int, int]:
+def _shared(publication: LocalPublication, needed: int, wide: list[Flags]) -> tuple[int, int]:
     """Return for how many groups and columns one value must be shared by many, and how many are.
 
     Under a hierarchy nodes are cut between what their label is made of, so that is compared.

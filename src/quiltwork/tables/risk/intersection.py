@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import by_column
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.asked import read_table
+from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import encode_column
 from quiltwork.tables.frames import arrow_column
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.metrics.counts import value_counts
+from quiltwork.tables.metrics.models import value_counts
 from quiltwork.tables.risk.extents import Reading, overlaps
-from quiltwork.tables.risk.worlds import People, pinned_down
-from quiltwork.tables.table import Table, read_orders
+from quiltwork.tables.risk.worlds import Memberships, pinned_down
+from quiltwork.tables.table import Table, read_orders, read_table
 
 MOST_PAIRS = 2_000_000_000
 """Pairs of groups that are compared."""
@@ -37,7 +37,7 @@ Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Intersection:
+class Intersection(ResultBase):
     """People whom two releases pin down together, though no group of theirs has a single value.
 
     Both bounds speak about someone who knows in which groups everybody is, and counts.
@@ -202,7 +202,7 @@ def _by_subject(earlier: Table, later: Table, releases: tuple[_Release, _Release
     have = np.zeros(int(units.max()) + 1, dtype=np.int64)
     have[units] = value
     counts = np.concatenate((first.counts, second.counts))
-    sure, may = pinned_down(People(counts, len(first.counts), units, group, have))
+    sure, may = pinned_down(Memberships(counts, len(first.counts), units, group, have))
     unit_of = np.zeros(len(steady), dtype=np.int64)
     unit_of[person] = units
     joined = _matching(before, after)
@@ -251,7 +251,10 @@ def _people(earlier: Table, later: Table) -> tuple[Counts, Counts]:
 
 
 def _matching(before: Counts, after: Counts) -> tuple[Counts, Counts]:
-    """Return all pairs of rows about the same person."""
+    """Return all pairs of rows about the same person, as two arrays of row numbers.
+
+    The rows of `after` are sorted by person; those of the person of row i are start[i]:stop[i].
+    """
     order = np.argsort(after, kind="stable")
     start, stop = (np.searchsorted(after[order], before, side=side) for side in ("left", "right"))
     sizes = stop - start

@@ -12,7 +12,7 @@ ruled out: every other assignment that fits the table meets the same cuts, with 
 cut that was made leaves unions of published groups on both sides, which fulfil the constraint as
 these groups do; one that was not leaves too few records.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 Cost: as the anonymization.
 """
 
@@ -20,24 +20,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import to_fraction
 from quiltwork.tables.anonymization import assemble
-from quiltwork.tables.asked import check_publication
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
+from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.partitioning.recipe import Recipe, partition
 from quiltwork.tables.partitioning.records import records_of
-
-if TYPE_CHECKING:
-    from quiltwork.tables.publication import Publication
+from quiltwork.tables.publication import LocalPublication, Publication, made_here
 
 
 @dataclass(frozen=True)
@@ -80,24 +75,24 @@ def refused_cuts(publication: Publication) -> Refused:
     >>> refused_cuts(anonymize(table, KAnonymity(2), m=0))
     Refused(groups=0, of=4, records=0, nothing=True)
 
-    Theorem: anonymization
+    Theorem: docs/theory/anonymization.md
     """
-    check_publication(publication)
-    recipe, count = publication.recipe, publication.boxes.count
+    published = made_here(publication)
+    recipe, count = published.recipe, published.boxes.count
     if _blind(recipe):
         return Refused(0, count, 0, nothing=True)
-    encoded = publication.source.encoded
+    encoded = published.source.encoded
     least = records_needed(recipe.constraint, alone=encoded.subject is None)
     by_size = replace(recipe, constraint=KAnonymity(least))
     labels = partition(encoded, records_of(encoded), by_size)
-    again = assemble(publication.source, labels, by_size)
-    explained = _same_groups(publication, again)
+    again = assemble(published.source, labels, by_size)
+    explained = _same_groups(published, again)
     joined = len(np.unique(labels[labels >= 0])) > again.boxes.count
     return Refused(
         groups=int(count - explained.sum()),
         of=count,
-        records=int(publication.sizes[~explained].sum()),
-        nothing=bool(explained.all()) and not joined and _only_by_cuts(publication),
+        records=int(published.sizes[~explained].sum()),
+        nothing=bool(explained.all()) and not joined and _only_by_cuts(published),
     )
 
 
@@ -128,7 +123,7 @@ def _blind(recipe: Recipe) -> bool:
     return plain and all(asks_of_size)
 
 
-def _only_by_cuts(publication: Publication) -> bool:
+def _only_by_cuts(publication: LocalPublication) -> bool:
     """Tell whether sensitive values decide nothing but whether a cut is made, without coalitions.
 
     Of split="loss" that is so where the number of values decides which cuts are compared. With
@@ -150,7 +145,7 @@ def _only_by_cuts(publication: Publication) -> bool:
     )
 
 
-def _same_groups(publication: Publication, other: Publication) -> NDArray[np.bool_]:
+def _same_groups(publication: LocalPublication, other: LocalPublication) -> NDArray[np.bool_]:
     """Tell which groups the other publication has too, with the same rows of the source."""
     found = np.full(publication.source.encoded.rows, -1, dtype=np.int64)
     found[other.rows] = other.labels

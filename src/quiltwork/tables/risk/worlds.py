@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.programs import Program
+from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 50
 MOST_ENTRIES = 5_000_000
@@ -39,7 +39,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class Memberships:
     """Who is in which groups, and what they have.
 
     Attributes:
@@ -73,7 +73,7 @@ class _Kinds:
     times: Ints
 
 
-def pinned_down(people: People) -> tuple[Flags, Flags]:
+def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
     """Tell who is pinned down for certain, and who may be: the same people where it is decided."""
     kinds = _kinds(people)
     have = np.zeros((len(kinds.sizes), people.counts.shape[1]), dtype=np.int64)
@@ -91,8 +91,13 @@ def pinned_down(people: People) -> tuple[Flags, Flags]:
     return sure[kinds.of], may[kinds.of]
 
 
-def _kinds(people: People) -> _Kinds:
-    """Put people together who are in the same groups equally often."""
+def _kinds(people: Memberships) -> _Kinds:
+    """Put people together who are in the same groups equally often.
+
+    People are labelled by their first groups, then by their first two, and so on: `rank` counts
+    through the records of each person, sorted by group, and a label so far and the next group make
+    the next label.
+    """
     order = np.lexsort((people.group, people.person))
     person, group = people.person[order], people.group[order]
     rank = np.arange(len(person)) - np.searchsorted(person, person)
@@ -113,7 +118,7 @@ def _kinds(people: People) -> _Kinds:
     return _Kinds(label, sizes, cells[:, 0], cells[:, 1], times)
 
 
-def _on_cycles(people: People, kinds: _Kinds, have: Ints) -> Flags:
+def _on_cycles(people: Memberships, kinds: _Kinds, have: Ints) -> Flags:
     """Tell which kinds have someone on a cycle of people who can hand two values around.
 
     Those with several records in one table are left out. Nobody counts where a person has no
@@ -144,7 +149,7 @@ def _on_cycles(people: People, kinds: _Kinds, have: Ints) -> Flags:
     return found
 
 
-def _possible(people: People, kinds: _Kinds) -> tuple[Ints, Ints]:
+def _possible(people: Memberships, kinds: _Kinds) -> tuple[Ints, Ints]:
     """Return every kind with every value that all its groups have, by kind."""
     starts = np.searchsorted(kinds.kind, np.arange(len(kinds.sizes)))
     step = max(1, MOST_ENTRIES // people.counts.shape[1])
@@ -176,8 +181,13 @@ class _System:
     high: Ints
 
 
-def _system(people: People, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
-    """Write down that every kind has its people and every group its counts."""
+def _system(people: Memberships, kinds: _Kinds, kind: Ints, value: Ints) -> _System:
+    """Write down that every kind has its people and every group its counts.
+
+    Rows of the matrix are the kinds, then the cells group · values + value; columns are the
+    unknowns, of which one with a kind in w groups has 1 + w entries. `slot` is where the group of
+    such an entry stands in `kinds.group`.
+    """
     from scipy.sparse import csc_array
 
     number, (groups, values) = len(kinds.sizes), people.counts.shape
@@ -236,7 +246,7 @@ def _search(system: _System, unknowns: Ints, sure: Flags, may: Flags, have: Ints
     rows = np.flatnonzero(np.diff(matrix.indptr))
     left = (system.right - system.matrix @ system.low)[rows]
     upper = (system.high - system.low)[unknowns]
-    program = Program(matrix[rows], left, left, upper)
+    program = IntegerProgram(matrix[rows], left, left, upper)
     kind, value = system.kind[unknowns], system.value[unknowns]
     other = have[kind, value] == 0
     while True:

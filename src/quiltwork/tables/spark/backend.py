@@ -5,33 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import count
+from math import ceil, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
-from quiltwork.tables.asked import no_group
+from quiltwork.results import ResultBase
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.partitioning.axes import Axes
 from quiltwork.tables.partitioning.guards import guard_for
-from quiltwork.tables.partitioning.mondrian import Progress, Rules, Split
+from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
+from quiltwork.tables.publication import explain_publication
 from quiltwork.tables.spark.blocks import encoded_blocks
 from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.tables.spark.finish import GROUP, WIDTH, finished
-from quiltwork.tables.spark.passes import measurer, sent
+from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
+from quiltwork.tables.spark.people import CIRCLE
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
-from quiltwork.tables.spark.subjects import CIRCLE
-from quiltwork.tables.spark.suppression import without_widest
-from quiltwork.tables.spark.tree import Measure, Router, decided, grow, is_private
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.spark.verification import (
     PartVerdict,
     combined,
     domains_left,
     part_verdicts,
 )
-from quiltwork.tables.spark.watching import Watch
 from quiltwork.tables.table import Table
+from quiltwork.tables.verification import group_is_private
+from quiltwork.tables.verification.verdict import never_private, too_few_alone
 from quiltwork.tables.writing import FORMULA, NO_FORMULA, Formulas, check_formulas, escaped
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ SUBTREE_ROWS = 500_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparkPublication:
+class SparkPublication(ResultBase):
     """A published Spark table: what may be published of it and what is for checks only.
 
     Attributes:
@@ -100,6 +101,24 @@ class SparkPublication:
         from pyspark.sql import functions
 
         return float(self.published.agg(functions.avg(WIDTH)).first()[0])
+
+    def body(self) -> dict[str, Any]:
+        """Return how it was made and its summary; no record is in it."""
+        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**made, **self.summary()}
+
+    def explain(self) -> str:
+        """Say what every group withstands."""
+        return explain_publication(self)
+
+    def summary(self) -> dict[str, Any]:
+        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
+        found = self.report()
+        measures = ("gcp", "discernibility", "average_class_size", "suppressed")
+        return {
+            **{name: found[name] for name in ("rows", "groups", "suppressed")},
+            "loss": {name: found[name] for name in measures},
+        }
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
         """Return what the verification counted; with a path, write it as an HTML page."""
@@ -167,15 +186,15 @@ def anonymize_spark(
 
     The top of the tree is cut by range and strictly, whatever `split`, `relaxed` and `quality` say;
     they rule within subtrees. With `method="baseline"` and none of them the result is that of the
-    local backend. `progress` is called for the passes that decide the top of the tree, and again
-    for the records whose subtrees are finished.
+    local backend. `progress` is called after every pass that decides the top of the tree, and
+    before and after the subtrees are finished and verified.
 
     Raises:
         NotPrivateError: if not even one group of all rows is m-private, or the finished table
             does not pass its verification.
         UnsupportedError: without PySpark or Java, or with too many values or providers.
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     frame = spark_frame(table)
     from pyspark import StorageLevel
@@ -184,27 +203,29 @@ def anonymize_spark(
     asked = bound(constraint, domains)
     alone = method == "separate"
     coalition = 0 if alone else m
-    watch = Watch(frame.sparkSession, progress, domains.rows)
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
         router = Router(len(domains.providers) if alone else 1)
-        measure = watch.passes(measurer(blocks, domains, asked), subtree_rows)
+        measure = _told(measurer(blocks, domains), progress, domains.rows, subtree_rows)
         roots = measure(router, list(range(router.roots)))
         most = int(suppression * domains.rows)
         private = _private_roots(roots, domains, asked, coalition, alone, most)
-        axes = Axes(domains.places, domains.trees)
         smallest = guard_for(domains.nothing, asked, coalition).smallest
-        leaves = grow(router, private, measure, axes, asked, coalition, smallest, subtree_rows)
+        leaves = grow(
+            router, private, measure, domains.axes, asked, coalition, smallest, subtree_rows
+        )
         best: Split = "loss" if quality and split == "range" else split
-        rules = Rules(method == "provider-aware" and parts_freely(asked), best, relaxed)
+        rules = CutRules(method == "provider-aware" and parts_freely(asked), best, relaxed)
         # A subtree of method="separate" is one provider's already.
         recipe = Recipe(
             asked, coalition, "baseline" if alone else method, rules, quality and not alone
         )
         parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, recipe, watch.tell)
+        published = finished(table, frame, parts, domains, recipe)
         published = published.persist(StorageLevel.DISK_ONLY)
+        if progress is not None:
+            progress(0, domains.rows)
         left = sum(found.size for found in leaves.values())
         lost = domains.rows - left
 
@@ -218,9 +239,9 @@ def anonymize_spark(
             """Leave out what fits; less where the table does not pass with so much, as locally."""
             rest, gone = published, 0
             if room > 0:
-                rest, gone = watch.run(lambda: without_widest(published, room))
+                rest, gone = without_widest(published, room)
             try:
-                found = watch.run(lambda: verified(rest))
+                found = verified(rest)
             except BaseException:
                 rest.unpersist()
                 raise
@@ -234,6 +255,8 @@ def anonymize_spark(
             published.unpersist()
         published, left = rest, left - gone
         _check_verdicts(verdicts, left, domains.rows)
+        if progress is not None:
+            progress(domains.rows, domains.rows)
     except BaseException:
         if published is not None:
             published.unpersist()
@@ -252,6 +275,24 @@ def anonymize_spark(
     )
 
 
+def _told(measure: Measurer, progress: Progress | None, rows: int, most_rows: int) -> Measurer:
+    """Return the same function that tells after every pass, of about as many as there will be.
+
+    Nodes are halved until they have at most `most_rows` records.
+    """
+    if progress is None:
+        return measure
+    expected = 1 + max(0, ceil(log2(rows / most_rows)))
+    passes = count(1)
+
+    def told(router: Router, nodes: list[int]) -> dict[int, Measure]:
+        found = measure(router, nodes)
+        progress(min(next(passes) * rows // expected, rows), rows)
+        return found
+
+    return told
+
+
 def _private_roots(
     roots: dict[int, Measure],
     domains: Domains,
@@ -264,15 +305,12 @@ def _private_roots(
     private = {root: found for root, found in roots.items() if is_private(found, constraint, m)}
     lost = sum(found.size for root, found in roots.items() if root not in private)
     if lost and not alone:
-        decided(roots[0], constraint, m)  # says why, if it is only too much to search
-        raise no_group(domains.rows, m, constraint)
+        # says why, if it is only too much to search
+        group_is_private(roots[0].holdings.cut(0), constraint, m)
+        raise never_private(domains.rows, m, constraint)
     if lost > most:
         who = domains.providers[next(root for root in roots if root not in private)]
-        raise NotPrivateError(
-            f"Provider {who!r} alone cannot fulfil {constraint}; together such providers have "
-            f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
-            "(method='provider-aware'), or raise suppression."
-        )
+        raise too_few_alone(who, constraint, lost, most)
     return private
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.spark.domains import Domains
+from quiltwork.tables.spark.people import by_person, people_of
 from quiltwork.tables.spark.session import mapped, quoted
-from quiltwork.tables.spark.subjects import by_person, people_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ BLOCK_SCHEMA = "data binary"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BlockRecords:
     """Some records: working codes by quasi-identifier, providers, sensitive values.
 
     With a subject column also the number of each record's person and their circle.
@@ -52,14 +52,14 @@ class Rows:
         return [self.provider, self.sensitive, *people, *self.codes]
 
     @classmethod
-    def of(cls, arrays: list[NDArray[Any]], quasi: int) -> Rows:
+    def of(cls, arrays: list[NDArray[Any]], quasi: int) -> BlockRecords:
         """Take the arrays back; `quasi` is the number of quasi-identifiers."""
         others = len(arrays) - quasi
         return cls(tuple(arrays[others:]), *arrays[:others])
 
-    def take(self, index: NDArray[Any]) -> Rows:
+    def take(self, index: NDArray[Any]) -> BlockRecords:
         """Return some of them."""
-        return Rows.of([array[index] for array in self.arrays], len(self.codes))
+        return BlockRecords.of([array[index] for array in self.arrays], len(self.codes))
 
 
 @dataclass(frozen=True)
@@ -90,25 +90,25 @@ class Packing:
         """Bytes per record."""
         return sum(np.dtype(kind).itemsize for kind in self.types)
 
-    def packed(self, rows: Rows) -> bytes:
+    def packed(self, rows: BlockRecords) -> bytes:
         """Write records as bytes."""
         return b"".join(
             array.astype(kind, copy=False).tobytes()
             for array, kind in zip(rows.arrays, self.types, strict=True)
         )
 
-    def unpacked(self, data: bytes) -> Rows:
+    def unpacked(self, data: bytes) -> BlockRecords:
         """Read records back."""
         count, place, arrays = len(data) // self.width, 0, []
         for kind in self.types:
             arrays.append(np.frombuffer(data, dtype=kind, count=count, offset=place))
             place += arrays[-1].nbytes
-        return Rows.of(arrays, self.quasi)
+        return BlockRecords.of(arrays, self.quasi)
 
-    def joined(self, parts: list[bytes]) -> Rows:
+    def joined(self, parts: list[bytes]) -> BlockRecords:
         """Read several blocks as one."""
         columns = zip(*(self.unpacked(part).arrays for part in parts), strict=True)
-        return Rows.of([np.concatenate(column) for column in columns], self.quasi)
+        return BlockRecords.of([np.concatenate(column) for column in columns], self.quasi)
 
 
 def _kind(size: int) -> str:
@@ -151,7 +151,7 @@ def _as_one(parts: Iterator[Any]) -> Iterator[Any]:
         yield pa.concat_tables(whole)
 
 
-def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | None) -> Rows:
+def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | None) -> BlockRecords:
     domains = reader.domains
 
     def column(name: str) -> Any:
@@ -166,8 +166,8 @@ def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | No
     if provider is not None:
         owner = reader.provider(column(provider))
     if subject is None:
-        return Rows(codes, owner, sensitive)
-    return Rows(codes, owner, sensitive, *people_of(part, subject, owner, domains))
+        return BlockRecords(codes, owner, sensitive)
+    return BlockRecords(codes, owner, sensitive, *people_of(part, subject, owner, domains))
 
 
 class CodeReader:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.base import Conjunction, Constraint
-from quiltwork.tables.constraints.t_closeness import TCloseness
+from quiltwork.tables.constraints.distributions import TCloseness
+from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import (
+    CodedTable,
     Column,
-    Encoded,
     Scale,
     by_meaning,
     encode_column,
@@ -29,10 +30,10 @@ from quiltwork.tables.encoding import (
     refuse_respelled,
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
-from quiltwork.tables.partitioning.records import is_unordered, records_of
-from quiltwork.tables.provider_sets import Sets
+from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.partitioning.records import records_of, working_order
+from quiltwork.tables.spark.people import counts_by_value, read_circles
 from quiltwork.tables.spark.session import quoted
-from quiltwork.tables.spark.subjects import counts_by_value, read_circles
 from quiltwork.tables.table import Table
 
 if TYPE_CHECKING:
@@ -55,22 +56,21 @@ class Domains:
     Attributes:
         quasi: the quasi-identifiers.
         ranks: for each of them, code → working code (the order in which it is cut).
-        places: for each of them, where each working code lies in 0..1.
+        axes: how they are cut, in working codes.
         providers: their labels.
         secrets: the sensitive columns; `codes` are those of the combinations that occur.
-        sensitive_values: the combinations, as `Encoded` has them.
+        sensitive_values: the combinations, as `CodedTable` has them.
         sensitive_kind: what order they have.
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
         rows: of the whole table.
-        trees: for each quasi-identifier, the blocks of its hierarchy, as `Records` has them.
         circles: with a subject column, the sets of several providers that know one person; else
             None.
     """
 
     quasi: tuple[Column, ...]
     ranks: tuple[Counts, ...]
-    places: tuple[NDArray[np.float64], ...]
+    axes: Axes
     providers: tuple[Any, ...]
     secrets: tuple[Column, ...]
     sensitive_values: tuple[Any, ...]
@@ -78,8 +78,7 @@ class Domains:
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
-    trees: tuple[Counts | None, ...] = ()
-    circles: Sets | None = None
+    circles: NumberSets | None = None
 
     def encoded(
         self,
@@ -88,12 +87,12 @@ class Domains:
         sensitive: NDArray[np.int32],
         person: Counts | None = None,
         circle: NDArray[Any] | None = None,
-    ) -> Encoded:
+    ) -> CodedTable:
         """Return some rows of the table as arrays with the codes of the whole.
 
         `person` numbers people in any way; `circle` says who knows them, in the whole table.
         """
-        found = Encoded(
+        found = CodedTable(
             quasi=quasi,
             provider=provider,
             providers=self.providers,
@@ -109,7 +108,7 @@ class Domains:
         return found
 
     @property
-    def nothing(self) -> Encoded:
+    def nothing(self) -> CodedTable:
         """The table without its rows."""
         none = np.zeros(0, dtype=np.int32)
         if self.circles is None:
@@ -158,8 +157,8 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     first = np.unique(codes, return_index=True)[1]
     known = Domains(
         quasi=tuple(quasi),
-        ranks=tuple(_ranks(column, count) for column, count in zip(quasi, counts, strict=True)),
-        places=(),
+        ranks=tuple(map(working_order, quasi, counts)),
+        axes=Axes((), ()),
         providers=providers,
         secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
         sensitive_values=values,
@@ -169,8 +168,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
         rows=int(counts[0].sum()),
         circles=circles,
     )
-    shape = records_of(known.nothing)
-    return replace(known, places=shape.places, trees=shape.trees)
+    return replace(known, axes=records_of(known.nothing).axes)
 
 
 def _encoded(table: Table, found: Any, name: str, tree: Hierarchy | None = None) -> Column:
@@ -263,12 +261,3 @@ def _by_code(codes: NDArray[np.int32], found: Any, values: int) -> Counts:
     totals = np.zeros(values, dtype=np.int64)
     np.add.at(totals, codes, weights)
     return totals
-
-
-def _ranks(column: Column, counts: Counts) -> Counts:
-    """Return code → working code: categories without an order come by falling frequency."""
-    if not is_unordered(column):
-        return np.arange(len(counts))
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return rank

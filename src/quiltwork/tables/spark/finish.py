@@ -1,21 +1,27 @@
-"""Subtrees, finished by the local core where their records are."""
+"""Subtrees, finished by the local core where their records are; the widest groups, left out.
+
+Suppression is the local backend's rule: groups wider than twice the mean over records, in order of
+falling width, each if it still fits. Only the numbers, widths and sizes of such groups come to the
+driver, the widest `MOST_GROUPS` at most. Cost: two passes over the published records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.encoding import Encoded, code_type
+from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
-from quiltwork.tables.partitioning.recipe import Recipe, partition
+from quiltwork.tables.partitioning.recipe import Recipe, fitting, partition
 from quiltwork.tables.partitioning.records import Records
-from quiltwork.tables.spark.blocks import Packing, Rows
+from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import Domains
-from quiltwork.tables.spark.subjects import CIRCLE
+from quiltwork.tables.spark.people import CIRCLE
+from quiltwork.tables.spark.session import mapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +34,10 @@ GROUP = "quiltwork_group"
 """The number of a record's group before equal boxes are one: for suppression, never published."""
 
 Counts = NDArray[np.int64]
-Tell = Callable[[int], object]
-"""Called by workers with the records that they have done."""
+MOST_GROUPS = 200_000
+"""Wide groups that the driver takes; those after them are kept."""
+_GRID = 2.0**40
+"""Widths are added up as whole numbers of this grid, so that sums do not depend on the order."""
 
 
 def finished(
@@ -38,7 +46,6 @@ def finished(
     parts: DataFrame,
     domains: Domains,
     recipe: Recipe,
-    tell: Tell | None = None,
 ) -> Any:
     """Return the published records of all subtrees, with provider, width and group.
 
@@ -55,12 +62,10 @@ def finished(
         known.append(types.StructField(table.subject, types.LongType()))
         known.append(types.StructField(CIRCLE, types.IntegerType()))
     schema = types.StructType([*text, *kept, *known])
-    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe, tell), schema)
+    return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe), schema)
 
 
-def _finisher(
-    table: Table, domains: Domains, recipe: Recipe, tell: Tell | None = None
-) -> Callable[[Any], Any]:
+def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any], Any]:
     packing = Packing.of(domains)
     roles = _Roles(table.provider, table.sensitive, table.subject)
 
@@ -69,10 +74,7 @@ def _finisher(
         encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, recipe)
         subtree = blocks.column("subtree")[0].as_py()
-        done = _published(domains, encoded, rows, labels, subtree, roles)
-        if tell is not None:
-            tell(rows.count)
-        return done
+        return _published(domains, encoded, rows, labels, subtree, roles)
 
     return finish
 
@@ -86,13 +88,13 @@ class _Roles:
     subject: str | None
 
 
-def _in_order(rows: Rows) -> Rows:
+def _in_order(rows: BlockRecords) -> BlockRecords:
     """Order records by content, so that results do not depend on how they arrived."""
     person = [] if rows.person is None else [rows.person]
     return rows.take(np.lexsort((*person, rows.sensitive, rows.provider, *rows.codes[::-1])))
 
 
-def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
+def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Records]:
     """Return some records as the local core sees them, with the codes of the whole table."""
     quasi = tuple(
         replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
@@ -102,19 +104,24 @@ def local_table(domains: Domains, rows: Rows) -> tuple[Encoded, Records]:
     kind = code_type(max(len(column.values) for column in domains.quasi))
     records = Records(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
-        places=domains.places,
+        places=domains.axes.places,
         provider=provider,
         providers=len(domains.providers),
         sensitive=sensitive,
         values=len(domains.sensitive_values),
         ids=np.arange(rows.count),
-        trees=domains.trees,
+        trees=domains.axes.trees,
     )
     return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
 
 
 def _published(
-    domains: Domains, encoded: Encoded, rows: Rows, labels: Counts, subtree: int, roles: _Roles
+    domains: Domains,
+    encoded: CodedTable,
+    rows: BlockRecords,
+    labels: Counts,
+    subtree: int,
+    roles: _Roles,
 ) -> Any:
     """Write each record's box as texts, in an order that content alone decides."""
     import pyarrow as pa
@@ -142,3 +149,46 @@ def _published(
         columns[roles.subject] = pa.array(rows.person[order])
         columns[CIRCLE] = pa.array(rows.circle[order].astype(np.int32))
     return pa.table(columns)
+
+
+def without_widest(published: DataFrame, room: int) -> tuple[DataFrame, int]:
+    """Leave out at most `room` records; return the rest and how many are gone.
+
+    The rest is kept on disk, apart from the whole, unless nothing is gone.
+    """
+    from pyspark import StorageLevel
+
+    keys, sizes = _wide_groups(published)
+    chosen = fitting(sizes, room)
+    if not len(chosen):
+        return published, 0
+    rest = mapped(published, _without(keys[chosen]), published.schema)
+    rest = rest.persist(StorageLevel.DISK_ONLY)
+    rest.count()  # so that it no longer needs the whole
+    return rest, int(sizes[chosen].sum())
+
+
+def _without(groups: Counts) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def keep(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            gone = np.isin(batch.column(GROUP).to_numpy(), groups)
+            yield batch.filter(pa.array(~gone))
+
+    return keep
+
+
+def _wide_groups(published: DataFrame) -> tuple[Counts, Counts]:
+    """Return the groups wider than twice the mean and their sizes, the widest first."""
+    from pyspark.sql import functions
+
+    width = functions.col(WIDTH)
+    on_grid = functions.floor(width * functions.lit(_GRID)).cast("decimal(38, 0)")
+    total, rows = published.agg(functions.sum(on_grid), functions.count("*")).collect()[0]
+    limit = 2 * float(total) / _GRID / rows
+    groups = published.where(width > limit).groupBy(GROUP, WIDTH)
+    sizes = groups.agg(functions.count(functions.lit(1)).alias("size"))
+    widest = sizes.orderBy(functions.desc(WIDTH), GROUP).limit(MOST_GROUPS).toArrow()
+    keys, counts = (widest.column(name).to_numpy() for name in (GROUP, "size"))
+    return keys, counts

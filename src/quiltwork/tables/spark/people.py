@@ -1,84 +1,213 @@
-"""People of a node, by who knows them: what the driver needs to decide cuts with a subject column.
+"""Subjects on Spark: who knows whom is a set of providers for each person.
 
-For k-anonymity only the people of each circle count, for distinct l-diversity only which values
-each circle has: what is left without a coalition is made of circles that it does not meet. Other
-constraints look at the sets of values that people have. Everyone is in one block, so that blocks
-count people once and their counts add up.
+The records of one person are brought to one partition, once. There people are numbered, and each
+record is told which providers hold any record of its person, anywhere in the table: its *circle*.
+From then on no pass needs a person's other records, and since nobody is in two partitions (or
+blocks), people that partitions count add up: by circle and by the set of values that they have, as
+`group` counts the groups of a local table. Cost: three shuffles of the table by person.
 
-Theorem: anonymization
+Theorem: docs/theory/anonymization.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.provider_sets import NO_SETS, Sets, distinct_rows, set_ids
-from quiltwork.tables.sparse import SparseCounts
-from quiltwork.tables.verification.all_groups import groups_withstand
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.tables.distinct import NO_SETS, NumberSets, distinct_rows, set_ids, who_knows
+from quiltwork.tables.encoding import encode_column
+from quiltwork.tables.group import SparseCounts
+from quiltwork.tables.spark.session import mapped, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from quiltwork.tables.spark.domains import Domains
+    from quiltwork.tables.table import Table
 
+CIRCLE = "quiltwork_circle"
+"""Who knows a record's person: for checks, never published."""
+MOST_CIRCLES = 200_000
+"""Different sets of providers that the driver takes."""
+ROWS_PER_PARTITION = 200_000
+_SET = "quiltwork_set"
+
+Counts = NDArray[np.int64]
 PEOPLE_SCHEMA = "node int, who int, kind binary, people long"
 MOST_KINDS = 2_000_000
 """Counts of people that the driver takes at once."""
-_INSIDE, _ALL = b"inside", b""
-"""Marks of counts that are not of people with certain values: a provider's records, a circle."""
-
-Counts = NDArray[np.int64]
+_INSIDE = b"inside"
+"""Marks that a provider has records in a node; other kinds are values, four bytes each."""
 Places = Callable[[bytes], tuple[Any, Counts]]
 """Reads a block: its records, and for each the place of its node among those asked, or −1."""
 
 
-@dataclass(frozen=True, eq=False)
-class People:
-    """The people of one node.
+def read_circles(table: Table, frame: DataFrame, providers: Sequence[Any]) -> NumberSets:
+    """Bring the sets of several providers that know one person to the driver, in order.
 
-    Attributes:
-        by_circle: people by who knows them.
-        by_values: people by who knows them and what they have; if the constraint asks for k and l
-            only, which values those have whom the same providers know.
+    Raises:
+        InvalidInputError: if records have no subject.
+        UnsupportedError: if the sets are more than `MOST_CIRCLES`.
     """
+    from pyspark.sql import functions
 
-    by_circle: SparseCounts
-    by_values: SparseCounts
+    person = _person(table, frame)
+    lost = frame.where(_is_missing(table, frame)).count()
+    if lost:
+        raise InvalidInputError(
+            f"Column {table.subject!r} has {lost:,} missing values; every record needs a subject: "
+            "fill it in, or drop those rows."
+        )
+    if table.provider is None:
+        return NO_SETS
+    owner = frame[quoted(table.provider)]
+    known = frame.groupBy(person).agg(functions.collect_set(owner).alias(_SET))
+    several = known.select(functions.sort_array(_SET).alias(_SET)).where(functions.size(_SET) > 1)
+    found = several.distinct().limit(MOST_CIRCLES + 1).toArrow()
+    if found.num_rows > MOST_CIRCLES:
+        raise UnsupportedError(
+            f"People are known to more than {MOST_CIRCLES:,} different sets of providers, too many "
+            "to tell coalitions apart; group small providers, or use backend='local'."
+        )
+    code = {label: number for number, label in enumerate(providers)}
+    sets = [sorted(code[label] for label in one) for one in found.column(_SET).to_pylist()]
+    if not sets:
+        return NO_SETS
+    owners = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    members = np.array([member for one in sets for member in one], dtype=np.int64)
+    return set_ids(owners, members, len(sets), len(providers))[1]
 
-    def withstand(self, constraint: Constraint, m: int) -> bool:
-        """Tell whether the node is proven to withstand every coalition of at most m providers."""
-        return all(self._withstand(part, m) for part in constraint.parts)
 
-    def _withstand(self, part: Constraint, m: int) -> bool:
-        counts = self.by_circle if isinstance(part, KAnonymity) else self.by_values
-        return bool(groups_withstand(counts, part, m)[0])
+def counts_by_value(table: Table, frame: DataFrame, count: str) -> Any:
+    """Count the records of each sensitive value, or with a subject column the people.
+
+    The result is an Arrow table with a column `count`.
+    """
+    from pyspark.sql import functions
+
+    if table.subject is not None:
+        values = [frame[quoted(name)] for name in table.sensitive]
+        frame = frame.select(_person(table, frame), *values).distinct()
+    names = [frame[quoted(name)] for name in table.sensitive]
+    return frame.groupBy(*names).agg(functions.count(functions.lit(1)).alias(count)).toArrow()
 
 
-def needs_sets(constraint: Constraint) -> bool:
-    """Tell whether a constraint needs to know the sets of values that people have."""
-    return not all(isinstance(part, KAnonymity | LDiversity) for part in constraint.parts)
+def by_person(table: Table, frame: DataFrame, rows: int) -> DataFrame:
+    """Bring the records of each person to one partition."""
+    parts = max(1, -(-rows // ROWS_PER_PARTITION))
+    return frame.repartition(parts, _person(table, frame))
+
+
+def numbered(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
+    """Replace subjects by numbers and add each record's circle; other columns stay as they are."""
+    from pyspark.sql import types
+
+    assert table.subject is not None  # noqa: S101  (for type checkers)
+    place = frame.columns.index(table.subject)
+    fields = list(frame.schema.fields)
+    fields[place] = types.StructField(table.subject, types.LongType())
+    schema = types.StructType([*fields, types.StructField(CIRCLE, types.IntegerType())])
+    owner = None if table.provider is None else frame.columns.index(table.provider)
+    number = _numberer(place, owner, domains)
+    return mapped(by_person(table, frame, domains.rows), number, schema)
+
+
+def _numberer(
+    place: int, owner: int | None, domains: Domains
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def number(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        from quiltwork.tables.spark.blocks import CodeReader
+
+        received = [batch for batch in batches if batch.num_rows]
+        if not received:
+            return
+        rows = pa.Table.from_batches(received)
+        provider = np.zeros(rows.num_rows, dtype=np.int64)
+        if owner is not None:
+            provider = CodeReader(domains).provider(rows.column(owner).combine_chunks())
+        person, circle = people_of(rows, rows.column_names[place], provider, domains)
+        columns = list(rows.columns)
+        columns[place] = pa.chunked_array([pa.array(person)])
+        columns.append(pa.chunked_array([pa.array(circle.astype(np.int32))]))
+        yield from pa.table(columns, names=[*rows.column_names, CIRCLE]).to_batches()
+
+    return number
+
+
+def people_of(rows: Any, subject: str, provider: Counts, domains: Domains) -> tuple[Counts, Counts]:
+    """Number the people of a partition that holds all their records, and say who knows them.
+
+    Numbers follow the order of subjects within the partition; no two partitions share any.
+    """
+    code = encode_column(rows, subject, "value").codes.astype(np.int64)
+    own, sets = who_knows(code, provider, len(domains.providers))
+    return (_partition() << 32) + code, _renumbered(own, sets, domains)
+
+
+def _renumbered(own: Counts, sets: NumberSets, domains: Domains) -> Counts:
+    """Replace numbers of this partition's sets by those of the whole table."""
+    known = domains.circles or NO_SETS
+    place = {known[index]: index for index in range(len(known))}
+    try:
+        several = [place[sets[index]] for index in range(len(sets))]
+    except KeyError:
+        raise NotPrivateError(
+            "A person is known to other providers than when the source was read first, so the "
+            "table is withheld; give a frame that does not change."
+        ) from None
+    alone = len(domains.providers)
+    number = np.concatenate((np.arange(alone), alone + np.array(several, dtype=np.int64)))
+    return number[own]
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    here = TaskContext.get()
+    return 0 if here is None else int(here.partitionId())
+
+
+def _person(table: Table, frame: DataFrame) -> Any:
+    """Name the subject's column as a key; −0.0 and 0.0 are one value."""
+    from pyspark.sql import functions
+
+    assert table.subject is not None  # noqa: S101  (for type checkers)
+    column = frame[quoted(table.subject)]
+    return column + functions.lit(0.0) if _is_float(table, frame) else column
+
+
+def _is_float(table: Table, frame: DataFrame) -> bool:
+    from pyspark.sql import types
+
+    assert table.subject is not None  # noqa: S101  (for type checkers)
+    kind = frame.schema[table.subject].dataType
+    return isinstance(kind, (types.FloatType, types.DoubleType))
+
+
+def _is_missing(table: Table, frame: DataFrame) -> Any:
+    from pyspark.sql import functions
+
+    person = _person(table, frame)
+    return person.isNull() | functions.isnan(person) if _is_float(table, frame) else person.isNull()
 
 
 def people_of_nodes(
-    blocks: DataFrame, domains: Domains, places: Places, nodes: list[int], whole: bool
-) -> dict[int, People]:
-    """Count the people of some nodes over all blocks; `whole`: by their sets of values.
+    blocks: DataFrame, domains: Domains, places: Places, nodes: list[int]
+) -> dict[int, SparseCounts]:
+    """Count the people of some nodes over all blocks, each node as the only group of a table.
 
     Raises:
         UnsupportedError: if there are more different counts than `MOST_KINDS`.
     """
     from pyspark.sql import functions
 
-    partial = blocks.mapInArrow(_counter(places, whole), PEOPLE_SCHEMA)
+    partial = blocks.mapInArrow(_counter(places), PEOPLE_SCHEMA)
     sums = partial.groupBy("node", "who", "kind").agg(functions.sum("people").alias("people"))
     found = sums.limit(MOST_KINDS + 1).toArrow()
     if found.num_rows > MOST_KINDS:
@@ -94,62 +223,58 @@ def people_of_nodes(
     }
 
 
-def _gathered(domains: Domains, who: Counts, kind: NDArray[Any], people: Counts) -> People:
-    who = who.astype(np.int64)
-    inside = np.sort(who[kind == _INSIDE])
-    total = np.flatnonzero(kind == _ALL)
-    total = total[np.argsort(who[total])]
-    nothing = np.zeros(len(total), dtype=np.int64)
-    by_circle = _counts(domains, who[total], nothing, people[total], inside)
-    rest = np.flatnonzero((kind != _INSIDE) & (kind != _ALL))
+def _gathered(domains: Domains, who: Counts, kind: NDArray[Any], people: Counts) -> SparseCounts:
+    """Make the counts of one node those of a table's only group."""
+    inside = np.sort(who[kind == _INSIDE]).astype(np.int64)
+    rest = np.flatnonzero(kind != _INSIDE)
     values = [np.frombuffer(one, dtype="<i4") for one in kind[rest].tolist()]
     owner = np.repeat(np.arange(len(values)), [len(one) for one in values])
     member = np.concatenate(values).astype(np.int64)
     ids, sets = set_ids(owner, member, len(values), len(domains.sensitive_values))
     order = np.lexsort((ids, who[rest]))
-    by_values = _counts(
-        domains, who[rest][order], ids[order], people[rest][order], inside, kinds=sets
-    )
-    return People(by_circle, by_values)
-
-
-def _counts(
-    domains: Domains,
-    who: Counts,
-    kind: Counts,
-    people: Counts,
-    inside: Counts,
-    kinds: Sets = NO_SETS,
-) -> SparseCounts:
-    """Make one node the only group of a table."""
     return SparseCounts(
-        group=np.zeros(len(who), dtype=np.int64),
-        who=who,
-        kind=kind,
-        weight=people,
-        start=np.array([0, len(who)]),
+        group=np.zeros(len(rest), dtype=np.int64),
+        who=who[rest][order].astype(np.int64),
+        kind=ids[order],
+        weight=people[rest][order],
+        start=np.array([0, len(rest)]),
         inside=np.array([len(inside)]),
         providers=len(domains.providers),
         values=len(domains.sensitive_values),
         sets=domains.circles or NO_SETS,
-        kinds=kinds,
+        kinds=sets,
         contributors=(np.zeros(len(inside), dtype=np.int64), inside),
     )
 
 
-def _counter(places: Places, whole: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _counter(places: Places) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def count(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
         for batch in batches:
             for scalar in batch.column(0):
                 rows, at = places(scalar.as_py())
-                if rows.count:
-                    yield _as_batch(*_counted(rows, at, whole))
+                if not rows.count:
+                    continue
+                (node, who, people), kinds = _counted(rows, at)
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "node": pa.array(node.astype(np.int32)),
+                        "who": pa.array(who.astype(np.int32)),
+                        "kind": pa.array(kinds, pa.binary()),
+                        "people": pa.array(people),
+                    }
+                )
 
     return count
 
 
-def _counted(rows: Any, at: Counts, whole: bool) -> tuple[list[Counts], list[bytes]]:
-    """Count the people of one block; return (node, who, people) and the kind of each count."""
+def _counted(rows: Any, at: Counts) -> tuple[Counts, list[bytes]]:
+    """Count the people of one block; return (node, who, people) × count and the kind of each.
+
+    `first` marks where a person's values in a node begin in the sorted triples of node, person and
+    value, and `presence` numbers these pairs of node and person.
+    """
     provider, sensitive, circle = (
         array.astype(np.int64) for array in (rows.provider, rows.sensitive, rows.circle)
     )
@@ -159,37 +284,15 @@ def _counted(rows: Any, at: Counts, whole: bool) -> tuple[list[Counts], list[byt
     known = np.zeros(people, dtype=np.int64)
     known[person] = circle
     (where, who), number = distinct_rows([at, provider], [nodes, providers])
-    counts, kinds = [np.stack((where, who, number))], [_INSIDE] * len(where)
-
+    inside, marks = np.stack((where, who, number)), [_INSIDE] * len(where)
     (node, whom, value), _ = distinct_rows([at, person, sensitive], [nodes, people, values])
     first = np.append(True, (np.diff(node) != 0) | (np.diff(whom) != 0))
-    (where, who), number = distinct_rows([node[first], known[whom[first]]], [nodes, circles])
-    counts.append(np.stack((where, who, number)))
-    kinds += [_ALL] * len(where)
-
-    sets = NO_SETS
-    if whole:
-        presence = np.cumsum(first) - 1
-        value, sets = set_ids(presence, value, int(presence[-1]) + 1, values)
-        node, whom = node[first], whom[first]
-    sizes = [nodes, circles, values + len(sets)]
-    (where, who, kind), number = distinct_rows([node, known[whom], value], sizes)
-    counts.append(np.stack((where, who, number)))
-    names = [np.array(sets[i], dtype="<i4").tobytes() for i in range(len(sets))]
-    single = [np.array([i], dtype="<i4").tobytes() for i in range(values)]
-    kinds += [(single + names)[i] for i in kind.tolist()]
-    return list(np.concatenate(counts, axis=1)), kinds
-
-
-def _as_batch(counts: list[Counts], kinds: list[bytes]) -> Any:
-    import pyarrow as pa
-
-    node, who, people = counts
-    return pa.RecordBatch.from_pydict(
-        {
-            "node": pa.array(node.astype(np.int32)),
-            "who": pa.array(who.astype(np.int32)),
-            "kind": pa.array(kinds, pa.binary()),
-            "people": pa.array(people),
-        }
+    presence = np.cumsum(first) - 1
+    kind, sets = set_ids(presence, value, int(presence[-1]) + 1, values)
+    (where, who, kind), number = distinct_rows(
+        [node[first], known[whom[first]], kind], [nodes, circles, values + len(sets)]
     )
+    names = [(one,) for one in range(values)] + [sets[i] for i in range(len(sets))]
+    written = [np.array(one, dtype="<i4").tobytes() for one in names]
+    counted = np.concatenate((inside, np.stack((where, who, number))), axis=1)
+    return counted, marks + [written[i] for i in kind.tolist()]

@@ -1,29 +1,34 @@
 """The top of the partition tree: cuts decided on the driver from exact counts of all rows.
 
-It is Mondrian's rule of the local backend: along the widest quasi-identifier, at the most balanced
-place, if both sides are m-private; else along the next widest. Under a hierarchy widths are those
-of labels, and cuts lie between them. Nodes small enough for one worker, and nodes that no cut
-divides, become subtrees. One distributed pass per level of the tree, and one more where a side was
-not private.
+`cut_rule` chooses from counts per value, as on one machine: the widest quasi-identifier first, if
+both sides are m-private. Nodes small enough for one worker, and nodes that no cut divides, become
+subtrees, to which the records are sent. One distributed pass over the blocks per level of the tree,
+and one more where a side was not private.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.group import Group
-from quiltwork.tables.partitioning.axes import Axes
-from quiltwork.tables.spark.blocks import Rows
-from quiltwork.tables.spark.people import People
-from quiltwork.tables.verification import group_is_private
+from quiltwork.tables.group import SparseCounts, one_group
+from quiltwork.tables.partitioning.cut_rule import Axes
+from quiltwork.tables.spark.blocks import BlockRecords, Packing
+from quiltwork.tables.spark.domains import MOST_CELLS, Domains
+from quiltwork.tables.spark.people import Places, people_of_nodes
+from quiltwork.tables.verification.all_groups import groups_withstand
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 Counts = NDArray[np.int64]
+COUNT_SCHEMA = "array int, cell long, records long"
+SENT_SCHEMA = "subtree long, data binary"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +37,12 @@ class Measure:
 
     Attributes:
         values: for each quasi-identifier, records per working code.
-        holdings: records by provider and sensitive value; with a subject column, people by who
-            knows them.
+        holdings: its records by provider and sensitive value, as the only group of a table; with
+            a subject column its people by who knows them.
     """
 
     values: tuple[Counts, ...]
-    holdings: Counts | People
+    holdings: SparseCounts
 
     @property
     def size(self) -> int:
@@ -85,7 +90,7 @@ class Router:
         """Make a node a leaf again; its children are never reached."""
         self.axis[node] = -1
 
-    def route(self, rows: Rows) -> Counts:
+    def route(self, rows: BlockRecords) -> Counts:
         """Return the leaf of each record. O(records · depth)."""
         node = np.zeros(rows.count, dtype=np.int64)
         if self.roots > 1:
@@ -129,7 +134,7 @@ def grow(
     """
     leaves = dict(roots)
     large = [node for node, found in leaves.items() if found.size > most_rows]
-    pending = [_Pending(node, leaves[node], axes.widest(leaves[node].values)) for node in large]
+    pending = [_Pending(node, leaves[node], axes.tried(leaves[node].values)) for node in large]
     while pending:
         tried = [one for one in pending if _try_next(router, one, axes, smallest)]
         if not tried:
@@ -143,7 +148,7 @@ def grow(
                 for child in children:
                     leaves[child] = found[child]
                     if found[child].size > most_rows:
-                        order = axes.widest(found[child].values)
+                        order = axes.tried(found[child].values)
                         pending.append(_Pending(child, found[child], order))
             else:
                 router.uncut(one.node)
@@ -169,18 +174,140 @@ def _try_next(router: Router, one: _Pending, axes: Axes, smallest: int) -> bool:
 
 def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
     """Tell whether a node is proven to withstand every coalition of at most m providers."""
-    try:
-        return decided(measure, constraint, m)
-    except UnsupportedError:  # too many sets to try
-        return False
+    return bool(groups_withstand(measure.holdings, constraint, m)[0])
 
 
-def decided(measure: Measure, constraint: Constraint, m: int) -> bool:
-    """Tell the same.
+def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
+    """Return the function that counts nodes: per value of each column, per provider and secret.
 
-    Raises:
-        UnsupportedError: if there are too many sets to try.
+    Workers add up their own blocks; Spark adds up the workers; only the sums reach the driver. With
+    a subject column a second pass counts people.
     """
-    if isinstance(measure.holdings, People):
-        return measure.holdings.withstand(constraint, m)
-    return group_is_private(Group.from_counts(measure.holdings.tolist()), constraint, m)
+    people = len(domains.providers) + len(domains.circles or ())
+    cells = sum(_shapes(domains)) + people * (len(domains.sensitive_values) + 1)
+    together = max(1, MOST_CELLS // cells)
+
+    def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
+        found: dict[int, Measure] = {}
+        for start in range(0, len(nodes), together):
+            found |= _measured(blocks, domains, router, nodes[start : start + together])
+        return found
+
+    return measure
+
+
+def _shapes(domains: Domains) -> list[int]:
+    """Return the sizes of the tables counted per node; the last one without subjects only."""
+    values = [len(column.values) for column in domains.quasi]
+    if domains.circles is not None:
+        return values
+    return [*values, len(domains.providers) * len(domains.sensitive_values)]
+
+
+def _measured(
+    blocks: DataFrame, domains: Domains, router: Router, nodes: list[int]
+) -> dict[int, Measure]:
+    from pyspark.sql import functions
+
+    shapes = _shapes(domains)
+    partial = blocks.mapInArrow(_counter(domains, router, nodes), COUNT_SCHEMA)
+    sums = partial.groupBy("array", "cell").agg(functions.sum("records").alias("records"))
+    collected = sums.toArrow()
+    array, cell, records = (
+        collected.column(name).to_numpy() for name in ("array", "cell", "records")
+    )
+    tables = []
+    for place, shape in enumerate(shapes):
+        counts = np.zeros(len(nodes) * shape, dtype=np.int64)
+        here = array == place
+        counts[cell[here]] = records[here]
+        tables.append(counts.reshape(len(nodes), shape))
+    known, holdings = tables[: len(domains.quasi)], tables[len(domains.quasi) :]
+    if holdings:
+        cells = len(domains.providers), len(domains.sensitive_values)
+        held = {node: one_group(holdings[0][i].reshape(cells)) for i, node in enumerate(nodes)}
+    else:
+        held = people_of_nodes(blocks, domains, _places(domains, router, nodes), nodes)
+    return {
+        node: Measure(tuple(table[i] for table in known), held[node])
+        for i, node in enumerate(nodes)
+    }
+
+
+def _places(domains: Domains, router: Router, nodes: list[int]) -> Places:
+    """Return the function that reads the records of some nodes from a block."""
+    packing = Packing.of(domains)
+    position = np.full(len(router.axis), -1, dtype=np.int64)
+    position[nodes] = np.arange(len(nodes))
+
+    def read(data: bytes) -> tuple[BlockRecords, Counts]:
+        rows = packing.unpacked(data)
+        at = position[router.route(rows)]
+        wanted = np.flatnonzero(at >= 0)
+        return (rows, at) if len(wanted) == rows.count else (rows.take(wanted), at[wanted])
+
+    return read
+
+
+def _counter(
+    domains: Domains, router: Router, nodes: list[int]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    read, shapes = _places(domains, router, nodes), _shapes(domains)
+    secrets = len(domains.sensitive_values)
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        totals = [np.zeros(len(nodes) * shape, dtype=np.int64) for shape in shapes]
+        for data in _blocks(batches):
+            rows, at = read(data)
+            holding = rows.provider.astype(np.int64) * secrets + rows.sensitive
+            for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=False):
+                total += np.bincount(at * shape + codes, minlength=len(total))
+        for place, total in enumerate(totals):
+            cells = np.flatnonzero(total)
+            if len(cells):
+                yield pa.RecordBatch.from_pydict(
+                    {
+                        "array": pa.array(np.full(len(cells), place, dtype=np.int32)),
+                        "cell": pa.array(cells),
+                        "records": pa.array(total[cells]),
+                    }
+                )
+
+    return count
+
+
+def sent(blocks: DataFrame, domains: Domains, router: Router, leaves: list[int]) -> DataFrame:
+    """Return blocks of records that belong to one subtree each; those of no leaf are left out."""
+    return blocks.mapInArrow(_sender(domains, router, leaves), SENT_SCHEMA)
+
+
+def _sender(
+    domains: Domains, router: Router, leaves: list[int]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    packing, read = Packing.of(domains), _places(domains, router, leaves)
+    number = np.array(leaves)
+
+    def send(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for data in _blocks(batches):
+            rows, at = read(data)
+            order = np.argsort(at, kind="stable")
+            found, starts = np.unique(at[order], return_index=True)
+            parts = [packing.packed(rows.take(part)) for part in np.split(order, starts[1:])]
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "subtree": pa.array(number[found]),
+                    "data": pa.array(parts[: len(found)], pa.binary()),
+                }
+            )
+
+    return send
+
+
+def _blocks(batches: Iterator[Any]) -> Iterator[bytes]:
+    for batch in batches:
+        for scalar in batch.column(0):
+            yield scalar.as_py()

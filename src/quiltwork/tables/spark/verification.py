@@ -5,7 +5,7 @@ exact verification of the local backend; the driver receives one verdict per par
 the partition tree is used. With a subject column, records are first told who knows their person,
 anywhere in the table.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import numpy as np
 from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.encoding import group_rows
+from quiltwork.tables.group import count_groups
 from quiltwork.tables.spark.domains import COUNT, Domains, bound, read_domains
-from quiltwork.tables.spark.session import mapped, quoted, with_this_package
-from quiltwork.tables.spark.subjects import (
+from quiltwork.tables.spark.people import (
     CIRCLE,
     ROWS_PER_PARTITION,
     counts_by_value,
     numbered,
 )
-from quiltwork.tables.sparse import count_groups
+from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import Verdict, verify_counts
 
@@ -67,7 +67,7 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
         InvalidInputError: for a negative m or something that is no constraint.
         UnsupportedError: with too many values or providers.
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     size = integer(m, "m", 0)
     domains = read_domains(table, table.frame)

@@ -6,7 +6,7 @@ group (`one_group`), by branch and bound or, for constraints that can fail when 
 every set between what a coalition leaves and the whole group. What stays open is not private.
 Cost: a few sorts of the entries, and O(coalitions · entries) for the groups in doubt.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.sparse import SparseCounts, by_value, headcount, narrow, subset
+from quiltwork.tables.constraints.distributions import TCloseness
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.group import (
+    SparseCounts,
+    by_value,
+    headcount,
+    narrow,
+    one_value_each,
+    subset,
+)
 from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, Status, bound
-from quiltwork.tables.verification.every_coalition import Coalitions, Rows
+from quiltwork.tables.verification.corners import DECIDED, find_violations
+from quiltwork.tables.verification.every_coalition import Coalitions
 from quiltwork.tables.verification.one_group import group_is_private
-from quiltwork.tables.verification.worst_histogram import DECIDED, find_violations
 
 _CELLS = 4_000_000
 
@@ -91,35 +97,17 @@ def _try_coalitions(counts: SparseCounts, part: Constraint, m: int) -> Status:
     status = np.where(wanted, SAFE, OPEN).astype(np.int8)
     if not wanted.any():
         return status
-    total = by_value(counts)
-    for rows in coalitions.rows(wanted):
+    total, simple = by_value(counts), one_value_each(counts)
+    for rows in coalitions.remains(wanted):
         if isinstance(part, KAnonymity):
             status[rows.group[rows.kept[:, 0] < part.k]] = BROKEN
         elif isinstance(part, LDiversity):
             status[rows.group[np.count_nonzero(rows.kept, axis=1) < part.l]] = BROKEN
-        else:
-            _try_sets(part, rows, total, status)
+        else:  # every set between what is left and the whole; people of two values allow fewer
+            found = find_violations(part, rows.kept, total[rows.group], rows.group, len(status))
+            status[~found.safe & (status == SAFE)] = OPEN
+            status[(found.box >= 0) & simple] = BROKEN
         wanted &= status != BROKEN
         if not wanted.any():
             break
     return status
-
-
-def _try_sets(part: Constraint, rows: Rows, total: Ints, status: Status) -> None:
-    """Look between what is left and the whole; changes `status`.
-
-    People with two values make the sets in between fewer than the box holds: then the whole box
-    proves safety, and what can be added value by value proves a breach.
-    """
-    group, owners = rows.group, len(status)
-    found = find_violations(part, rows.kept, total[group], group, owners)
-    status[~found.safe & (status == SAFE)] = OPEN
-    inner = (rows.more != total[group]).any(axis=1)
-    if inner.any():
-        doubtful = np.zeros(owners, dtype=np.bool_)
-        doubtful[group[inner]] = True
-        again = np.flatnonzero(doubtful[group] & ~found.safe[group])
-        found.box[doubtful] = -1
-        second = find_violations(part, rows.kept[again], rows.more[again], group[again], owners)
-        found.box[second.box >= 0] = second.box[second.box >= 0]
-    status[found.box >= 0] = BROKEN

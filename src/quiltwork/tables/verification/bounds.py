@@ -4,7 +4,7 @@ For k-anonymity and distinct l-diversity they decide nearly every group. For ent
 diversity and t-closeness they prove groups safe from the number of records that coalitions hold at
 most. Cost: a few sorts of the entries.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from quiltwork.exact import positive_fraction, to_fraction
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.entropy import EntropyLDiversity
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
-from quiltwork.tables.constraints.recursive import RecursiveLDiversity
-from quiltwork.tables.constraints.t_closeness import TCloseness
-from quiltwork.tables.counting import counted
-from quiltwork.tables.provider_sets import distinct_rows
-from quiltwork.tables.sparse import SparseCounts, by_value, one_value_each, subset
-from quiltwork.tables.verification.violation import Entropy
-from quiltwork.tables.verification.worst_histogram import at_least, find_violations
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.distinct import counted, distinct_rows
+from quiltwork.tables.group import SparseCounts, by_value, one_value_each, subset
+from quiltwork.tables.verification.corners import Entropy, at_least, find_violations
 
 OPEN, SAFE, BROKEN = 0, 1, 2
 
@@ -78,6 +77,10 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
     Members hold each removed value once for each of its providers: what single members can
     contribute to that, counted one by one, must be enough for the e rarest. For coalitions of one
     it is enough. If one provider is left, its values are all that is.
+
+    `found` are the cells (group · values + value) that occur, `where` and `owners` the group and
+    the number of providers of each; `rising` has these numbers sorted within each group, whose
+    cells begin at `start`, so that differences of `running` add up the e smallest.
     """
     group, value, provider = _cells(counts)
     alone, cell = provider >= 0, group * counts.values + value
@@ -212,7 +215,11 @@ def _simple(counts: SparseCounts) -> Flags:
 
 
 def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
-    """Return (group, people known) for every provider of every group."""
+    """Return (group, people known) for every provider of every group.
+
+    Entries are sorted by group and by who knows them; a set of several providers counts for each of
+    its members, so that these are spread out, sorted again and added up.
+    """
     new = np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
     first = np.flatnonzero(new)
     group, who = counts.group[first], counts.who[first]

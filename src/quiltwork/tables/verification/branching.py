@@ -1,42 +1,114 @@
-"""Branch and bound over the coalitions of one group, for EG-monotonic constraints.
+"""Which coalitions threaten one group, and branch and bound over them for EG-monotonic constraints.
+
+The lattice of Figure 2, cut where nobody is left to protect: a coalition may hold at most n_G − 1
+of the n_G providers with records in the group. Providers that know someone there without having
+records in it (they hold another record of the same person) may join too.
 
 Coalitions grow by blocks of providers, and a branch that is safe as a whole is dropped. A block is
 one provider, the strongest first. For distinct l-diversity it may be all providers of a value,
 because nobody else removes it: then the search is exponential only in the values that at most m
 providers hold, however many providers there are. For k-anonymity the largest providers suffice.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
-from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.constraints.l_diversity import LDiversity
+from quiltwork.tables.constraints.secret_counts import SecretCounts
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.checks import Checks, LimitReached, Outcome
-from quiltwork.tables.verification.spaces import Space, spaces
 
 
-def breach(group: Group, part: Constraint, m: int, limit: int) -> Outcome:
+@dataclass(frozen=True)
+class Space:
+    """Coalitions of some providers.
+
+    Attributes:
+        candidates: who may collude, as positions in the group.
+        level: the size of the coalitions to check; for EG-monotonic constraints no other is needed.
+        top: the size of the largest coalitions, where searches from above begin.
+    """
+
+    candidates: tuple[int, ...]
+    level: int
+    top: int
+
+
+def spaces(group: Group, m: int) -> Iterator[Space]:
+    """Yield spaces that together hold every coalition of at most m providers."""
+    everyone = tuple(range(group.size))
+    inside = group.providers_inside
+    if inside == group.size:
+        yield Space(everyone, min(m, inside - 1), inside - 1)
+    elif m < inside:
+        yield Space(everyone, m, inside - 1)
+    elif group.contributors is not None:
+        for spared in group.contributors.nonzero()[0].tolist():
+            others = tuple(i for i in everyone if i != spared)
+            yield Space(others, min(m, len(others)), len(others))
+
+
+class LimitReached(Exception):  # noqa: N818  (a signal between these modules, not an error)
+    """A search used up its checks before it came to an end."""
+
+
+@dataclass
+class Checks:
+    """Asks whether coalitions breach a constraint, and counts: the paper compares methods by it."""
+
+    group: Group
+    constraint: Constraint
+    limit: int
+    done: int = field(default=0)
+
+    def breached_by(self, coalition: Iterable[int]) -> bool:
+        """Tell whether what the coalition leaves violates the constraint."""
+        self.count()
+        return not self.constraint.holds(self.group.left(coalition))
+
+    def count(self) -> None:
+        """Count one more check, or stop at the limit."""
+        self.done += 1
+        if self.done > self.limit:
+            raise LimitReached
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """What a search found in one group.
+
+    Attributes:
+        coalition: positions of providers that breach; None if there is no such coalition.
+        checks: how many sets of records were checked.
+        settled: False if the search hit its limit: then nothing is known.
+    """
+
+    coalition: tuple[int, ...] | None
+    checks: int
+    settled: bool = True
+
+
+def breach(group: Group, part: Constraint, m: int, limit: int) -> SearchOutcome:
     """Look for a coalition of at most m providers that breaches one EG-monotonic constraint."""
     checks = Checks(group, part, limit)
     if isinstance(part, KAnonymity) and group.held is None and group.contributors is None:
-        return Outcome(_largest(group, part.k, min(m, group.size - 1)), 1)
+        return SearchOutcome(_largest(group, part.k, min(m, group.size - 1)), 1)
     try:
         for space in spaces(group, m):
             found = _Search(group, part, space, checks).from_nobody()
             if found is not None:
-                return Outcome(found, checks.done)
+                return SearchOutcome(found, checks.done)
     except LimitReached:
-        return Outcome(None, checks.done - 1, settled=False)
-    return Outcome(None, checks.done)
+        return SearchOutcome(None, checks.done - 1, settled=False)
+    return SearchOutcome(None, checks.done)
 
 
 def _largest(group: Group, k: int, size: int) -> tuple[int, ...] | None:
@@ -78,7 +150,7 @@ class _Search:
                 return found
         return None
 
-    def _safe(self, chosen: int, left: Histogram, open_: list[int], room: int) -> bool:
+    def _safe(self, chosen: int, left: SecretCounts, open_: list[int], room: int) -> bool:
         """Tell whether no choice among the open blocks can breach, by a bound."""
         if self.wanted is not None:  # each of them removes one of the values that are left
             return len(left.values) - len(open_) >= self.wanted

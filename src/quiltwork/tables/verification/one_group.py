@@ -1,34 +1,131 @@
 """Is one group m-private, and who breaches it if not?
 
-Each part of a constraint is searched alone: EG-monotonic ones by branch and bound over coalitions,
-others over every set between what a coalition leaves and the whole group.
+Each part of a constraint is searched alone: EG-monotonic ones by branch and bound over coalitions
+(`branching`), others over every set between what a coalition leaves and the whole group (Definition
+2.1 in full), as a coalition may breach them by taking away only some of its own records. Every
+coalition of the largest size is looked at. Entropy and recursive diversity and t-closeness are
+decided for many coalitions at a time (`corners`); any other constraint, and what stays in doubt, is
+tried on every set. What takes more than the limit is refused.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, islice, product
+from math import comb, prod
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.tables.constraints.base import Constraint
-from quiltwork.tables.constraints.histogram import Histogram
+from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group, Weights
-from quiltwork.tables.verification.branching import breach
-from quiltwork.tables.verification.every_set import breach_between
+from quiltwork.tables.verification.branching import SearchOutcome, breach, spaces
+from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
 from quiltwork.tables.verification.search import Method, search
-from quiltwork.tables.verification.spaces import spaces
 
+_PORTION = 256
+_SETS_EACH = 10
+"""Sets of each coalition that are looked at in arrays, on average, at most."""
 LIMIT = 200_000
 """Checks within one group after which an exact verification gives up."""
-
 _MOST_SHRUNK = 100
 """Members of a coalition that are tried one by one for whether they are needed."""
-
 AnyMethod: TypeAlias = Literal["exact", Method]
+
+
+def breach_between(
+    group: Group, part: Constraint, m: int, limit: int
+) -> tuple[SearchOutcome, Weights | None]:
+    """Look for a coalition and a set in between that violates; return both.
+
+    Raises:
+        UnsupportedError: if there are more coalitions or sets than the limit.
+    """
+    checks = tried = 0
+    for number, members in _coalitions(group, m):
+        if not checks:
+            checks = 1
+            if not part.holds(group.left(())):
+                return SearchOutcome(_listed(members[0]), checks), group.total
+        if number > limit:
+            raise _too_many(part, number, 1, limit)
+        kept = _kept(group, members)
+        doubtful: list[int] = list(range(len(kept)))
+        if isinstance(part, DECIDED):
+            found = violations_of_group(group, part, kept)
+            checks += found.looked
+            hit = np.flatnonzero(found.box >= 0)
+            if len(hit):
+                return SearchOutcome(_listed(members[hit[0]]), checks), found.point[hit[0]]
+            doubtful = np.flatnonzero(~found.safe).tolist()
+            if checks > _SETS_EACH * limit:
+                raise _too_many(part, number, _SETS_EACH, limit)
+        for i in doubtful:
+            sets = sets_between(part, group.total - kept[i])
+            checks, tried = checks + sets, tried + sets
+            if tried > limit:
+                raise _too_many(part, number, sets, limit)
+            violating = violating_set(group, part, kept[i])
+            if violating is not None:
+                return SearchOutcome(_listed(members[i]), checks), violating
+    return SearchOutcome(None, checks), None
+
+
+def sets_between(part: Constraint, known: Weights) -> int:
+    """Return how many sets `violating_set` tries, at most; `known` are those that may go."""
+    there = known[known > 0].tolist()
+    return 2 ** len(there) if part.corners_suffice else prod(n + 1 for n in there)
+
+
+def violating_set(group: Group, part: Constraint, kept: Weights) -> Weights | None:
+    """Return weights between `kept` and the whole group that violate; None if there are none.
+
+    Where corners suffice, those with all or none of the records of each kind.
+    """
+    known = (group.total - kept).tolist()
+    steps = [sorted({0, n}) if part.corners_suffice else range(n + 1) for n in known]
+    for added in product(*steps):
+        candidate = kept + np.array(added, dtype=np.int64)
+        if not part.holds(group.histogram(candidate)):
+            return candidate
+    return None
+
+
+def _coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
+    """Yield how many coalitions there are, and some of them as rows: who is in it."""
+    for space in spaces(group, m):
+        teams = combinations(space.candidates, space.level)
+        number = comb(len(space.candidates), space.level)
+        while chosen := list(islice(teams, _PORTION)):
+            members = np.zeros((len(chosen), group.size), dtype=np.bool_)
+            members[np.arange(len(chosen))[:, None], np.array(chosen, dtype=np.int64)] = True
+            yield number, members
+
+
+def _kept(group: Group, members: Flags) -> Weights:
+    """Return, for each coalition, the weights of those whom nobody in it knows."""
+    known = members if group.held is None else (members @ group.held.T)
+    kept: Weights = group.total - known.astype(np.int64) @ group.weights
+    return kept
+
+
+def _listed(members: Flags) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(members).tolist())
+
+
+def _too_many(part: Constraint, coalitions: int, sets: int, limit: int) -> UnsupportedError:
+    each = f" with up to {sets:,} sets each" if sets > 1 else ""
+    return UnsupportedError(
+        f"{part} can fail when records are added, so every set between what a coalition leaves "
+        f"and the whole group counts: one group has {coalitions:,} coalitions{each}, above the "
+        f"limit of {limit:,}. Raise limit, lower m, or take a constraint that is EG monotonic, "
+        "such as LDiversity."
+    )
 
 
 @dataclass(frozen=True)
@@ -37,7 +134,7 @@ class Breach:
 
     coalition: tuple[int, ...]
     part: Constraint
-    left: Histogram
+    left: SecretCounts
     outsiders: bool
 
 

@@ -19,8 +19,13 @@ import numpy as np
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.fitness import VERIFICATION_ALPHA, provider_scores
 from quiltwork.tables.group import Group
-from quiltwork.tables.verification.checks import Checks, LimitReached, Outcome
-from quiltwork.tables.verification.spaces import Space, spaces
+from quiltwork.tables.verification.branching import (
+    Checks,
+    LimitReached,
+    SearchOutcome,
+    Space,
+    spaces,
+)
 
 Method: TypeAlias = Literal["direct", "top-down", "bottom-up", "binary", "adaptive"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -39,7 +44,7 @@ def search(
     method: Method,
     limit: int,
     alpha: float = VERIFICATION_ALPHA,
-) -> Outcome:
+) -> SearchOutcome:
     """Look for a coalition of at most m providers that breaches an EG-monotonic constraint."""
     checks = Checks(group, constraint, limit)
     scores = provider_scores(group, constraint, alpha)
@@ -54,10 +59,10 @@ def search(
 
             found = _SEARCHES[method](Space(tuple(order), space.level, space.top), breached)
             if found is not None:
-                return Outcome(tuple(sorted(order[i] for i in _bits(found))), checks.done)
+                return SearchOutcome(tuple(sorted(order[i] for i in _bits(found))), checks.done)
     except LimitReached:
-        return Outcome(None, checks.done - 1, settled=False)
-    return Outcome(None, checks.done)
+        return SearchOutcome(None, checks.done - 1, settled=False)
+    return SearchOutcome(None, checks.done)
 
 
 def direct(space: Space, breached: Breached) -> int | None:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quiltwork import files
 from quiltwork.errors import NotPrivateError
+from quiltwork.results import ResultBase
 
 _MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(ResultBase):
     """Whether a table withstands every coalition of at most m providers.
 
     Attributes:
@@ -30,6 +30,8 @@ class Verdict:
         outsiders: whether the group fails already for someone who is no provider.
         settled: False if the search reached its limit: then the table counts as not private.
     """
+
+    schema = ("verdict", 1)
 
     private: bool
     coalition: tuple[Any, ...]
@@ -88,9 +90,9 @@ class Verdict:
             "method='baseline', ask for less, or use a constraint that is generalization monotonic."
         )
 
-    def to_json(self) -> str:
-        """Return the verdict as a document of schema `quiltwork/verdict`."""
-        body = {
+    def body(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        return {
             "private": self.private,
             "m": self.m,
             "constraint": self.constraint,
@@ -104,7 +106,32 @@ class Verdict:
             "left_size": self.left_size,
             "outsiders": self.outsiders,
         }
-        return files.dump("verdict", 1, body)
+
+
+def never_private(rows: int, m: int, constraint: object) -> NotPrivateError:
+    """Return the refusal of a table that is not private even as one group.
+
+    >>> str(never_private(80, 0, "99-anonymity"))[:58]
+    'Even one group of all 80 rows does not fulfil 99-anonymity'
+    """
+    what = f"fulfil {constraint}"
+    if m:
+        who = f"{m} colluding providers" if m > 1 else "a single provider"
+        what = f"withstand {who} under {constraint}"
+    everyone = f"all {rows:,} rows" if rows > 1 else "the only row"
+    return NotPrivateError(
+        f"Even one group of {everyone} does not {what}; "
+        "ask for less (a smaller m, k or l) or add records."
+    )
+
+
+def too_few_alone(provider: object, constraint: object, lost: int, most: int) -> NotPrivateError:
+    """Return the refusal where providers cannot fulfil a constraint with their own rows."""
+    return NotPrivateError(
+        f"Provider {provider!r} alone cannot fulfil {constraint}; together such providers have "
+        f"{lost:,} rows, and {most:,} may be left out. Anonymize together "
+        "(method='provider-aware'), or raise suppression."
+    )
 
 
 def _coalition(m: int) -> str:

@@ -4,7 +4,7 @@ Groups are decided together where that is possible (`all_groups`); what is left 
 breached and needs a name, is searched group by group in the order of the rows until one is
 breached.
 
-Theorem: m-privacy
+Theorem: docs/theory/m-privacy.md
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.asked import read_m, read_table
-from quiltwork.tables.constraints.base import Constraint, as_constraint
-from quiltwork.tables.encoding import Encoded
-from quiltwork.tables.group import Group
-from quiltwork.tables.sparse import SparseCounts, count_groups
-from quiltwork.tables.table import Table
+from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
+from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.group import Group, SparseCounts, count_groups
+from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
 from quiltwork.tables.verification.bounds import BROKEN, SAFE
 from quiltwork.tables.verification.one_group import (
@@ -70,7 +68,7 @@ def verify_m_privacy(
     Not private: A breaches 2-anonymity in the group (20..30). Left there without their own:
     1 (flu: 1).
 
-    Theorem: m-privacy
+    Theorem: docs/theory/m-privacy.md
     """
     size = read_m(m)
     asked = _asked(constraint, method)
@@ -93,7 +91,7 @@ class Labelled(Protocol):
     """What puts names on the groups of a table."""
 
     @property
-    def encoded(self) -> Encoded:
+    def encoded(self) -> CodedTable:
         """The labels of providers and sensitive values."""
         ...
 

@@ -1,0 +1,54 @@
+"""Linear equations in fractions: exact, for the few coefficients that a Gaussian belief has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
+Matrix = Sequence[Sequence[Fraction]]
+
+
+def toeplitz(first: Sequence[Entry]) -> list[list[Entry]]:
+    """The symmetric matrix whose entries depend on the distance from the diagonal.
+
+    >>> toeplitz([1, 2])
+    [[1, 2], [2, 1]]
+    """
+    return [[first[abs(i - j)] for j in range(len(first))] for i in range(len(first))]
+
+
+def solved(matrix: Matrix, right: Sequence[Fraction]) -> list[Fraction] | None:
+    """Solve matrix·x = right by elimination; None if the matrix is singular. O(n³).
+
+    >>> solved([[Fraction(2), Fraction(1)], [Fraction(1), Fraction(1)]], [Fraction(3), Fraction(2)])
+    [Fraction(1, 1), Fraction(1, 1)]
+    """
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for column in range(len(rows)):
+        pivot = next((i for i in range(column, len(rows)) if rows[i][column]), None)
+        if pivot is None:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for i in range(len(rows)):
+            if i != column and rows[i][column]:
+                _subtract(rows, i, column)
+    return [row[-1] / row[i] for i, row in enumerate(rows)]
+
+
+def positive_definite(matrix: Matrix) -> bool:
+    """Whether a symmetric matrix is positive definite: all pivots of elimination are. O(n³)."""
+    rows = [list(row) for row in matrix]
+    for column in range(len(rows)):
+        if rows[column][column] <= 0:
+            return False
+        for i in range(column + 1, len(rows)):
+            _subtract(rows, i, column)
+    return True
+
+
+def _subtract(rows: list[list[Fraction]], i: int, column: int) -> None:
+    """Clear row i's entry in a column by a multiple of that column's pivot row."""
+    factor = rows[i][column] / rows[column][column]
+    rows[i] = [a - factor * b for a, b in zip(rows[i], rows[column], strict=True)]

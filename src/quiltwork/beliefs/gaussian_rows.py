@@ -1,0 +1,196 @@
+"""`GaussianRows`: numbers of people or places that are correlated with each other.
+
+Theorem: docs/theory/gaussian.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from quiltwork import files
+from quiltwork.beliefs.documents import field
+from quiltwork.beliefs.gaussian import Gaussian, read_within, within_words, written_within
+from quiltwork.beliefs.matrices import FloatArray, frozen, read_numbers
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import Number, integer, to_fraction
+
+_SYMMETRY = 1e-12
+_MOST_ROWS = 10**4
+_MOST_IN_ALL = 10**7
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class GaussianRows(Gaussian):
+    """Rows whose numbers are jointly Gaussian: families, neighbouring sites.
+
+    Give `correlation`, or `bounds` with `rows` for every correlation matrix whose entries are at
+    most `bounds` in size, whatever their signs. Means may be any.
+
+    Args:
+        correlation: m×m, symmetric, positive definite, 1 on the diagonal.
+        deviations: the standard deviation of each row, where they differ; only ratios matter.
+        bounds: the largest correlation between two rows, 0 ≤ bounds < 1.
+        rows: how many rows `bounds` is about.
+        families: so many groups of such rows follow each other, independent of one another.
+        within: how large a true difference in one row is hidden, in units of the data; by default
+            the range hi − lo of what is asked. Clipping the data does not bound it.
+
+    Raises:
+        InvalidInputError: naming the entry that is wrong.
+
+    >>> GaussianRows([[1, 0.5], [0.5, 1]], families=100).length
+    200
+    """
+
+    correlation: FloatArray
+    deviations: FloatArray
+    bounded: bool
+    families: int
+    within: Fraction | None
+    length: int
+    schema = "belief/gaussian-rows"
+
+    def __init__(
+        self,
+        correlation: ArrayLike | None = None,
+        *,
+        deviations: ArrayLike | None = None,
+        bounds: Number | None = None,
+        rows: int | None = None,
+        families: int = 1,
+        within: Number | None = None,
+    ) -> None:
+        if (correlation is None) == (bounds is None) or (bounds is None) != (rows is None):
+            raise InvalidInputError(
+                "Give GaussianRows a correlation matrix, or bounds=0.3 with rows=3 for every "
+                "matrix with correlations up to 0.3 in size."
+            )
+        matrix = _equal(bounds, rows) if correlation is None else _read_correlation(correlation)
+        values = {
+            "correlation": frozen(matrix),
+            "deviations": frozen(_read_deviations(deviations, len(matrix))),
+            "bounded": correlation is None,
+            "families": integer(families, "families", 1, _MOST_IN_ALL // len(matrix)),
+            "within": read_within(within),
+        }
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+        object.__setattr__(self, "length", len(matrix) * self.families)
+
+    @property
+    def size(self) -> int:
+        """The number of rows of one family."""
+        return len(self.correlation)
+
+    @property
+    def farthest(self) -> Fraction | None:
+        """How far any number moves when a secret does: rows of larger deviation, farther."""
+        if self.within is None:
+            return None
+        slopes = np.abs(self.correlation) * self.deviations / self.deviations[:, np.newaxis]
+        return self.within * Fraction(float(slopes.max()) * (1 + _SYMMETRY))
+
+    def to_json(self) -> str:
+        """Write the belief as a document of schema `quiltwork/belief/gaussian-rows`."""
+        body = {
+            "correlation": None if self.bounded else self.correlation.tolist(),
+            "deviations": self.deviations.tolist(),
+            "bounds": self.largest if self.bounded else None,
+            "rows": self.size if self.bounded else None,
+            "families": self.families,
+            "within": None if self.within is None else str(self.within),
+        }
+        return files.dump(self.schema, 1, body)
+
+    @property
+    def largest(self) -> float:
+        """The largest correlation between two rows, in size; 0 for a single row."""
+        return float(np.abs(self.correlation - np.eye(self.size)).max())
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> GaussianRows:
+        """Read what `to_json` wrote, bit for bit."""
+        document = files.load(text, cls.schema, (1,))
+        names = ("correlation", "deviations", "bounds", "rows", "families")
+        fields = {name: field(document, name) for name in names}
+        return cls(**fields, within=written_within(document))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs."""
+        return isinstance(other, GaussianRows) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        arrays = self.correlation.tobytes(), self.deviations.tobytes()
+        return *arrays, self.bounded, self.families, self.within
+
+    def __repr__(self) -> str:
+        """Give the numbers of rows and the largest correlation, not the matrix."""
+        noun = "row" if self.size == 1 else "rows"
+        many = f", {self.families} families of them" if self.families > 1 else ""
+        up = "correlations up to" if self.bounded else "largest correlation"
+        return f"GaussianRows({self.size} {noun}{many}; {up} {self.largest:g}{within_words(self)})"
+
+
+def _equal(bounds: Any, rows: Any) -> FloatArray:
+    """The matrix with the largest correlations that the bounds allow."""
+    largest = to_fraction(bounds, "bounds")
+    if not 0 <= largest < 1:
+        raise InvalidInputError(
+            f"bounds is {float(largest):g}; give the largest correlation, from 0 to below 1."
+        )
+    size = integer(rows, "rows", 1, _MOST_ROWS)
+    matrix = np.full((size, size), float(largest))
+    np.fill_diagonal(matrix, 1.0)
+    return matrix
+
+
+def _read_correlation(values: Any) -> FloatArray:
+    matrix = read_numbers(values, "correlation", dimensions=2)
+    rows, columns = matrix.shape
+    if rows != columns or not 1 <= rows <= _MOST_ROWS:
+        raise InvalidInputError(
+            f"correlation has {rows} rows and {columns} columns; it must be square, one row and "
+            f"one column per row of the data, at most {_MOST_ROWS:,}."
+        )
+    wrong = ~(np.abs(matrix) <= 1) | ((matrix == 1) ^ np.eye(rows, dtype=np.bool_))
+    wrong |= ~(np.abs(matrix - matrix.T) <= _SYMMETRY)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0].tolist()
+        raise InvalidInputError(
+            f"Entry ({i + 1}, {j + 1}) of correlation is {float(matrix[i, j])!r}; a correlation "
+            "matrix is symmetric, with 1 on the diagonal and numbers between -1 and 1 elsewhere."
+        )
+    matrix = np.where(np.abs(matrix) >= np.abs(matrix.T), matrix, matrix.T)
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        raise InvalidInputError(
+            "correlation is not positive definite: no numbers are correlated like this. Estimate "
+            "all entries from the same rows."
+        ) from None
+    return matrix
+
+
+def _read_deviations(values: Any, rows: int) -> FloatArray:
+    if values is None:
+        return np.ones(rows)
+    found = read_numbers(values, "deviations", dimensions=1)
+    if len(found) != rows:
+        raise InvalidInputError(
+            f"deviations has {len(found)} entries for {rows} rows; give one per row."
+        )
+    if not ((found > 0) & np.isfinite(found)).all():
+        position = int(np.flatnonzero(~((found > 0) & np.isfinite(found)))[0]) + 1
+        raise InvalidInputError(f"Entry {position} of deviations must be greater than 0.")
+    return found

@@ -1,0 +1,328 @@
+"""What is spent on each time point, made into what leaks about it, under every belief.
+
+Chains and trees are swept. Under Gaussian beliefs a release costs as far as numbers move. Rows of
+clusters and of networks with cycles have no order to sweep in: each pays for what is charged to its
+nearby rows, and for the influence of the quilt around them.
+
+Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-accountant.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from quiltwork.budget.accounting.usage import Charges, Integers, Usage
+from quiltwork.budget.spending import Spending
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import float_up, integer
+from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
+from quiltwork.influence.gaussian import GaussianOutlook, no_sum
+from quiltwork.influence.quilts.adaptive import Outlook
+from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.sweep import Levels
+from quiltwork.influence.swept import SweptOutlook
+from quiltwork.results import ResultBase
+
+_FAR = 1 << 62
+_TIE = 2.0**-40
+
+
+@dataclass(frozen=True)
+class WorstPoint:
+    """The time point that leaks most; `exact` bounds the leakage of every other, too.
+
+    For a chain `own` is spent on it, and its neighbours add `before` and `after`; for rows of
+    clusters and networks everything nearby is paid for, and the `quilt` adds `after`.
+    """
+
+    exact: Fraction = Fraction(0)
+    node: int | None = None
+    own: float = 0.0
+    before: float = 0.0
+    after: float = 0.0
+    quilt: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Beliefs, the time points first..last that are secret, and how many in a row."""
+
+    outlooks: tuple[AnyOutlook, ...]
+    first: int
+    last: int
+    episode: int = 1
+
+    @classmethod
+    def read(cls, beliefs: Any, length: Any, episode: Any) -> Secrets:
+        """Read what an account is about: every stretch of `episode` time points is a secret.
+
+        Raises:
+            InvalidInputError: for arguments that make no sense, with the offending value.
+            UnsupportedError: for episodes of rows that are in no order.
+        """
+        seen = outlooks(beliefs, length, None)
+        stretch = integer(episode, "episode", 1)
+        if stretch > 1 and any(one.belief.length is not None for one in seen):
+            raise UnsupportedError(
+                "episode is a number of time points in a row, and these beliefs are about rows in "
+                "no order; leave it out."
+            )
+        points = seen[0].length
+        return cls(seen, 1, points, min(stretch, points))
+
+    @property
+    def length(self) -> int:
+        """The number of time points."""
+        return self.outlooks[0].length
+
+    @property
+    def nodes(self) -> range:
+        """The secret time points."""
+        return range(self.first, self.last + 1)
+
+    def worst(self, usage: Usage) -> WorstPoint:
+        """The time point that leaks most, with a bound on what any of them leaks."""
+        if not usage.everything:
+            return WorstPoint()
+        levels = usage.levels(self.length)
+        found = [self._under(one, usage, levels) for one in self.outlooks]
+        return max(found, key=lambda worst: worst.exact)
+
+    def _under(self, outlook: AnyOutlook, usage: Usage, levels: Levels) -> WorstPoint:
+        if isinstance(outlook, SweptOutlook):
+            return _swept(self, outlook, usage, levels)
+        if isinstance(outlook, GaussianOutlook):
+            return _moved(self, outlook, usage)
+        return _near(self, outlook, usage)
+
+    def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
+        """Return a release as it is charged, after others with this narrowest range.
+
+        Under Gaussian beliefs no number moves farther than the farthest, however wide the range.
+
+        Raises:
+            InvalidInputError: for another range, where none says how much is hidden.
+            UnsupportedError: for all but sums and means of clipped numbers.
+        """
+        beliefs = [one.belief for one in self.outlooks if isinstance(one, GaussianOutlook)]
+        if not beliefs or not spending.dp_epsilon:
+            return spending
+        if spending.span is None:
+            raise no_sum(None)
+        farthest = [one.farthest for one in beliefs if one.farthest is not None]
+        if len(farthest) == len(beliefs):
+            span = min(spending.span, max(farthest))
+            per_point = spending.per_point * span / spending.span
+            return replace(spending, per_point=per_point, span=span)
+        if narrowest in (None, spending.span):
+            return spending
+        raise InvalidInputError(
+            f"The releases before were clipped to a range of width {float(narrowest or 0):g}, this "
+            f"one to {float(spending.span):g}, and the belief does not say how large a difference "
+            "is hidden by both; give it within=."
+        )
+
+
+def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoint:
+    """The worst secret among numbers that move together."""
+    hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
+    found = hidden.worst(usage.sum_levels(secrets.length), secrets.nodes)
+    exact = min(Fraction(found.leak), usage.total)
+    return WorstPoint(exact, found.node, found.own, found.before, found.after)
+
+
+def _swept(secrets: Secrets, outlook: SweptOutlook, usage: Usage, levels: Levels) -> WorstPoint:
+    """The worst node of a chain or tree."""
+    found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
+    if found.before + found.after:
+        exact = Fraction(found.leak)
+    else:
+        exact = _largest_charge(secrets, usage, levels, found.own) if found.leak else Fraction(0)
+    return WorstPoint(min(exact, usage.total), found.node, found.own, found.before, found.after)
+
+
+def _largest_charge(secrets: Secrets, usage: Usage, levels: Levels, most: float) -> Fraction:
+    """The most that is spent on a secret itself, in fractions, where nothing is added.
+
+    Floats say which secrets are close to the most; of these the exact charges are compared. More
+    than `most` is spent only on what is known anyway.
+    """
+    episode, first, last = secrets.episode, secrets.first, secrets.last - secrets.episode + 1
+    starts = np.clip(levels.first, first, last)
+    starts = np.unique(starts[(levels.last >= first) & (levels.first <= secrets.last)])
+    if episode > 1:
+        ends = np.clip(levels.last - episode + 1, first, last)
+        starts = np.unique(np.concatenate([starts, ends]))
+    costs = levels.block(starts, starts + episode - 1)
+    fits = costs <= most * (1 + _TIE)
+    starts, costs = starts[fits], costs[fits]
+    close = starts[costs >= costs.max() * (1 - _TIE)].tolist()
+    return max(usage.charge(start, start + episode - 1) for start in close)
+
+
+def _near(secrets: Secrets, outlook: Outlook | GaussianOutlook, usage: Usage) -> WorstPoint:
+    """The worst row of clusters or a network. O(length + rows·quilts)."""
+    charges, found = usage.charges(secrets.length), [WorstPoint()]
+    for family in _families(outlook):
+        if isinstance(family, ClusterFamily):
+            rows = family.cluster[secrets.first - 1 : secrets.last]
+            totals = _cluster_totals(family, charges)[rows]
+            row = int(np.argmax(totals))
+            exact = Fraction(int(totals[row]), charges.denominator)
+            found.append(WorstPoint(exact, secrets.first + row))
+        else:
+            nodes = (node for node in map(int, family.nodes) if node in secrets.nodes)
+            found += [_best_quilt(family, charges, node) for node in nodes]
+    return max(found, key=lambda worst: worst.exact)
+
+
+def _families(outlook: Outlook | GaussianOutlook) -> list[QuiltFamily]:
+    """The families of rows that have something to hide."""
+    if isinstance(outlook, GaussianOutlook):
+        raise no_sum(None)
+    return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
+
+
+def _best_quilt(family: QuiltFamily, charges: Charges, node: int) -> WorstPoint:
+    """What a row leaks at most: the least, over its quilts, of nearby charges and influence."""
+    owner, start, stop = family.spans(node)
+    totals = np.zeros(len(family.influence), dtype=object)
+    np.add.at(totals, owner, _charged(charges, start, stop))
+    bounds = {
+        number: Fraction(int(totals[number]), charges.denominator)
+        + Fraction(float(family.influence[number]))
+        for number in np.flatnonzero(np.isfinite(family.influence)).tolist()
+    }
+    best = min(bounds, key=bounds.__getitem__)
+    influence = float(family.influence[best])
+    own = float_up(bounds[best] - Fraction(influence))
+    return WorstPoint(bounds[best], node, own, 0.0, influence, family.quilt(node, best))
+
+
+def _charged(charges: Charges, start: IntArray, stop: IntArray) -> Integers:
+    """Integer charges of runs; an empty run (stop < start) is charged nothing."""
+    full = stop >= start
+    found = np.zeros(len(start), dtype=charges.upto.dtype)
+    found[full] = charges.of(start[full], stop[full])
+    return found
+
+
+def _cluster_totals(family: ClusterFamily, charges: Charges) -> Integers:
+    """What is charged to each cluster as a whole."""
+    runs = _charged(charges, family.first, family.last)
+    totals: Integers = np.add.reduceat(runs, family.offset[:-1])
+    return totals
+
+
+def quilts_only(outlooks: tuple[AnyOutlook, ...]) -> tuple[Outlook | GaussianOutlook, ...]:
+    """The same beliefs seen by their sharpest quilts, whose levels add up (Theorem 3.7).
+
+    Gaussian beliefs have none, and their levels add up as they are.
+    """
+    return tuple(
+        Outlook(one.belief, one.length, default_quilts(one.belief))
+        if isinstance(one, SweptOutlook)
+        else one
+        for one in outlooks
+        if not isinstance(one, GaussianOutlook)
+    )
+
+
+@dataclass(frozen=True)
+class LeakageRun:
+    """Time points first..last, each of which leaks at most `epsilon`."""
+
+    first: int
+    last: int
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
+class LeakageProfile(ResultBase):
+    """Run j of time points first[j]..last[j] leaks at most epsilon[j]; rounded up."""
+
+    first: IntArray
+    last: IntArray
+    epsilon: FloatArray
+
+    def __len__(self) -> int:
+        """The number of runs."""
+        return len(self.first)
+
+    def __iter__(self) -> Iterator[LeakageRun]:
+        """The runs in order."""
+        for first, last, epsilon in zip(self.first, self.last, self.epsilon, strict=True):
+            yield LeakageRun(int(first), int(last), float(epsilon))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per run."""
+        return [dict(vars(run)) for run in self]
+
+    def explain(self) -> str:
+        """Say where the most leaks."""
+        worst = max(self, key=lambda run: run.epsilon)
+        return (
+            f"At most {worst.epsilon:.6g} leaks about a time point ({worst.first}..{worst.last}); "
+            f"{len(self):,} runs of time points leak the same."
+        )
+
+    def at(self, node: int) -> float:
+        """Return what one time point leaks at most.
+
+        Raises:
+            InvalidInputError: if there is no such time point.
+        """
+        if not 1 <= node <= int(self.last[-1]):
+            raise InvalidInputError(f"There is no time point {node!r} in 1..{self.last[-1]}.")
+        return float(self.epsilon[np.searchsorted(self.first, node, side="right") - 1])
+
+    def values(self) -> FloatArray:
+        """Return one entry per time point."""
+        return np.repeat(self.epsilon, self.last - self.first + 1)
+
+
+def leakage_profile(
+    secrets: Secrets, usage: Usage, most: Fraction, added: Fraction
+) -> LeakageProfile:
+    """Bound what every secret leaks, `most` at most, and `added` to each. O(changes) or O(rows)."""
+    found = [_profile(secrets, one, usage) for one in secrets.outlooks]
+    first = np.unique(np.concatenate([one.first for one in found]))
+    last = np.append(first[1:] - 1, secrets.last)
+    rows = [one.epsilon[np.searchsorted(one.first, first, side="right") - 1] for one in found]
+    return _joined(first, last, np.minimum(np.max(rows, axis=0), float_up(most)) + float_up(added))
+
+
+def _profile(secrets: Secrets, outlook: AnyOutlook, usage: Usage) -> LeakageProfile:
+    """What every secret leaks under one belief; rows that nothing is said about leak nothing."""
+    if isinstance(outlook, SweptOutlook):
+        levels = usage.levels(secrets.length)
+        return _joined(*outlook.sweep(secrets.episode).profile(levels, secrets.nodes))
+    if isinstance(outlook, GaussianOutlook):
+        hidden = outlook.hidden(usage.narrowest or Fraction(1), secrets.episode)
+        return _joined(*hidden.profile(usage.sum_levels(secrets.length), secrets.nodes))
+    charges, values = usage.charges(secrets.length), np.zeros(secrets.length)
+    for family in _families(outlook):
+        if isinstance(family, ClusterFamily):
+            totals, which = np.unique(_cluster_totals(family, charges), return_inverse=True)
+            exact = (Fraction(int(total), charges.denominator) for total in totals)
+            nodes = np.arange(1, len(family.cluster) + 1)
+            bounds = np.array([float_up(one) for one in exact])[which][family.cluster]
+        else:
+            nodes = np.asarray(family.nodes, dtype=np.int64)
+            exact = (_best_quilt(family, charges, node).exact for node in nodes.tolist())
+            bounds = np.array([float_up(one) for one in exact])
+        values[nodes - 1] = np.maximum(values[nodes - 1], bounds)
+    rows = np.array(secrets.nodes)
+    return _joined(rows, rows, values[rows - 1])
+
+
+def _joined(first: IntArray, last: IntArray, values: FloatArray) -> LeakageProfile:
+    begins = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    ends = np.append(begins[1:], len(values)) - 1
+    return LeakageProfile(first[begins], last[ends], values[begins])

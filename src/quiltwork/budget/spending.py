@@ -1,0 +1,274 @@
+"""`Spending`: what one release spent, as a ledger stores it; every system hands one over.
+
+It says what happened, not what it costs: which time points were used and how far the released
+distribution can move, in log, when some of them change. What a list of spendings costs under a
+belief is the accountant's to say. All numbers are exact fractions.
+
+Changing the time points of a run A moves a release by at most
+
+    per_point · |A ∩ S|  +  per_pair · (pairs of neighbours within S that touch A)  +  once
+
+on the window S, and by nothing if A and S do not meet. A count or histogram pays per point,
+transition counts per pair, and a rounded answer once more for its rounding.
+
+Theorem: docs/theory/joint-quilt-accountant.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from quiltwork.arguments import choice, instance
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import (
+    Number,
+    integer,
+    positive_fraction,
+    shortened,
+    to_fraction,
+    written_fraction,
+)
+from quiltwork.queries import Query, Transitions
+from quiltwork.queries.base import read_query
+
+Composition: TypeAlias = Literal["levels", "general", "nothing"]
+"""By which theorem a release may be combined with others.
+
+`levels`: any release with a level for substituting one time point; levels add up per time point.
+`general`: Theorem 3.6; comes with `epsilon` and a `divergence` from everything before it.
+`nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
+"""
+
+_OLDER_NAMES = {"joint-quilt": "levels"}
+"""Of compositions, in records that older versions wrote."""
+
+_LARGEST = 10**100
+_EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
+
+
+class HasSpending(Protocol):
+    """Anything that says what it spent, such as a release."""
+
+    @property
+    def spending(self) -> Spending:
+        """What was spent."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One release on the window start..stop (1-based, inclusive); see `dp` and `of_query`.
+
+    Args:
+        start: the first time point used.
+        stop: the last.
+        per_point: log-change for every changed time point of the window.
+        per_pair: log-change for every pair of neighbours in the window that a change touches.
+        once: log-change for touching the window at all.
+        composes_by: the theorem that combines it with other releases.
+        epsilon: the Pufferfish level the release alone was made for, where it was made for one;
+            needed unless it composes by levels.
+        divergence: Theorem 3.6's bound E against all releases before this one.
+        quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
+        label: a name for people.
+        span: the width of the range that values were clipped to, if it was a sum or mean of them:
+            it moves no further than they do, which is what Gaussian beliefs ask.
+
+    Raises:
+        InvalidInputError: if a number is not exact and non-negative, the window is empty, or what
+            the theorem in `composes_by` needs is missing.
+    """
+
+    start: int
+    stop: int
+    per_point: Fraction = Fraction(0)
+    per_pair: Fraction = Fraction(0)
+    once: Fraction = Fraction(0)
+    composes_by: Composition = "levels"
+    epsilon: Fraction | None = None
+    divergence: Fraction | None = None
+    quilts: str | None = None
+    label: str = ""
+    span: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        start = integer(self.start, "The first time point of a window", 1)
+        stop = integer(self.stop, "The last time point of a window", start)
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "stop", stop)
+        for name in _EXACT:
+            object.__setattr__(self, name, _not_negative(getattr(self, name), name))
+        known = _OLDER_NAMES.get(str(self.composes_by), self.composes_by)
+        object.__setattr__(self, "composes_by", known)
+        choice(known, get_args(Composition), "composes_by")
+        instance(self.label, str, "label")
+        if self.quilts is not None:
+            instance(self.quilts, str, "quilts")
+        self._check_what_the_theorem_needs()
+
+    def _check_what_the_theorem_needs(self) -> None:
+        levels = self.per_point + self.per_pair + self.once
+        alone = self.composes_by != "levels"
+        if alone and (self.epsilon is None or levels != 0):
+            raise InvalidInputError(
+                f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
+                "nothing else; give epsilon."
+            )
+        if (self.divergence is not None) != (self.composes_by == "general"):
+            raise InvalidInputError(
+                "divergence is Theorem 3.6's E against everything released before; give it with "
+                "composes_by='general' and only there."
+            )
+
+    @classmethod
+    def dp(cls, dp_epsilon: Number, start: int, stop: int, label: str = "") -> Spending:
+        """Record any release that is dp_epsilon-DP for substituting one time point of the window.
+
+        >>> Spending.dp(0.1, 1, 10).dp_epsilon
+        Fraction(1, 10)
+        """
+        return cls(start, stop, per_point=positive_fraction(dp_epsilon, "dp_epsilon"), label=label)
+
+    @classmethod
+    def of_query(
+        cls,
+        query: Query,
+        scale: Number,
+        length: int,
+        epsilon: Number | None = None,
+        quilts: str | None = None,
+        label: str = "",
+    ) -> Spending:
+        """Record the answer to a query with integer noise of this scale, as precisely as known.
+
+        `scale` counts the integers that `query.evaluate` returns; `epsilon` is the level the
+        noise was calibrated for, if it was.
+
+        >>> from quiltwork import queries
+        >>> Spending.of_query(queries.transitions(), 8, 100).per_pair
+        Fraction(1, 4)
+        """
+        sigma = positive_fraction(scale, "scale")
+        start, stop = read_query(query).window(integer(length, "length", 1))
+        one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
+        level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
+        if isinstance(query, Transitions):
+            point, pair, once = 0, 2, 0
+        elif start == stop:
+            once = getattr(query, "once", 0)
+            point, pair = one - once, 0
+        else:
+            point, pair, once = two - one, 0, 2 * one - two
+        return cls(
+            start,
+            stop,
+            point / sigma,
+            pair / sigma,
+            once / sigma,
+            epsilon=level,
+            quilts=quilts,
+            label=label,
+            span=getattr(query, "span", None),
+        )
+
+    def times(self, number: Number) -> Spending:
+        """This release `number` times over, or one with so many times its charges.
+
+        >>> Spending.dp(0.1, 1, 10).times(3).dp_epsilon
+        Fraction(3, 10)
+        """
+        factor = positive_fraction(number, "number")
+        return replace(
+            self,
+            per_point=self.per_point * factor,
+            per_pair=self.per_pair * factor,
+            once=self.once * factor,
+            epsilon=None,
+            quilts=None,
+        )
+
+    @property
+    def dp_epsilon(self) -> Fraction | None:
+        """The level for substituting one time point; None where there is none."""
+        if self.composes_by != "levels":
+            return None
+        return self.cost(min(self.start + 1, self.stop), min(self.start + 1, self.stop))
+
+    @property
+    def method(self) -> str | None:
+        """How its noise was calibrated, where `quilts` says so."""
+        return None if self.quilts is None else self.quilts.partition(" at scale ")[0]
+
+    def cost(self, first: int, last: int) -> Fraction:
+        """The log-change when the time points first..last change, for a release with dp_epsilon.
+
+        >>> Spending.dp(0.1, 5, 9).cost(1, 6)
+        Fraction(1, 5)
+        """
+        low = max(integer(first, "first", 1), self.start)
+        high = min(integer(last, "last", 1), self.stop)
+        if high < low:
+            return Fraction(0)
+        pairs = max(0, min(high, self.stop - 1) - max(low - 1, self.start) + 1)
+        return self.per_point * (high - low + 1) + self.per_pair * pairs + self.once
+
+    def to_body(self) -> dict[str, Any]:
+        """Write the record as JSON values, exact numbers as text.
+
+        >>> Spending.dp(0.1, 1, 10, label="Monday").to_body()["per_point"]
+        '1/10'
+        """
+        body = asdict(self)
+        return {
+            name: str(value) if isinstance(value, Fraction) else value
+            for name, value in body.items()
+            if (name, value) != ("span", None)  # records of older versions have no such field
+        }
+
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Spending:
+        """Read what `to_body` wrote.
+
+        Raises:
+            InvalidInputError: if a field is unknown, missing or damaged.
+        """
+        fields: dict[str, Any] = {
+            name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
+        }
+        try:
+            return cls(**fields)
+        except TypeError as error:
+            raise InvalidInputError(f"Not the record of a release: {error}.") from None
+
+
+def as_spending(spent: HasSpending | Spending) -> Spending:
+    """Read what a release spent, or a spending as it is.
+
+    Raises:
+        InvalidInputError: if it is neither.
+    """
+    found = spent if isinstance(spent, Spending) else getattr(spent, "spending", None)
+    if not isinstance(found, Spending):
+        raise InvalidInputError(
+            f"{type(spent).__name__} is no release; give what qw.release returned, or a Spending."
+        )
+    return found
+
+
+def _exact(name: str, text: Any) -> Fraction | None:
+    if text is None:
+        return None
+    return written_fraction(text, f"The field {name!r}")
+
+
+def _not_negative(value: Any, name: str) -> Fraction | None:
+    if value is None and name in ("epsilon", "divergence", "span"):
+        return None
+    fraction = to_fraction(value, name)
+    if fraction < 0:
+        raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")
+    if fraction > _LARGEST:
+        raise InvalidInputError(f"{name} is above 10^100, which protects nothing; add some noise.")
+    return fraction

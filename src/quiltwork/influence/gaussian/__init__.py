@@ -1,0 +1,19 @@
+"""Gaussian beliefs: levels per time point or row in, leakage out.
+
+Two true values of a secret are two worlds in which every other number is moved by a known amount;
+a sum of clipped numbers moves no further, so what leaks is what was spent times how far things
+move (`docs/theory/gaussian.md`).
+"""
+
+from quiltwork.influence.gaussian.known_rows import bounded_factor, known_rows_factor
+from quiltwork.influence.gaussian.outlook import GaussianOutlook, Hidden, no_sum
+from quiltwork.influence.gaussian.sum_levels import SumLevels
+
+__all__ = [
+    "GaussianOutlook",
+    "Hidden",
+    "SumLevels",
+    "bounded_factor",
+    "known_rows_factor",
+    "no_sum",
+]

@@ -1,0 +1,176 @@
+"""What leaks about the worst stretch of a series, or the worst row.
+
+In a series the leakage of a stretch is what is spent on it, and on both sides what is spent at
+each distance times how far numbers there move. It is the same for all stretches that are farther
+from every change of level than the correlation reaches, so only those near such a change are
+looked at: O(runs + nodes near their ends), whatever the length.
+
+Theorem: docs/theory/gaussian.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.beliefs import GaussianRows
+from quiltwork.influence.gaussian.reach import Reach
+from quiltwork.influence.gaussian.sum_levels import SumLevels
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray
+from quiltwork.influence.sweep import Leak
+
+_MOST_NODES = 1 << 22
+_UNIT = 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesLeakage:
+    """A stationary series, whose secrets are stretches of `episode` numbers.
+
+    `ratio` is the difference that is hidden, as a multiple of the range: a number moves by at most
+    ratio times its reach, and after clipping by at most 1.
+    """
+
+    reach: Reach
+    episode: int
+    ratio: float
+
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
+        """The stretch within `nodes` about which most leaks, by its first node."""
+        starts = self._starts(nodes)
+        most = self._most(spent)
+        inside = self._undisturbed(spent, starts)
+        if inside is not None and spent.at(inside)[0] == spent.most:
+            return self._capped(spent, int(inside[0]), *(part[0] for part in most))
+        near = self._near(spent, starts)
+        if near is None:
+            return self._capped(spent, starts.start, *(part[0] for part in most))
+        candidates = near if inside is None else np.union1d(near, inside)
+        own, before, after = self.parts(spent, candidates)
+        index = int(np.argmax(own + before + after))
+        return self._capped(spent, int(candidates[index]), own[index], before[index], after[index])
+
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """Runs of nodes, and what leaks about a stretch that begins in each."""
+        starts = self._starts(nodes)
+        near = self._near(spent, starts)
+        if near is None:
+            every = np.array([starts.start]), np.array([nodes.stop - 1])
+            return *every, np.array([self.worst(spent, nodes).leak])
+        first = np.union1d(near, np.append(near + 1, starts.start))
+        first = first[first < starts.stop]
+        own, before, after = self.parts(spent, first)
+        last = np.append(first[1:] - 1, nodes.stop - 1)
+        return first, last, np.minimum(own + before + after + spent.once, spent.total)
+
+    def parts(
+        self, spent: SumLevels, starts: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What is spent on each stretch itself, and what is heard of it before and after it."""
+        stops = starts + self.episode - 1
+        own = spent.between(starts, stops) * min(self.ratio, 1.0)
+        before = self._heard(spent, starts, forward=False)
+        after = self._heard(spent, stops, forward=True)
+        return own, before, after
+
+    def _heard(self, spent: SumLevels, ends: IntArray, *, forward: bool) -> FloatArray:
+        """One side of the stretches that end at these nodes, ascending, rounded up."""
+        total = np.zeros((len(self._sums), len(ends)))
+        farthest = self._sums.shape[1] - 1
+        for a, b, level in zip(spent.first, spent.last, spent.level, strict=True):
+            if level == 0:
+                continue
+            low, high = (a - farthest, b) if forward else (a, b + farthest)
+            here = slice(*np.searchsorted(ends, [low, high + 1]))
+            near, far = (a, b) if forward else (-b, -a)
+            away = -ends[here] if forward else ends[here]
+            near, far = near + away, far + away
+            inner = self._sums[:, np.clip(near - 1, 0, farthest)]
+            outer = self._sums[:, np.clip(far, 0, farthest)]
+            total[:, here] += level * (outer - inner)
+        slack = spent.most * (self._left + self._sums.max() * _UNIT * (4 + farthest))
+        return np.asarray(np.minimum(total[0], total[1:].max(axis=0)) + slack)
+
+    @cached_property
+    def _sums(self) -> FloatArray:
+        """Sums over distances: of the capped reach first, then of each corner without a cap."""
+        corners = self.reach.corners * self.ratio
+        rows = np.vstack([np.minimum(self.reach.farthest * self.ratio, 1.0), corners])
+        return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
+
+    @property
+    def _left(self) -> float:
+        return self.reach.tail * self.ratio
+
+    @property
+    def _distances(self) -> int:
+        return int(self._sums.shape[1]) - 1
+
+    def _most(self, spent: SumLevels) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The parts of a stretch with the highest level all around it, which no other exceeds."""
+        middle = np.array([self._distances + 1])
+        length = 2 * self._distances + self.episode
+        alone = SumLevels(np.array([1]), np.array([spent.most]), length, spent.once)
+        return self.parts(alone, middle)
+
+    def _starts(self, nodes: range) -> range:
+        return range(nodes.start, max(nodes.stop - self.episode, nodes.start) + 1)
+
+    def _undisturbed(self, spent: SumLevels, starts: range) -> IntArray | None:
+        """A stretch around which the level does not change, of those the one with the highest."""
+        low = np.maximum(spent.first + self._distances, starts.start)
+        high = np.minimum(spent.last - self._distances - self.episode + 1, starts.stop - 1)
+        fits = np.flatnonzero(low <= high)
+        if len(fits) == 0:
+            return None
+        best = fits[np.argmax(spent.level[fits])]
+        return low[best : best + 1]
+
+    def _near(self, spent: SumLevels, starts: range) -> IntArray | None:
+        """All stretches near a change of level or an end; None if they are too many."""
+        corners = np.unique(np.concatenate([spent.first, [spent.length + 1]]))
+        width = self._distances + self.episode
+        low = np.maximum(corners - width, starts.start)
+        high = np.minimum(corners + self._distances, starts.stop - 1)
+        sizes = np.maximum(high - low + 1, 0)
+        if int(sizes.sum()) > _MOST_NODES:
+            return None
+        pieces = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True) if a <= b]
+        return np.unique(np.concatenate(pieces)) if pieces else np.array([starts.start])
+
+    def _capped(self, spent: SumLevels, node: int, own: float, before: float, after: float) -> Leak:
+        own += spent.once
+        return Leak(min(own + before + after, spent.total), node, own, before, after)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsLeakage:
+    """Rows of families; the secret is the number of one row."""
+
+    belief: GaussianRows
+    ratio: float
+
+    @cached_property
+    def moved(self) -> FloatArray:
+        """How far row t moves with row i, as a share of the range: entry [i, t], rounded up."""
+        deviations = self.belief.deviations
+        slopes = np.abs(self.belief.correlation) * deviations / deviations[:, np.newaxis]
+        return np.minimum(slopes * self.ratio * (1 + (self.belief.size + 8) * _UNIT), 1.0)
+
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
+        """The row among `nodes` about which most leaks."""
+        first, _, leak = self.profile(spent, nodes)
+        index = int(np.argmax(leak))
+        own = float(spent.at(first)[index]) * min(self.ratio, 1.0) + spent.once
+        added = max(0.0, float(leak[index]) - own)
+        return Leak(float(leak[index]), int(first[index]), own, 0.0, added)
+
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """What leaks about each row. O(rows·size of a family)."""
+        size = self.belief.size
+        levels = spent.at(np.arange(1, self.belief.length + 1)).reshape(-1, size)
+        every = (levels @ self.moved.T).ravel() * (1 + size * _UNIT) + spent.once
+        rows = np.arange(nodes.start, nodes.stop)
+        return rows, rows, np.minimum(every[rows - 1], spent.total)

@@ -1,0 +1,132 @@
+"""A Gaussian belief seen as calibration sees every belief: the noise it asks for, and why.
+
+Theorem: docs/theory/gaussian.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+
+from quiltwork.beliefs import Gaussian, GaussianRows, GaussianSeries
+from quiltwork.errors import UnsupportedError
+from quiltwork.exact import float_up
+from quiltwork.influence.gaussian.leakage import RowsLeakage, SeriesLeakage
+from quiltwork.influence.gaussian.reach import reach_of
+from quiltwork.influence.gaussian.sum_levels import SumLevels
+from quiltwork.influence.profile import Profile, runs_of
+from quiltwork.influence.question import NoiseNeeded, Question
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, quilt_families
+from quiltwork.influence.sweep import Leak
+
+if TYPE_CHECKING:
+    from quiltwork.queries.base import Query
+    from quiltwork.queries.numbers import Sum
+
+
+_ROUNDING = 1 + Fraction(1, 2**40)
+"""An account, which rounds every level up, finds no more than was asked for."""
+
+
+class Hidden(Protocol):
+    """What tells, for whatever was spent, what leaks about every secret."""
+
+    def worst(self, spent: SumLevels, nodes: range) -> Leak:
+        """The secret among `nodes` about which most leaks."""
+
+    def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
+        """Runs of nodes (first, last) and what leaks about secrets that begin there."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianOutlook:
+    """One Gaussian belief about a series of some length, or about rows."""
+
+    belief: Gaussian
+    length: int
+    method: Literal["gaussian"] = "gaussian"
+
+    def hidden(self, span: Fraction, episode: int) -> Hidden:
+        """Return what is hidden by sums of numbers clipped to a range of this width.
+
+        Raises:
+            UnsupportedError: for episodes of rows in no order, and for too long ones.
+        """
+        ratio = float_up(self.belief.ratio(span))
+        if isinstance(self.belief, GaussianSeries):
+            return SeriesLeakage(reach_of(self.belief, episode, self.length - 1), episode, ratio)
+        if episode > 1 or not isinstance(self.belief, GaussianRows):
+            raise UnsupportedError(
+                "episode is a number of time points in a row, and these beliefs are about rows in "
+                "no order; leave it out."
+            )
+        return RowsLeakage(self.belief, ratio)
+
+    def scale(self, question: Question, epsilon: Fraction) -> NoiseNeeded:
+        """The least noise with which no secret leaks more than epsilon."""
+        found = self._alone(question)
+        return self._answer(question, found, Fraction(found.leak) * _ROUNDING / epsilon)
+
+    def leak(self, question: Question, scale: Fraction) -> float:
+        """What noise of this scale leaks about the worst secret, rounded up."""
+        return self.told(question, scale)[0]
+
+    def told(self, question: Question, scale: Fraction) -> tuple[float, NoiseNeeded]:
+        """The same, and which secret that is."""
+        found = self._alone(question)
+        leak = float_up(Fraction(found.leak) / scale) if scale else 0.0
+        return leak, self._answer(question, found, scale)
+
+    def profile(self, question: Question, epsilon: Fraction) -> Profile:
+        """The scale that each node needs."""
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        first, last, leak = hidden.profile(SumLevels.of(query, self.length), question.nodes)
+        return runs_of(first, last, leak / float(epsilon) * (1 + 2.0**-50))
+
+    def _alone(self, question: Question) -> Leak:
+        """What leaks at noise of scale 1."""
+        query = sum_of(question)
+        hidden = self.hidden(query.span, question.episode)
+        return hidden.worst(SumLevels.of(query, self.length), question.nodes)
+
+    def _answer(self, question: Question, found: Leak, scale: Fraction) -> NoiseNeeded:
+        stop = min(found.node + question.episode - 1, self.length)
+        change = question.charge.change(found.node, stop)
+        per = float(1 / scale) if scale else 0.0
+        added = (found.before + found.after) * per
+        nearby = stop - found.node + 1
+        return NoiseNeeded(scale, found.node, change, nearby, added, (), found.before * per)
+
+
+def sum_of(question: Question) -> Sum:
+    """Return the sum or mean that is asked.
+
+    Raises:
+        UnsupportedError: for everything else.
+    """
+    from quiltwork.queries.numbers import Sum
+
+    if isinstance(question.query, Sum):
+        return question.query
+    raise no_sum(question.query)
+
+
+def no_sum(query: Query | None) -> UnsupportedError:
+    """The refusal of everything but sums and means, with a way out."""
+    asked = "any query" if query is None else f"a {query.kind}"
+    return UnsupportedError(
+        f"Under a Gaussian belief every number moves a little when one does, which {asked} may "
+        "feel at every time point at once; only sums and means of clipped numbers are sure not to. "
+        "Ask queries.mean(lo, hi) or sum(lo, hi), or use a chain over bins, which is a different "
+        "belief."
+    )
+
+
+@quilt_families.register
+def _(belief: Gaussian, length: int, reach: int, method: str) -> NoReturn:
+    raise UnsupportedError(
+        "Gaussian beliefs have no quilts: every number tells a little about every other. "
+        "calibrate(…, query=queries.mean(lo, hi)) says what noise they ask for."
+    )

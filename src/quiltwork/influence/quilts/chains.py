@@ -1,0 +1,110 @@
+"""Chains, boxes and clusters answer `quilt_families`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.quilts import bounds
+from quiltwork.influence.quilts.by_distance import AnyStates, no_rows, silent
+from quiltwork.influence.quilts.exact import exact_families
+from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.protocol import (
+    InfluenceMethod,
+    IntArray,
+    QuiltFamily,
+    quilt_families,
+)
+
+Bound: TypeAlias = Callable[[Any, IntArray], bounds.Sides]
+
+_BOUNDS: dict[str, Bound] = {
+    "approx": bounds.smallest,
+    "contraction": bounds.contraction,
+    "spectral": bounds.spectral,
+}
+
+
+@quilt_families.register
+def _(
+    belief: MarkovChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method == "exact":
+        return exact_families(belief, length, reach)
+    if method in _BOUNDS:
+        lived_in = bounds.lived_in(belief)
+        if lived_in.size == 1:
+            return iter([KnownNodes(range(1, length + 1))])
+        if method == "spectral":
+            bounds.require_mixing(lived_in)
+        return iter([_bounded(lived_in, length, reach, _BOUNDS[method])])
+    return baseline(length, method)
+
+
+@quilt_families.register(ChainBox)
+@quilt_families.register(CyclicChain)
+def _(
+    belief: ChainBox | CyclicChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method in ("exact", "spectral"):
+        several = "chains" if isinstance(belief, ChainBox) else "matrices"
+        raise UnsupportedError(
+            f"A {type(belief).__name__} holds many {several}, and method={method!r} needs a single "
+            "one; use method='sweep', 'approx' or 'contraction'."
+        )
+    if method in _BOUNDS and belief.size == 1:
+        return iter([KnownNodes(range(1, length + 1))])
+    if method in _BOUNDS:
+        return iter([_bounded(belief, length, reach, _BOUNDS[method])])
+    return baseline(length, method)
+
+
+@quilt_families.register
+def _(
+    belief: Clusters, length: int | None, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method in ("group", "entry"):
+        return baseline(belief.length, method)
+    return iter([cluster_family(belief)])
+
+
+@quilt_families.register
+def _(
+    belief: HiddenChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method not in ("group", "entry"):
+        raise UnsupportedError(
+            f"A HiddenChain is swept, and method={method!r} works by quilts of what the data "
+            "show; leave method out."
+        )
+    return baseline(length, method)
+
+
+def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
+    """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
+    rows = AnyStates(1, silent) if method == "entry" and length > 1 else no_rows()
+    yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
+
+
+def _bounded(
+    belief: MarkovChain | CyclicChain | ChainBox, length: int, reach: int, bound: Bound
+) -> QuiltFamily:
+    cut = min(reach, length - 1)
+    left = AnyStates(cut, lambda distances: bound(belief, distances)[0])
+    right = AnyStates(cut, lambda distances: bound(belief, distances)[1])
+    return IntervalFamily(range(1, length + 1), length, left, right, complete=cut == length - 1)
+
+
+def cluster_family(clusters: Clusters) -> ClusterFamily:
+    """Cut each cluster into runs of neighbouring rows. O(n)."""
+    rows = clusters.grouped_rows
+    owner = clusters.codes[rows - 1]
+    begins = np.ones(len(rows), dtype=np.bool_)
+    begins[1:] = (np.diff(rows) != 1) | (np.diff(owner) != 0)
+    ends = np.append(begins[1:], True)
+    offset = np.searchsorted(owner[begins], np.arange(len(clusters.names) + 1))
+    return ClusterFamily(clusters.codes, offset, rows[begins], rows[ends])

@@ -1,0 +1,315 @@
+"""Exact max-influence of every quilt of a Markov chain, node by node where nodes differ.
+
+L_a and R_b of `docs/theory/max-influence.md` come from powers of P; a node enters through the
+possible states and the marginal of X_i alone. Nodes that differ little form blocks whose influence
+is an upper bound and that `refined` splits, so that only the worst nodes are looked at one by one.
+
+Theorem: docs/theory/max-influence.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TypeAlias
+
+import numpy as np
+
+from quiltwork.beliefs import MarkovChain
+from quiltwork.beliefs.stationary import relative_error
+from quiltwork.influence.quilts.by_distance import PairRows, no_rows
+from quiltwork.influence.quilts.families import IntervalFamily, KnownNodes
+from quiltwork.influence.quilts.powers import Powers, powers_of
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.timeline import (
+    CONVERGED,
+    UNSETTLED_NODES,
+    Marginals,
+    Supports,
+    marginals,
+    projective_distance,
+    supports,
+)
+from quiltwork.influence.ratios import BoolArray, log_ratios, product_margin
+
+Part: TypeAlias = Callable[[range], QuiltFamily]
+
+_BLOCK_TOLERANCE = 0.01
+
+
+def exact_families(chain: MarkovChain, length: int, reach: int) -> Iterator[QuiltFamily]:
+    """Yield families with the exact max-influence of quilts up to `reach` nodes away.
+
+    O(k³ log reach) time for each distance that is looked at, whatever the length.
+
+    Theorem: docs/theory/max-influence.md
+    """
+    work = ExactWork(chain, length, min(reach, length - 1))
+    if isinstance(chain.initial, str) and chain.initial == "stationary":
+        yield work.stationary()
+    else:
+        yield from work.started()
+
+
+@dataclass(frozen=True, eq=False)
+class ExactWork:
+    """Everything the families of one chain share."""
+
+    chain: MarkovChain
+    length: int
+    reach: int
+    _right: dict[bytes, PairRows] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def powers(self) -> Powers:
+        """Log-ratios of powers of the matrix."""
+        return powers_of(self.chain)
+
+    @cached_property
+    def possible(self) -> Supports:
+        """The possible states of each node."""
+        return supports(self.chain, self.length)
+
+    @cached_property
+    def marginals(self) -> Marginals:
+        """The distribution of each node, for a given start."""
+        return marginals(self.chain, self.possible, self.length)
+
+    @cached_property
+    def origin(self) -> int:
+        """The first node with several possible states."""
+        return self.possible.known_prefix + 1
+
+    @property
+    def any_start(self) -> bool:
+        """Whether every initial distribution is believed possible."""
+        return isinstance(self.chain.initial, str)
+
+    def stationary(self) -> QuiltFamily:
+        """All nodes at once: they have the same marginal."""
+        nodes = range(1, self.length + 1)
+        states = np.asarray(self.chain.support(1))
+        if states.sum() == 1:
+            return KnownNodes(nodes)
+        if self.reach == 0 or not self.chain.is_aperiodic:
+            return self.trivial(nodes)
+        silent = 1 if _rows_agree(self.chain.transition[states]) else self.reach + 1
+        backward = partial(self.powers.backward, support=states)
+        tilt = self.tilt_of_stationary(states)
+        return self.family(nodes, states, backward, tilt, self.reach, silent)
+
+    def tilt_of_stationary(self, states: BoolArray) -> FloatArray:
+        """log π(x')/π(x)."""
+        law = self.chain.stationary
+        tilt = log_ratios(law, law, states) + 2 * relative_error(self.chain.size)
+        return np.asarray(tilt)
+
+    def started(self) -> Iterator[QuiltFamily]:
+        """Single nodes while supports change, then blocks, then one tail per phase.
+
+        In a chain that never mixes the late nodes have the empty quilt only: every other has
+        infinite influence, unless it reaches back to the first nodes, where it gains little.
+        """
+        settled = self.possible.settled
+        if settled is None:
+            last_single = len(self.possible.sets)
+        else:
+            last_single = settled + (0 if self.possible.mixes else UNSETTLED_NODES)
+        last_single = min(self.length, last_single)
+        yield from map(self.single, range(1, last_single + 1))
+        if settled is None:
+            if last_single < self.length:
+                yield self.trivial(range(last_single + 1, self.length + 1))
+            return
+        for phase in range(self.possible.period):
+            first = last_single + 1 + phase
+            nodes = range(first, self.length + 1, self.possible.period)
+            if nodes:
+                yield from self.settled_nodes(nodes)
+
+    def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
+        """The nodes of one phase of the periodic part."""
+        if self.possible.at(nodes[0]).sum() == 1:
+            yield KnownNodes(nodes)
+        elif not self.possible.mixes or self.reach == 0:
+            yield self.trivial(nodes)
+        elif self.any_start:
+            yield self.block(nodes)
+        else:
+            followed = len(self.marginals.values)
+            early = range(nodes.start, min(nodes.stop, followed + 1), nodes.step)
+            if early:
+                yield self.block(early)
+            if nodes[len(early) :]:
+                yield self.tail(nodes[len(early) :])
+
+    def trivial(self, nodes: range) -> QuiltFamily:
+        """Only the empty quilt: no other has a finite influence, or none is known."""
+        return IntervalFamily(nodes, self.length, no_rows(), no_rows(), self.origin, complete=True)
+
+    def single(self, node: int) -> QuiltFamily:
+        """One node, every quilt exact."""
+        states = self.possible.at(node)
+        if states.sum() == 1:
+            return KnownNodes(range(node, node + 1))
+        reach = min(self.reach, node - 1)
+        silent = self.nearest_known(node, reach)
+        tilt = np.zeros((self.chain.size, self.chain.size))
+        if self.before_says_nothing(node):
+            silent = 1
+        elif reach:
+            tilt = self.tilt_of_single(node)
+        backward = partial(self.backward_of_single, node)
+        return self.family(range(node, node + 1), states, backward, tilt, reach, silent)
+
+    def backward_of_single(self, node: int, distances: IntArray) -> FloatArray:
+        """G_a over the states that X_{i−a} can take."""
+        result = np.empty((len(distances), self.chain.size, self.chain.size))
+        quilts = node - distances
+        settled = self.possible.settled
+        late = quilts >= (self.length + 1 if settled is None else settled)
+        if settled is not None and late.any():
+            result[late] = self.settled_backward(node, distances[late])
+        for j in np.flatnonzero(~late):
+            support = self.possible.at(int(quilts[j]))
+            result[j] = self.powers.backward(distances[j : j + 1], support)[0]
+        return result
+
+    def settled_backward(self, node: int, distances: IntArray) -> FloatArray:
+        """G_a of a node whose quilt nodes count as being in the periodic part."""
+        settled, period = self.possible.settled, self.possible.period
+        assert settled is not None  # noqa: S101  (only called then)
+        phases = (node - distances - settled) % period
+        result = np.empty((len(distances), self.chain.size, self.chain.size))
+        for phase in np.unique(phases).tolist():
+            these = phases == phase
+            support = self.possible.at(settled + phase)
+            result[these] = self.powers.backward(distances[these], support)
+        return result
+
+    def nearest_known(self, node: int, reach: int) -> int:
+        """The distance to the nearest earlier node with one possible state, or reach + 1."""
+        settled, period = self.possible.settled, self.possible.period
+        repeated = range(1, 0 if settled is None else min(reach, node - settled, period) + 1)
+        early = range(1 if settled is None else max(1, node - settled + 1), reach + 1)
+        known = (a for a in (*repeated, *early) if self.possible.at(node - a).sum() == 1)
+        return next(known, reach + 1)
+
+    def tilt_of_single(self, node: int) -> FloatArray:
+        """log m_i(x')/m_i(x), or the worst of it over all starts."""
+        if self.any_start:
+            return self.worst_start_tilt(node)
+        law = self.law(node)
+        tilt = log_ratios(law, law, self.possible.at(node))
+        return np.asarray(tilt + product_margin(node, self.chain.size))
+
+    def law(self, node: int) -> FloatArray:
+        """Numbers proportional to the distribution of X_i."""
+        if node <= len(self.marginals.values):
+            return np.asarray(self.marginals.values[node - 1])
+        return self.chain.marginal(node)
+
+    def worst_start_tilt(self, node: int) -> FloatArray:
+        """max_y log P^(i−1)(y, x')/P^(i−1)(y, x); it falls with i."""
+        everyone = np.ones(self.chain.size, dtype=np.bool_)
+        return np.asarray(self.powers.backward(np.array([node - 1]), everyone)[0].T)
+
+    def before_says_nothing(self, node: int) -> bool:
+        """Whether X_i does not depend on X_{i−1} at all."""
+        return node > 1 and _rows_agree(self.chain.transition[self.possible.at(node - 1)])
+
+    def block(self, nodes: range) -> QuiltFamily:
+        """Several nodes of one phase, at influences that hold for each of them."""
+        if len(nodes) == 1:
+            return self.single(nodes[0])
+        first = nodes[0]
+        tilt = self.worst_start_tilt(first) if self.any_start else self.tilt_of_block(nodes)
+        return self.settled_family(nodes, tilt, self.block)
+
+    def tilt_of_block(self, nodes: range) -> FloatArray:
+        """An upper bound on log m_i(x')/m_i(x) over the nodes."""
+        laws = self.marginals.values[nodes.start - 1 : nodes.stop - 1 : nodes.step]
+        states = self.possible.at(nodes[0])
+        tilt = log_ratios(laws.max(axis=0), laws.min(axis=0), states)
+        return np.asarray(tilt + product_margin(nodes[-1], self.chain.size))
+
+    def tail(self, nodes: range) -> QuiltFamily:
+        """Nodes whose marginals are close to the limit, at the price of the rest of the way.
+
+        Where that is still far, as in chains that mix over millions of nodes, the tail is split
+        like a block.
+        """
+        if len(nodes) == 1:
+            return self.single(nodes[0])
+        limit, states = self.marginals.limit, self.possible.at(nodes[0])
+        if limit is None:
+            return self.trivial(nodes)
+        slack = projective_distance(self.law(nodes[0]), limit, states)
+        if not np.isfinite(slack):
+            return self.trivial(nodes)
+        margin = product_margin(nodes[0], self.chain.size) + 4 * relative_error(self.chain.size)
+        tilt = log_ratios(limit, limit, states) + (slack + margin)
+        return self.settled_family(nodes, tilt, None if slack <= CONVERGED else self.tail)
+
+    def settled_family(self, nodes: range, tilt: FloatArray, part: Part | None) -> QuiltFamily:
+        """Nodes of one phase, with quilt nodes in the periodic part or treated as if they were."""
+        settled, first = self.possible.settled, nodes[0]
+        assert settled is not None  # noqa: S101  (only called then)
+        reach = self.reach if self.early_sets_are_smaller else min(self.reach, first - settled)
+        silent = 1 if self.before_says_nothing(first) else reach + 1
+        backward = partial(self.settled_backward, first)
+        states = self.possible.at(first)
+        return self.family(nodes, states, backward, tilt, reach, silent, part)
+
+    @cached_property
+    def early_sets_are_smaller(self) -> bool:
+        """Whether quilt nodes before the periodic part can be treated as if they were in it."""
+        settled = self.possible.settled
+        if settled is None or self.possible.period > 1:
+            return False
+        return bool((self.possible.sets[:settled] <= self.possible.sets[settled - 1]).all())
+
+    def family(
+        self,
+        nodes: range,
+        states: BoolArray,
+        backward: Callable[[IntArray], FloatArray],
+        tilt: FloatArray,
+        reach: int,
+        silent: int,
+        part: Part | None = None,
+    ) -> QuiltFamily:
+        """Put left and right sides together; `part` makes sharper families of fewer nodes."""
+        right = self.right_rows(states)
+        left = PairRows(reach, backward, tilt, right.pairs, silent)
+        complete = self.reach == self.length - 1
+        if part is None:
+            return IntervalFamily(nodes, self.length, left, right, self.origin, complete)
+        halves = partial(_halves, nodes, part)
+        tolerance = _BLOCK_TOLERANCE * min(1.0, len(nodes) * nodes.step / nodes[0])
+        return IntervalFamily(
+            nodes, self.length, left, right, self.origin, complete, halves, tolerance
+        )
+
+    def right_rows(self, states: BoolArray) -> PairRows:
+        """R_b between possible states, shared by all nodes with the same ones."""
+        kept = self._right.get(states.tobytes())
+        if kept is None:
+            size = self.chain.size
+            pairs = np.flatnonzero(np.outer(states, states) & ~np.eye(size, dtype=np.bool_))
+            flat = np.zeros((size, size))
+            kept = PairRows(self.reach, self.powers.forward, flat, pairs, self.reach + 1)
+            self._right[states.tobytes()] = kept
+        return kept
+
+
+def _halves(nodes: range, part: Part) -> Iterator[QuiltFamily]:
+    """Split early: nodes from i on end by node 2i or in the middle."""
+    middle = min(len(nodes) // 2, max(1, nodes[0] // nodes.step))
+    yield part(nodes[:middle])
+    yield part(nodes[middle:])
+
+
+def _rows_agree(rows: FloatArray) -> bool:
+    return bool((rows == rows[0]).all())

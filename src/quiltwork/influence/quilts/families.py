@@ -1,0 +1,224 @@
+"""Families of candidate quilts: intervals of a chain, known nodes, clusters, arbitrary sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from quiltwork.influence.quilts.by_distance import ByDistance
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
+
+TO_END = -1
+"""As a number of nodes before or after node i: that side of the quilt is dropped."""
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalFamily:
+    """Quilts {i−a, i+b} of a chain, one- and two-sided, and the empty one.
+
+    Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of
+    left row a plus right row b (one entry per pair of states, or a single bound), and a dropped
+    side contributes 0. Where a quilt node would lie outside the series the side is dropped, which
+    lowers both the influence and the nearby set. Rows may be computed when they are asked for;
+    `influence` and `spans` list all (reach+1)² candidates.
+
+    Args:
+        nodes: the nodes that share the rows.
+        length: of the series.
+        left_rows: by distance a = 1, 2, …
+        right_rows: by distance b = 1, 2, …
+        origin: the first node that is not known for certain; the nodes before it are constants,
+            so that a dropped left side ends there.
+        complete: whether a larger reach would add nothing.
+        refinement: what `refined` calls; None if the influences are exact.
+        tolerance: how far from the best quilt a search may stop, relatively: 0 unless the family
+            is refined anyway.
+    """
+
+    nodes: range
+    length: int
+    left_rows: ByDistance
+    right_rows: ByDistance
+    origin: int = 1
+    complete: bool = False
+    refinement: Callable[[], Iterable[QuiltFamily]] | None = field(default=None, repr=False)
+    tolerance: float = 0.0
+
+    def refined(self) -> Iterable[QuiltFamily]:
+        """Families for parts of the nodes; none if the influences are already exact."""
+        return () if self.refinement is None else self.refinement()
+
+    @cached_property
+    def left_most(self) -> FloatArray:
+        """e({i−a}|i) for a = 1, 2, …"""
+        every = np.arange(1, len(self.left_rows) + 1)
+        return np.minimum.accumulate(self.left_rows.most(every))
+
+    @cached_property
+    def right_most(self) -> FloatArray:
+        """e({i+b}|i) for b = 1, 2, …"""
+        every = np.arange(1, len(self.right_rows) + 1)
+        return np.minimum.accumulate(self.right_rows.most(every))
+
+    def two_sided(self, a: IntArray, b: IntArray) -> FloatArray:
+        """e({i−a, i+b}|i) for arrays of distances, rounded up."""
+        lefts, left = np.unique(a, return_inverse=True)
+        rights, right = np.unique(b, return_inverse=True)
+        return pairwise_most(self.left_rows.take(lefts), self.right_rows.take(rights), left, right)
+
+    @cached_property
+    def left(self) -> IntArray:
+        """Per candidate, the nearby nodes before i, or `TO_END`."""
+        sides = np.arange(TO_END, len(self.left_rows))
+        return np.repeat(sides, len(self.right_rows) + 1)
+
+    @cached_property
+    def right(self) -> IntArray:
+        """Per candidate, the nearby nodes after i, or `TO_END`."""
+        sides = np.arange(TO_END, len(self.right_rows))
+        return np.tile(sides, len(self.left_rows) + 1)
+
+    @cached_property
+    def influence(self) -> FloatArray:
+        """One influence per candidate: (reach+1)² of them, the trivial quilt first."""
+        both = (self.left != TO_END) & (self.right != TO_END)
+        result = np.zeros(len(self.left))
+        result[both] = self.two_sided(self.left[both] + 1, self.right[both] + 1)
+        only_left = (self.left != TO_END) & ~both
+        result[only_left] = self.left_most[self.left[only_left]]
+        only_right = (self.right != TO_END) & ~both
+        result[only_right] = self.right_most[self.right[only_right]]
+        return result
+
+    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
+        """One run of nodes per candidate."""
+        start, stop = self.span(node, self.left, self.right)
+        return np.arange(len(start)), start, stop
+
+    def span(self, node: int, left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
+        """First and last nearby node for so many nodes before and after, `TO_END` for all."""
+        start = np.where(left == TO_END, self.origin, np.maximum(self.origin, node - left))
+        stop = np.where(right == TO_END, self.length, np.minimum(self.length, node + right))
+        return start, stop
+
+    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
+        """The separating nodes that exist."""
+        return self.separator(node, int(self.left[candidate]), int(self.right[candidate]))
+
+    def separator(self, node: int, left: int, right: int) -> tuple[int, ...]:
+        """The quilt nodes around so many nearby nodes."""
+        before = self.origin - 1 if left == TO_END else max(self.origin - 1, node - left - 1)
+        after = 0 if right == TO_END else node + right + 1
+        kept = (before,) if before >= 1 else ()
+        return (*kept, after) if 0 < after <= self.length else kept
+
+
+def pairwise_most(
+    left: FloatArray, right: FloatArray, of_left: IntArray, of_right: IntArray
+) -> FloatArray:
+    """Return the largest entry of left[of_left[j]] + right[of_right[j]] for each j, rounded up."""
+    result = np.zeros(len(of_left))
+    step = max(1, _CHUNK // max(1, left.shape[1]))
+    for first in range(0, len(of_left), step):
+        part = slice(first, first + step)
+        sums = left[of_left[part]] + right[of_right[part]]
+        result[part] = sums.max(axis=1, initial=0.0)
+    return np.where(result > 0, np.nextafter(result, np.inf), result)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNodes:
+    """Nodes with one possible state: nothing about them is secret."""
+
+    nodes: range
+    complete: bool = True
+
+    @property
+    def influence(self) -> FloatArray:
+        """0 for the one candidate."""
+        return np.zeros(1)
+
+    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
+        """An empty run."""
+        return np.array([0]), np.array([node]), np.array([node - 1])
+
+    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
+        """The empty quilt."""
+        return ()
+
+    def refined(self) -> Iterable[QuiltFamily]:
+        """Nothing to refine."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterFamily:
+    """Rows in clusters: what is nearby is the row's own cluster, at influence 0.
+
+    Cluster c holds the runs first[offset[c]:offset[c+1]] to last[…]; `cluster` names the cluster
+    of each row. O(n) memory.
+    """
+
+    cluster: IntArray
+    offset: IntArray
+    first: IntArray
+    last: IntArray
+    complete: bool = True
+
+    @property
+    def nodes(self) -> range:
+        """All rows."""
+        return range(1, len(self.cluster) + 1)
+
+    @property
+    def influence(self) -> FloatArray:
+        """0 for the one candidate."""
+        return np.zeros(1)
+
+    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The runs of the row's cluster."""
+        own = self.cluster[node - 1]
+        runs = slice(self.offset[own], self.offset[own + 1])
+        start, stop = self.first[runs], self.last[runs]
+        return np.zeros(len(start), dtype=np.int64), start, stop
+
+    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
+        """The empty quilt: clusters are independent."""
+        return ()
+
+    def refined(self) -> Iterable[QuiltFamily]:
+        """Nothing to refine."""
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class SetFamily:
+    """Quilts with arbitrary nearby sets, the same for all its nodes, as in networks.
+
+    Candidate `owner[r]` has the run start[r]..stop[r]; runs of one candidate do not touch.
+    """
+
+    nodes: IntArray
+    owner: IntArray
+    start: IntArray
+    stop: IntArray
+    quilts: tuple[tuple[int, ...], ...]
+    influence: FloatArray
+    complete: bool = True
+
+    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
+        """The runs of each candidate's nearby set."""
+        return self.owner, self.start, self.stop
+
+    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
+        """The separating nodes."""
+        return self.quilts[candidate]
+
+    def refined(self) -> Iterable[QuiltFamily]:
+        """Nothing to refine."""
+        return ()

@@ -1,0 +1,125 @@
+"""A release in plain words."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork.beliefs.grids import duration
+from quiltwork.influence.explanation import added
+from quiltwork.queries.document import to_document
+
+if TYPE_CHECKING:
+    from quiltwork.series.releases.record import Release
+
+
+def explain_release(release: Release) -> str:
+    """Say what was released, with which noise and why that much, and what it protects."""
+    lines = [_what(release), _noise(release), _reason(release), _protects(release)]
+    if release.assumed_step is not None:
+        lines.append(
+            "The step of the data was not given: the belief is one time point per "
+            f"{duration(release.assumed_step)}, and says nothing about data on another step."
+        )
+    if release.processing:
+        lines.append(
+            f"Post-processed at no cost: {', then '.join(release.processing)}. Intervals are those "
+            "of the answer before it."
+        )
+    return "\n".join(lines)
+
+
+def _what(release: Release) -> str:
+    start, stop = release.window
+    who = "" if release.subjects == 1 else f" of each of {release.subjects} independent subjects"
+    document = to_document(release.query)
+    parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window")]
+    details = f" ({', '.join(parameters)})" if parameters else ""
+    kind = release.query.kind.replace("_", " ")
+    return f"Released: {kind}{details} over time points {start}..{stop}{who}: {release.value!r}."
+
+
+def _noise(release: Release) -> str:
+    if release.noise_scale == 0:
+        return "Noise: none; under the beliefs the exact answer tells no more than ε allows."
+    if release.mechanism == "exponential":
+        return (
+            f"Noise: exponential mechanism, P(state) ∝ exp(count / {release.scale:.6g}); with 95 % "
+            f"confidence its count is within {release.shortfall()} of the largest."
+        )
+    return (
+        f"Noise: two-sided geometric of scale {release.scale:.6g} on each cell "
+        f"({len(release.cells)} in all); expected absolute error {release.expected_error:.6g}."
+    )
+
+
+def _reason(release: Release) -> str:
+    if release.method == "entry":
+        return (
+            "Calibrated by method 'entry', as if no time point said anything about the others: "
+            "what that protects under the beliefs is told next."
+        )
+    if release.method == "sweep":
+        return _swept(release)
+    if release.method == "gaussian":
+        return (
+            f"Calibrated by method 'gaussian': the worst time point or row is {release.node}; what "
+            f"moves with it adds {release.influence:.6g} to what is spent on it. Hidden are true "
+            "differences of at most the belief's `within`, by default the range."
+        )
+    if release.node is None or release.quilt is None:
+        return f"Calibrated by method {release.method!r}."
+    quilt = ", ".join(f"X_{node}" for node in release.quilt) or "empty"
+    return (
+        f"Calibrated by method {release.method!r}: the worst time point is X_{release.node}, its "
+        f"best quilt is {{{quilt}}} with max-influence {release.influence:.6g}."
+    )
+
+
+def _swept(release: Release) -> str:
+    """What is spent on the worst secret itself, and what its neighbours add."""
+    if release.node is None or release.noise_scale == 0:
+        return "Calibrated by method 'sweep'."
+    if not release.influence and _spent(release, 1, release.length) <= release.exact_epsilon:
+        return (
+            "Calibrated by method 'sweep': the noise hides all time points at once, so nothing is "
+            "left for neighbours to tell."
+        )
+    last = min(release.node + release.episode - 1, release.length)
+    worst = f"time point is X_{release.node}"
+    if last > release.node:
+        worst = f"stretch is X_{release.node}..X_{last}"
+    return (
+        f"Calibrated by method 'sweep': the worst {worst}. On it "
+        f"{float(_spent(release, release.node, last)):.6g} is spent, and its neighbours add "
+        f"{added(release.influence, release.before)}."
+    )
+
+
+def _spent(release: Release, start: int, stop: int) -> Fraction:
+    moved = release.query.change(np.array([start]), np.array([stop]), release.length)
+    return int(moved[0]) / release.noise_scale
+
+
+def stretch(episode: int) -> str:
+    """Name a secret."""
+    return "time point" if episode == 1 else f"stretch of {episode} time points"
+
+
+def _protects(release: Release) -> str:
+    which = f"every {stretch(release.episode)}"
+    if release.secrets is not None:
+        within = f"the time points {release.secrets[0]}..{release.secrets[1]}"
+        which = within if release.episode == 1 else f"{which} within {within}"
+    guarantee = (
+        f"Protects {which} with ε = {release.epsilon:g} against each of: "
+        f"{'; '.join(release.beliefs)}."
+    )
+    if release.exact_dp_epsilon is None:
+        return guarantee
+    return (
+        f"{guarantee} Substituting one point, whatever the belief, changes probabilities by at "
+        f"most e^{release.dp_epsilon:.6g}."
+    )

@@ -1,0 +1,185 @@
+"""Bounds: Lemma 2.3 with its preconditions, contraction, boxes, and what they never undercut."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence import max_influence
+from quiltwork.influence.diameters import box_diameter, diameters, projective_diameter
+from quiltwork.influence.quilts import bounds
+from tests.strategies import boxes, positive_chains, stochastic_matrices
+
+CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+DISTANCES = np.arange(1, 60)
+
+
+def spectral_side(gap: float, least: float, a: int) -> float:
+    """Lemma 2.3 for one side."""
+    decay = math.exp(-gap * a / 2)
+    return math.log((least + decay) / (least - decay)) if decay < least else math.inf
+
+
+def test_the_left_side_pays_twice_and_small_distances_nothing_is_claimed_for():
+    left, right = bounds.spectral(CHAIN, DISTANCES)
+    for a, twice, once in zip(DISTANCES.tolist(), left, right, strict=True):
+        expected = spectral_side(0.75, 0.2, a)
+        assert once == pytest.approx(expected, rel=1e-9)
+        assert twice == pytest.approx(2 * expected, rel=1e-9)
+    assert np.isinf(right[: math.floor(2 * math.log(5) / 0.75)]).all()
+
+
+def test_the_sharper_gap_is_minus_two_log_lambda():
+    _, right = bounds.sharper_spectral(CHAIN, DISTANCES)
+    for a, found in zip(DISTANCES.tolist(), right, strict=True):
+        assert found == pytest.approx(spectral_side(-2 * math.log(0.5), 0.2, a), rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("gap", "scale"), [(-2 * math.log(0.5), 16.594), (1.0, 23.506), (0.75, 31.710)]
+)
+def test_the_scales_of_the_three_gaps(gap, scale):
+    """MQMApprox over all quilts of X_50 of 100, with the gap as given."""
+    best = math.inf
+    for a, b in itertools.product(range(1, 50), repeat=2):
+        e = 2 * spectral_side(gap, 0.2, a) + spectral_side(gap, 0.2, b)
+        if e < 1:
+            best = min(best, (a + b - 1) / (1 - e))
+    assert best == pytest.approx(scale, abs=5e-4)
+
+
+def test_contraction_of_the_example():
+    delta = math.log(0.9 * 0.6 / (0.1 * 0.4))
+    left, right = bounds.contraction(CHAIN, DISTANCES)
+    expected = delta * math.tanh(delta / 4) ** (DISTANCES - 1)
+    assert left == pytest.approx(expected, rel=1e-9)
+    assert (left == right).all()
+    assert (left >= expected).all()
+
+
+@given(
+    positive_chains(2, 4, initials=("stationary", "any", "given")), st.integers(1, 12), st.data()
+)
+@settings(max_examples=60)
+def test_every_bound_is_at_or_above_the_exact_influence(chain, distance, data):
+    length = 2 * distance + 3
+    at = np.array([distance])
+    node = data.draw(st.integers(distance + 1, length - distance))
+    left = max_influence(chain, node, (node - distance,), length)
+    right = max_influence(chain, node, (node + distance,), length)
+    for bound in (bounds.spectral, bounds.sharper_spectral, bounds.contraction, bounds.smallest):
+        on_left, on_right = bound(chain, at)
+        assert on_left[0] >= left - 1e-12
+        assert on_right[0] >= right - 1e-12
+
+
+@given(stochastic_matrices(2, 4), st.integers(1, 20))
+@settings(max_examples=60)
+def test_chains_with_zeros_are_bounded_through_their_powers(matrix, distance):
+    chain = MarkovChain(matrix, initial="any")
+    on_left, on_right = bounds.smallest(chain, np.array([distance]))
+    length = 3 * distance
+    node = distance + 1
+    assert on_left[0] >= max_influence(chain, node, (1,), length) - 1e-12
+    assert on_right[0] >= max_influence(chain, node, (node + distance,), length) - 1e-12
+
+
+def test_a_primitive_chain_with_zeros_has_a_finite_bound():
+    chain = MarkovChain([[0, 1, 0], [0, 0, 1], [0.5, 0, 0.5]])
+    left, right = bounds.contraction(chain, np.array([3, 4, 200]))
+    assert np.isinf(left[0])
+    assert np.isfinite(left[1:]).all()
+    assert right[2] < 0.01
+
+
+def test_the_repeated_eigenvalue_is_not_dropped_twice():
+    """As printed, Lemma 2.3 would use the gap 0.75 and claim 0.8993 at b = 6; the truth is more."""
+    chain = MarkovChain([[0, 1, 0], [0, 0, 1], [0.5, 0, 0.5]])
+    printed = spectral_side(0.75, float(chain.stationary.min()), 6)
+    truth = max_influence(chain, 1, (7,), 10)
+    assert printed == pytest.approx(0.8993, abs=5e-5)
+    assert truth == pytest.approx(0.9163, abs=5e-5)
+    assert np.isinf(bounds.spectral(chain, np.array([6, 1000]))[1]).all()
+
+
+def test_a_chain_is_bounded_where_it_lives():
+    """State 2 is left at once and never again; a stationary chain has never been there."""
+    matrix = [[0.9, 0.1, 0], [0.4, 0.6, 0], [0.5, 0.5, 0]]
+    lived_in = bounds.lived_in(MarkovChain(matrix))
+    assert lived_in.transition.tolist() == [[0.9, 0.1], [0.4, 0.6]]
+    assert bounds.lived_in(MarkovChain(matrix, initial="any")).size == 3
+
+
+def test_spectral_needs_an_irreducible_aperiodic_chain():
+    with pytest.raises(UnsupportedError, match="aperiodic"):
+        bounds.spectral(MarkovChain([[0, 1], [1, 0]]), DISTANCES)
+
+
+@given(stochastic_matrices(2, 4, ("positive",)))
+def test_the_diameter_is_the_largest_cross_ratio(matrix):
+    true = max(
+        math.log(matrix[x, z] * matrix[y, w] / (matrix[x, w] * matrix[y, z]))
+        for x, y, z, w in itertools.product(range(len(matrix)), repeat=4)
+    )
+    assert projective_diameter(matrix) >= true - 1e-14
+    assert projective_diameter(matrix) == pytest.approx(true, abs=1e-12)
+    assert box_diameter(matrix, matrix) == pytest.approx(true, abs=1e-11)
+
+
+@given(boxes(2, 4))
+@settings(max_examples=40)
+def test_the_diameter_of_a_box_is_the_largest_over_its_bounds(box):
+    low, high = box.lower, box.upper
+    found = box_diameter(low, high)
+    if not (low > 0).all():
+        independent = bool((low == high).all() and (low == low[0]).all())
+        assert found == (0 if independent else math.inf)
+        return
+    true = max(
+        math.log(high[x, z] * high[y, w] / (low[x, w] * low[y, z]))
+        for x, y in itertools.permutations(range(box.size), 2)
+        for z, w in itertools.permutations(range(box.size), 2)
+    )
+    assert found >= true
+    assert found == pytest.approx(true, abs=1e-9)
+
+
+@given(boxes(2, 3), st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_products_of_matrices_from_a_box_stay_within_its_diameters(box, seed):
+    rng = np.random.default_rng(seed)
+    for steps, diameter in diameters(box):
+        product = np.eye(box.size)
+        for _ in range(steps):
+            product = product @ inside(box, rng)
+        assert projective_diameter(product) <= diameter * (1 + 1e-9) + 1e-9
+
+
+def inside(box: ChainBox, rng) -> np.ndarray:
+    """A random matrix of the box: fill each row from its lower bounds in random order."""
+    rows = np.array(box.lower)
+    for row, upper in zip(rows, box.upper, strict=True):
+        for y in rng.permutation(box.size):
+            row[y] += min(upper[y] - row[y], 1 - row.sum())
+    return np.maximum(rows, 0)
+
+
+def test_a_box_with_unseen_transitions_is_bounded_by_its_steps():
+    """Lower bounds of 0 for transitions that were never seen; two steps reach everywhere."""
+    lower = np.array([[0.4, 0.4, 0], [0, 0.4, 0.4], [0.4, 0, 0.4]])
+    box = ChainBox(lower, np.minimum(lower + 0.25, 1))
+    assert diameters(box)[0][0] == 2
+    assert np.isfinite(bounds.contraction(box, np.array([2, 9]))[0]).all()
+
+
+def test_a_chain_as_a_box_has_the_bounds_of_the_chain():
+    box = ChainBox(CHAIN.transition, CHAIN.transition)
+    one, other = (bounds.contraction(b, DISTANCES)[0] for b in (CHAIN, box))
+    assert one == pytest.approx(other, rel=1e-9)

@@ -1,0 +1,209 @@
+"""One contract for all results: sentences, document, frame, notebook, figure."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import html
+import inspect
+import json
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from quiltwork.audit.leakage import worst_case
+from quiltwork.counts.consumers.gains import consumer_gain
+from quiltwork.holdout.guarantee import guarantee
+from quiltwork.queries.lipschitz import Violation
+from quiltwork.results import Interval, ResultBase, plain
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
+COUNT = qw.queries.count(1)
+ROWS = np.random.default_rng(0).integers(0, 2, 200)
+
+
+def ladder():
+    board = qw.Ladder(ROWS, submissions=10, steps=10)
+    board.submit("<ada>", lambda rows: rows == 1)
+    return board
+
+
+def accountant():
+    account = qw.Accountant(CHAIN, 20, budget=2)
+    account.spend(dp_epsilon=0.1)
+    return account
+
+
+def answer():
+    holdout = qw.ReusableHoldout(
+        ROWS[:100] * 1.0, ROWS[100:] * 1.0, threshold=0.5, noise=0.01, budget=1
+    )
+    return holdout.ask(lambda rows: rows)
+
+
+def table():
+    import pandas
+
+    frame = pandas.DataFrame(
+        {
+            "hospital": list("aabbccdd"),
+            "age": [20, 21, 22, 23, 40, 41, 42, 43],
+            "ill": ["flu", "cold"] * 4,
+        }
+    )
+    return qw.Table(frame, "hospital", ["age"], "ill")
+
+
+def ledger():
+    opened = qw.Ledger.open(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+    opened.create("steps", CHAIN, 20, 2)
+    return opened
+
+
+def debit():
+    opened = ledger()
+    qw.release([0, 1] * 10, COUNT, CHAIN, epsilon=1, ledger=opened, dataset="steps")
+    return opened.history("steps")[0]
+
+
+def quote():
+    return ledger().preview("steps", qw.release([0, 1] * 10, COUNT, CHAIN, epsilon=1))
+
+
+def consumer():
+    return qw.Consumer([0.25, 0.25, 0.5], "absolute")
+
+
+def chain_mechanism():
+    return qw.optimal_for_chain(CHAIN, 2, 1, consumer(), COUNT)
+
+
+def published():
+    return qw.anonymize(table(), qw.KAnonymity(2), m=1)
+
+
+MAKERS = {
+    "Answer": answer,
+    "Assessment": lambda: qw.tables.risk.assess(table()),
+    "Calibration": lambda: qw.calibrate(CHAIN, 20, 1),
+    "ChainMechanism": chain_mechanism,
+    "CountTable": lambda: qw.counts.release_table({"<ada>": 5, "bob": 7}, epsilon=1),
+    "Debit": debit,
+    "Gain": lambda: consumer_gain(qw.GeometricMechanism(2, alpha=0.5), consumer()),
+    "Explanation": lambda: accountant().explain(),
+    "Guarantee": lambda: guarantee(None, 10**6, 0.01, 0.0005, 5, 100),
+    "HoldoutPlan": lambda: qw.plan_holdout(queries=100, overfits=5, tolerance=0.1),
+    "InfluenceCurve": lambda: qw.influence_curve(CHAIN, 20),
+    "Ladder": ladder,
+    "Leakage": lambda: worst_case(CHAIN, 4, [(COUNT, 2)]),
+    "LeakageProfile": lambda: accountant().profile(),
+    "LevelledCount": lambda: qw.counts.release_levels(5, 9, [0.5, 0.8]),
+    "LocalPublication": published,
+    "Odds": lambda: qw.audit.odds(CHAIN, 4, [(COUNT, 2)], [3]),
+    "OptimalMechanism": lambda: qw.optimal_mechanism(consumer(), 2, 0.5),
+    "Preview": lambda: qw.preview(COUNT, CHAIN, length=20, epsilon=1),
+    "Quote": quote,
+    "Release": lambda: qw.release([0, 1] * 10, qw.queries.histogram(), CHAIN, epsilon=1),
+    "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
+    "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
+    "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
+    "RouteComparison": lambda: qw.counts.compare_routes(CHAIN, 4, 1, COUNT),
+    "Status": lambda: ledger().status("steps"),
+    "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
+    "Verdict": lambda: qw.verify_m_privacy(table(), qw.KAnonymity(1), m=1),
+}
+
+
+@pytest.fixture(scope="module", params=sorted(MAKERS))
+def result(request):
+    made = MAKERS[request.param]()
+    assert type(made).__name__ == request.param
+    return made
+
+
+def test_it_explains_itself(result):
+    assert isinstance(result, ResultBase)
+    text = result.explain()
+    assert isinstance(text, str)
+    assert text.strip() == text
+    assert text
+
+
+def test_its_document_names_a_schema_and_is_stable(result):
+    document = json.loads(result.to_json())
+    assert document["schema"].startswith("quiltwork/")
+    assert document["version"] >= 1
+    assert result.to_json() == result.to_json()
+    if document["schema"] == "quiltwork/result":
+        assert document["kind"] == type(result).__name__
+
+
+def test_its_frame_has_a_row_for_each_record(result):
+    frame = result.to_frame()
+    assert len(frame) == len(result.records())
+    assert len(frame.columns) == len(set(frame.columns))
+    assert len(frame.columns) > 0
+
+
+def test_a_notebook_shows_the_explanation_and_no_markup_of_the_data(result):
+    shown = result._repr_html_()
+    assert type(result).__name__ in shown
+    assert html.escape(result.explain()) in shown
+    assert "<ada>" not in shown
+
+
+def test_what_draws_takes_axes(result):
+    plot = getattr(type(result), "plot", None)
+    if plot is not None:
+        assert inspect.signature(plot).parameters["ax"].default is None
+
+
+def test_intervals_are_pairs_of_one_kind():
+    mechanism = qw.GeometricMechanism(9, alpha=0.5)
+    counts = MAKERS["CountTable"]()
+    found = [
+        MAKERS["Release"]().interval(confidence=0.9),
+        mechanism.interval(4, confidence=0.9),
+        MAKERS["Remap"]().interval(1, confidence=0.9),
+        counts.interval("bob", confidence=0.9),
+        counts.sum_interval(confidence=0.9),
+    ]
+    for ends in found:
+        assert type(ends) is Interval
+        assert np.all(np.asarray(ends.low) <= np.asarray(ends.high))
+
+
+EXPLAIN_MORE = {"Accountant", "LedgerAccountant"}  # their explanation is a result of its own
+WHOLE_NUMBERS = {"MaxM"}
+
+
+def test_every_class_that_explains_itself_is_a_result():
+    for path in (ROOT / "src" / "quiltwork").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in EXPLAIN_MORE | WHOLE_NUMBERS:
+                names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+                bases = {ast.unparse(base) for base in node.bases}
+                if names & {"explain", "to_frame", "_repr_html_"} and node.name != "ResultBase":
+                    follows = bases & {"ResultBase", "Calibration"} or node.name == "TableReport"
+                    assert follows, (
+                        f"{path.name}: {node.name} must follow docs/reference/results.md"
+                    )
+
+
+def test_fractions_stay_exact_and_infinite_numbers_are_null():
+    @dataclasses.dataclass(frozen=True)
+    class Found(ResultBase):
+        scale: Fraction
+        levels: tuple[float, ...]
+        hidden: int = dataclasses.field(default=1, repr=False)
+
+    found = Found(Fraction(1, 3), (1.0, float("inf")))
+    assert found.body() == {"scale": "1/3", "levels": [1.0, None]}
+    assert json.loads(found.to_json())["scale"] == "1/3"
+    assert plain(np.arange(2)) == [0, 1]
+    assert Interval(1, 2) == (1, 2)
