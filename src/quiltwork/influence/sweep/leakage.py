@@ -21,13 +21,12 @@ from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import Pieces, agree, endless, merged, sweep_stretches
+from quiltwork.influence.sweep.stretches import Pieces, agree, capped, endless, merged
+from quiltwork.influence.sweep.stretches import sweep_stretches as sweep_in_loops
 from quiltwork.influence.sweep.walks import Walk
 
-_END = 2.0**-30
-_GRID = 24
-_SMALL_PIECE = 256
-_STRIDE = 32
+_END, _GRID = 2.0**-30, 24
+_SMALL_PIECE, _STRIDE = 256, 32
 SHORT = 512
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
@@ -414,8 +413,8 @@ class Swept:
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
-            sweep_stretches(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
-            return result
+            sweep_in_loops(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
+            return result if started or outer is None else capped(result, pieces, outer)
         stepper = side.stepper(lanes)
         steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
         spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)

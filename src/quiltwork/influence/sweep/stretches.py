@@ -45,6 +45,12 @@ def merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     return begins[opens], reach[closes]
 
 
+def capped(bounds: FloatArray, pieces: Pieces, outer: FloatArray) -> FloatArray:
+    """Bounds of the nodes of pieces, none above what holds at every node of its phase."""
+    nodes = pieces.start[:, np.newaxis] + np.arange(bounds.shape[1])
+    return np.asarray(np.minimum(bounds, outer[(nodes - 1) % len(outer)]))
+
+
 def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
     """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
     both = np.isfinite(one) & np.isfinite(other)
