@@ -27,17 +27,27 @@ AMOUNTS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Chain:
-    """A start (None: any) and one matrix per step; `values` is what the data show of a state."""
+    """A start (None: any) and one matrix per step; `values` is what the data show of a state.
+
+    Matrices repeat after `period` steps, if there is one.
+    """
 
     start: Array | None
     matrices: tuple[Array, ...]
     values: tuple[int, ...]
+    period: int | None = None
 
     @classmethod
-    def of(cls, start, matrices: Sequence[Array], values: Sequence[int] | None = None) -> Chain:
+    def of(
+        cls,
+        start,
+        matrices: Sequence[Array],
+        values: Sequence[int] | None = None,
+        period: int | None = None,
+    ) -> Chain:
         size = len(matrices[0]) if matrices else len(start)
         begin = None if start is None else np.asarray(start, dtype=float)
-        return cls(begin, tuple(map(np.asarray, matrices)), tuple(values or range(size)))
+        return cls(begin, tuple(map(np.asarray, matrices)), tuple(values or range(size)), period)
 
     @property
     def length(self) -> int:
@@ -184,6 +194,44 @@ def changing(rng: Generator) -> Case:
     return _plain("matrices that change", [chain], length, random_levels(rng, length))
 
 
+def days(rng: Generator) -> Case:
+    """Matrices that repeat, from a start that a turn leaves as it is or from another."""
+    size, length = size_and_length(rng)
+    turn = [matrix(rng, size) for _ in range(rng.integers(2, 4))]
+    begin = start(rng, size)
+    if rng.random() < 0.6:
+        begin = stationary(np.linalg.multi_dot(turn))
+    chain = Chain.of(begin, [turn[t % len(turn)] for t in range(length - 1)], period=len(turn))
+    wide = 1 if rng.random() < 0.7 else 2
+    return _plain("days", [chain], length, random_levels(rng, length), episode=min(wide, length))
+
+
+def days_from_any_start(rng: Generator) -> Case:
+    size, length = size_and_length(rng, 1)
+    turn = [matrix(rng, size) for _ in range(rng.integers(2, 4))]
+    rows = [turn[t % len(turn)] for t in range(length - 1)]
+    laws = [program.chain_law(extreme_start(rng, size), rows) for _ in range(2)]
+    chain = Chain.of(None, rows, period=len(turn))
+    levels = random_levels(rng, length)
+    return _plain("days, any start", [chain], length, levels, laws=tuple(laws))
+
+
+def long_days(rng: Generator) -> Case:
+    """Two states, some hundred days: where certificates by phase are used."""
+    turn = [matrix(rng, 2) for _ in range(rng.integers(2, 6))]
+    while not (np.linalg.multi_dot(turn) > 0).all():
+        turn = [matrix(rng, 2) for _ in turn]
+    begin = stationary(np.linalg.multi_dot(turn)) if rng.random() < 0.6 else start(rng, 2)
+    length = int(rng.integers(520, 1200))
+    levels = np.full(length, rng.choice([0, 0, 0.01, 0.2, 1.0]))
+    for _ in range(rng.integers(1, 4)):
+        first, last = sorted(rng.integers(0, length, 2))
+        levels[first : last + 1] += rng.choice(AMOUNTS[:5])
+    rows = [turn[t % len(turn)] for t in range(length - 1)]
+    chain = Chain.of(begin, rows, period=len(turn))
+    return _plain("long series of days", [chain], length, tuple(levels.tolist()))
+
+
 def sets(rng: Generator) -> Case:
     size, length = size_and_length(rng)
     chains = [Chain.of(start(rng, size), [matrix(rng, size)] * (length - 1)) for _ in range(2)]
@@ -241,6 +289,43 @@ def functions(rng: Generator) -> Case:
         levels = random_levels(rng, length)
         return _plain("functions of a state", [chain], length, levels, episode=wide)
     return Case("functions of a state", (chain,), length, random_charges(rng, length), wide)
+
+
+def longer_memory(rng: Generator) -> Case:
+    """Chains of order two, and states with their age, from a stationary or another start."""
+    size, length = int(rng.integers(2, 4)), int(rng.integers(3, 6))
+    chances = rng.dirichlet(np.full(size, 0.7), size * size)
+    rows = np.zeros((size * size, size * size))
+    if rng.random() < 0.5:
+        for last in range(size * size):
+            rows[last, last % size * size : (last % size + 1) * size] = chances[last]
+        values = [last % size for last in range(size * size)]
+    else:
+        for state, age in np.ndindex(size, size):
+            for after in range(size):
+                older = state * size + min(age + 1, size - 1) if after == state else after * size
+                rows[state * size + age, older] = chances[state * size + age, after]
+        values = [last // size for last in range(size * size)]
+    begin = stationary(rows) if rng.random() < 0.6 else start(rng, size * size)
+    chain = Chain.of(begin, [rows] * (length - 1 - (size == 3)), values)
+    wide = 1 if rng.random() < 0.8 else 2
+    kind, points = "longer memory", random_levels(rng, chain.length)
+    if rng.random() < 0.7 or chain.length > 4:
+        return _plain(kind, [chain], chain.length, points, episode=wide)
+    return Case(kind, (chain,), chain.length, random_charges(rng, chain.length), wide)
+
+
+def hidden_from_any_start(rng: Generator) -> Case:
+    """Data that show a function of a state, whatever the first one was."""
+    length = int(rng.integers(2, 5))
+    values = (0, 1, int(rng.integers(0, 2)))
+    rows = [matrix(rng, 3)] * (length - 1)
+    laws = [
+        program.seen_through(program.chain_law(extreme_start(rng, 3), rows), [values] * length)
+        for _ in range(2)
+    ]
+    levels, chain = random_levels(rng, length), Chain.of(None, rows, values)
+    return _plain("hidden, any start", [chain], length, levels, laws=tuple(laws))
 
 
 def episodes(rng: Generator) -> Case:
@@ -321,10 +406,15 @@ KINDS: dict[str, Callable[[Generator], Case]] = {
     "any shape": any_shape,
     "stationary": stationary_start,
     "matrices that change": changing,
+    "days": days,
+    "days, any start": days_from_any_start,
+    "long series of days": long_days,
     "sets": sets,
     "any start": any_start,
     "boxes": boxes,
     "functions of a state": functions,
+    "longer memory": longer_memory,
+    "hidden, any start": hidden_from_any_start,
     "episodes": episodes,
     "charged together": together,
     "charged together, any start": together_from_any_start,

@@ -8,6 +8,7 @@ states are checked against a closed form, and calibrated noise against what it t
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -30,7 +31,7 @@ from evidence.random_sweeps import (
     truth,
 )
 from quiltwork import queries
-from quiltwork.beliefs import Belief, ChainBox, MarkovChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.errors import InvalidInputError
@@ -47,7 +48,7 @@ CLAIM = (
 )
 CASES = 1500  # of every kind, and as many adaptive analysts and calibrations
 SLACK = 1e-6  # of solvers, relative
-CALIBRATED = ("any shape", "stationary", "sets", "any start", "boxes", "episodes")
+CALIBRATED = ("any shape", "stationary", "sets", "any start", "boxes", "episodes", "days")
 
 Claim = Callable[[Case], np.ndarray]
 
@@ -97,8 +98,16 @@ def as_belief(belief: Chain | Box) -> Belief | None:
     """The belief as the package has it; None where only its engine takes such chains."""
     if isinstance(belief, Box):
         return ChainBox(belief.lower, belief.upper)
-    if not belief.homogeneous or len(set(belief.values)) < len(belief.values):
-        return None
+    if len(set(belief.values)) < len(belief.values):
+        return _hidden(belief) if belief.homogeneous else None
+    if belief.period is not None or not belief.homogeneous:
+        turn = belief.matrices[: belief.period]
+        if belief.start is None:
+            return CyclicChain(turn, initial="any")
+        if belief.period == len(turn) and _is_long_run(belief):
+            with contextlib.suppress(InvalidInputError):
+                return CyclicChain(turn)
+        return CyclicChain(turn, initial=belief.start)
     rows = belief.matrices[0]
     if belief.start is None:
         return MarkovChain(rows, "any")
@@ -108,8 +117,21 @@ def as_belief(belief: Chain | Box) -> Belief | None:
     return MarkovChain(rows, belief.start)
 
 
+def _hidden(chain: Chain) -> HiddenChain:
+    rows, begin = chain.matrices[0], chain.start
+    if np.array_equal(begin, stationary(rows)):
+        with contextlib.suppress(InvalidInputError):
+            return HiddenChain(rows, chain.values)
+    return HiddenChain(rows, chain.values, "any" if begin is None else begin)
+
+
+def _is_long_run(chain: Chain) -> bool:
+    turn = functools.reduce(np.matmul, chain.matrices[: chain.period])
+    return np.array_equal(chain.start, stationary(turn))
+
+
 def by_engine(chain: Chain, episode: int) -> engine.Sweep:
-    """Chains whose matrices change, or of which the data show a function."""
+    """Chains of which the data show a function."""
     steps = np.array(chain.matrices[:1] if chain.homogeneous else chain.matrices)
     walk = Walk(steps, chain.laws, chain.laws > 0, None, 0.0, chain.differ)
     sides = Exact(walk, to_left=True), Exact(walk, to_left=False)
@@ -134,13 +156,16 @@ def fault(case: Case, claim: np.ndarray, true: np.ndarray) -> str | None:
 def attained(case: Case) -> bool:
     """Whether the sweep is the supremum: chains of two states with a start, charged by points.
 
-    Laws of long series that get stuck are followed for some time points only.
+    Laws of long series that get stuck are followed for some time points only, and in long series
+    of days all nodes of a run get what its worst phase leaks.
     """
     plain = case.charges.pairs == () and case.charges.windows == ()
     chains = [belief for belief in case.beliefs if isinstance(belief, Chain)]
     known = len(chains) == len(case.beliefs) and all(c.start is not None for c in chains)
     two = all(chain.values == (0, 1) for chain in chains)
-    connected = case.length <= LONG or all((c.matrices[0] + np.eye(2)).all() for c in chains)
+    connected = case.length <= LONG or all(
+        c.period is None and (c.matrices[0] + np.eye(2)).all() for c in chains
+    )
     return plain and known and two and connected and case.episode == 1 and not case.everyone
 
 

@@ -24,7 +24,16 @@ from evidence.sweep_program import Charges
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import swept
-from quiltwork.influence.sweep import Levels, Sweep, beliefs, compiled, leakage, sides, sweep_of
+from quiltwork.influence.sweep import (
+    Levels,
+    Sweep,
+    beliefs,
+    compiled,
+    leakage,
+    shown,
+    sides,
+    sweep_of,
+)
 from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.sides import Contracted, ExactStepper
 from quiltwork.influence.sweep.walks import Walk
@@ -184,6 +193,47 @@ def middle_of_the_box() -> AbstractContextManager[None]:
     return changed((beliefs, "diameters", diameters))
 
 
+def phase_off_by_one() -> AbstractContextManager[None]:
+    """The matrix of the next phase in every step."""
+    return changed(_cyclic_that(lambda walk: replace(walk, steps=np.roll(walk.steps, -1, axis=0))))
+
+
+def laws_of_the_wrong_phase() -> AbstractContextManager[None]:
+    """Every phase with the law of the one before it."""
+
+    def shifted(walk: Walk) -> Walk:
+        late = None if walk.limits is None else np.roll(walk.limits, 1, axis=0)
+        return replace(walk, limits=late)
+
+    return changed(_cyclic_that(shifted))
+
+
+def _cyclic_that(change: Callable[[Walk], Walk]) -> tuple[Any, str, Any]:
+    honest = beliefs.cyclic_walk
+    return beliefs, "cyclic_walk", lambda chain, length: change(honest(chain, length))
+
+
+def law_behind_forgotten() -> AbstractContextManager[None]:
+    """All states behind what a node shows taken for equally likely."""
+    honest = shown._laws
+
+    def laws(walk: Walk, nodes: Array) -> tuple[Array, Array]:
+        law, slack = honest(walk, nodes)
+        return (law > 0).astype(float), slack
+
+    return changed((shown, "_laws", laws))
+
+
+def only_shown_pairs_bounded() -> AbstractContextManager[None]:
+    """States that show the same taken for one and the same."""
+    honest = shown._worst
+
+    def worst(walk: Walk, law: Array, limits: Array) -> Array:
+        return honest(walk, law, np.where(walk.tells, limits, 0.0))
+
+    return changed((shown, "_worst", worst))
+
+
 MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "0 instead of ∞ for impossible states": impossible_says_nothing,
     "a fixed point from below": fixed_point_from_below,
@@ -198,6 +248,10 @@ MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "unseen changes free where charges are shared": unseen_changes_free,
     "an adversary who knows rows taken for one who does not": nobody_knows_rows,
     "a box taken for its middle": middle_of_the_box,
+    "the matrix of another phase": phase_off_by_one,
+    "the law of another phase": laws_of_the_wrong_phase,
+    "the law behind what is shown forgotten": law_behind_forgotten,
+    "states that show the same taken for one": only_shown_pairs_bounded,
 }
 
 
@@ -226,10 +280,18 @@ def little_slack() -> list[Case]:
             Case("little slack", (chain,), length, Charges(points), episode)
             for points in ((0.5,) * length, (2.0,) + (0.1,) * (length - 2) + (1.0,))
         ]
+    turn = [sticky, example, copied]
+    begin = cases.stationary(np.linalg.multi_dot(turn))
+    days = Chain.of(begin, [turn[t % 3] for t in range(4)], period=3)
+    found += [
+        Case("little slack", (days,), 5, Charges(points))
+        for points in ((0.5,) * 5, (2.0, 0.1, 0.1, 0.3, 1.0))
+    ]
     box = cases.box_of(example - 0.05, example + 0.05)
     laws = [np.array([[0.95, 0.05], [0.35, 0.65]]), np.array([[0.85, 0.15], [0.45, 0.55]])]
     corners = tuple(cases.program.chain_law((0.5, 0.5), [rows] * 2) for rows in laws)
     found.append(Case("little slack", (box,), 3, Charges((1.0,) * 3), laws=corners))
+    found.append(cases.longer_memory(np.random.default_rng([9, 8])))
     return [*found, cases.functions(np.random.default_rng([8, 330]))]
 
 

@@ -21,11 +21,14 @@ from . import tables as tables
 from ._version import __version__ as __version__
 from .beliefs import ChainBox as ChainBox
 from .beliefs import Clusters as Clusters
+from .beliefs import CyclicChain as CyclicChain
 from .beliefs import GaussianRows as GaussianRows
 from .beliefs import GaussianSeries as GaussianSeries
 from .beliefs import Grid as Grid
+from .beliefs import HiddenChain as HiddenChain
 from .beliefs import MarkovChain as MarkovChain
 from .beliefs import Network as Network
+from .beliefs import plausible as plausible
 from .budget import Accountant as Accountant
 from .budget import Ledger as Ledger
 from .budget import Spending as Spending

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quiltwork import files
+from quiltwork.arguments import flag
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.base import Belief
@@ -38,9 +39,12 @@ from quiltwork.beliefs.states import Label, read_states, show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
 
+if TYPE_CHECKING:
+    from quiltwork.beliefs.hidden import HiddenChain
+
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
-_LONGEST_SAMPLE = 10**9
+LONGEST_SAMPLE = 10**9
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -87,7 +91,7 @@ class MarkovChain(LongRun, Belief):
         self.__setstate__(
             (
                 matrix,
-                _read_initial(initial, len(matrix)),
+                read_initial(initial, len(matrix)),
                 read_states(states, len(matrix)),
                 read_grid(grid),
                 sources,
@@ -95,6 +99,31 @@ class MarkovChain(LongRun, Belief):
         )
         if isinstance(self.initial, str) and self.initial == "stationary":
             _ = self.recurrent_class
+
+    @overload
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+        grid: Grid | None = None,
+    ) -> MarkovChain: ...
+
+    @overload
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
+        grid: Grid | None = None,
+        *,
+        order: int = 1,
+        durations: bool = False,
+    ) -> MarkovChain | HiddenChain: ...
 
     @classmethod
     def fit(
@@ -104,7 +133,10 @@ class MarkovChain(LongRun, Belief):
         states: Iterable[Any] | None = None,
         initial: ArrayLike | Literal["stationary", "any", "empirical"] = "stationary",
         grid: Grid | None = None,
-    ) -> MarkovChain:
+        *,
+        order: int = 1,
+        durations: bool = False,
+    ) -> MarkovChain | HiddenChain:
         """Fit a chain to one sequence or many by maximum likelihood, smoothed. O(T + k²).
 
         Never fit on the data to be released: the noise scale would then depend on it. The chain
@@ -120,6 +152,10 @@ class MarkovChain(LongRun, Belief):
             initial: as in the constructor, or "empirical" for the smoothed frequencies of the
                 sequences' first states.
             grid: what a time point and a state are; `read_series` notes it with what it reads.
+            order: how many states back the next one depends on; with more than one a
+                `HiddenChain`, which is about the same states.
+            durations: whether it depends on how long the state has lasted, up to a cap for which
+                data that were held out are likeliest; a `HiddenChain` too.
 
         Raises:
             InvalidInputError: naming the sequence and position that cannot be read.
@@ -130,6 +166,10 @@ class MarkovChain(LongRun, Belief):
         """
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
+        if flag(durations, "durations") or integer(order, "order", 1) > 1:
+            from quiltwork.beliefs.remembering import fit_memory
+
+            return fit_memory(pieces, smoothing, states, initial, known, order, durations)
         counted = tally(pieces, states, known)
         rows = smoothed_rows(counted, smoothing)
         if isinstance(initial, str) and initial == "empirical":
@@ -224,7 +264,7 @@ class MarkovChain(LongRun, Belief):
         >>> MarkovChain([[0.0, 1.0], [1.0, 0.0]], initial=[1, 0]).sample(4, seed=0)
         array([0, 1, 0, 1])
         """
-        steps = integer(length, "length", 1, _LONGEST_SAMPLE)
+        steps = integer(length, "length", 1, LONGEST_SAMPLE)
         chosen = None if seed is None else integer(seed, "seed", 0)
         codes = evolution.simulate(self.start, self.transition, steps, chosen)
         return label_array(self.states)[codes]
@@ -282,7 +322,12 @@ class MarkovChain(LongRun, Belief):
             object.__setattr__(self, name, kept)
 
 
-def _read_initial(initial: Any, size: int) -> Initial:
+def read_initial(initial: Any, size: int) -> Initial:
+    """Return a start given by a caller: a distribution, "stationary" or "any".
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
     if isinstance(initial, str):
         if initial == "stationary":
             return "stationary"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 
 import numpy as np
@@ -41,11 +42,18 @@ def _evolve_by_squaring(current: FloatArray, transition: FloatArray, steps: int)
 
 def simulate(start: FloatArray, transition: FloatArray, length: int, seed: int | None) -> IntArray:
     """Draw a path of state indices by inversion, one bisection per step. O(T log k)."""
+    return simulate_cycle(start, transition[np.newaxis], length, seed)
+
+
+def simulate_cycle(
+    start: FloatArray, matrices: FloatArray, length: int, seed: int | None
+) -> IntArray:
+    """The same where the matrices of the steps repeat, one after the other."""
     uniforms = np.random.default_rng(seed).random(length).tolist()
-    rows = [_thresholds(row) for row in transition]
+    cycle = [[_thresholds(row) for row in matrix] for matrix in matrices]
     state = bisect_right(_thresholds(start), uniforms[0])
     path = [state]
-    for uniform in uniforms[1:]:
+    for uniform, rows in zip(uniforms[1:], itertools.cycle(cycle), strict=False):
         state = bisect_right(rows[state], uniform)
         path.append(state)
     return np.array(path, dtype=np.int64)

@@ -36,13 +36,33 @@ def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | N
     Raises:
         InvalidInputError: naming the sequence and position that cannot be read.
     """
+    return tally_paths(*read_paths(sequences, states, grid))
+
+
+def tally_paths(paths: Sequence[IntArray], labels: tuple[Label, ...]) -> Tally:
+    """Count transitions within each path of state indices."""
+    size = len(labels)
+    transitions = np.zeros(size * size, dtype=np.int64)
+    starts = np.zeros(size, dtype=np.int64)
+    for path in paths:
+        transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
+        starts[path[0]] += 1
+    return Tally(transitions.reshape(size, size), starts, labels)
+
+
+def read_paths(
+    sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
+) -> tuple[list[IntArray], tuple[Label, ...]]:
+    """Return the sequences as state indices, and the states; see `tally`.
+
+    Raises:
+        InvalidInputError: naming the sequence and position that cannot be read.
+    """
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
     public = () if grid is None or grid.labels is None else grid.labels
     labels = _found(pieces, public) if states is None else list_states(states)
     index = {label: i for i, label in enumerate(labels)}
-    size = len(labels)
-    transitions = np.zeros(size * size, dtype=np.int64)
-    starts = np.zeros(size, dtype=np.int64)
+    paths = []
     for where, codes, distinct in pieces:
         translation = np.array([index.get(label, -1) for label in distinct], dtype=np.int64)
         if (translation < 0).any():
@@ -51,10 +71,8 @@ def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | N
                 f"{where}Position {position_of(codes, unknown)} holds none of the states "
                 f"{show_labels(labels)}; add what it holds to states, or drop it."
             )
-        path = translation[codes]
-        transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
-        starts[path[0]] += 1
-    return Tally(transitions.reshape(size, size), starts, labels)
+        paths.append(translation[codes])
+    return paths, labels
 
 
 def _numbered(sequences: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -90,7 +108,7 @@ def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
     Raises:
         InvalidInputError: if smoothing is negative, or 0 while some state is never left.
     """
-    amount = _read_smoothing(smoothing)
+    amount = read_smoothing(smoothing)
     weights = counted.transitions + amount
     totals = weights.sum(axis=1, keepdims=True)
     for row in np.flatnonzero(totals == 0)[:1]:
@@ -104,11 +122,16 @@ def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
 
 def smoothed_start(counted: Tally, smoothing: object) -> FloatArray:
     """Return the smoothed frequencies of the first states."""
-    weights = counted.starts + _read_smoothing(smoothing)
+    weights = counted.starts + read_smoothing(smoothing)
     return np.asarray(weights / weights.sum())
 
 
-def _read_smoothing(smoothing: object) -> float:
+def read_smoothing(smoothing: object) -> float:
+    """Return what is added to counts.
+
+    Raises:
+        InvalidInputError: if it is negative or out of all proportion.
+    """
     amount = to_fraction(smoothing, "smoothing")
     if not 0 <= amount <= _LARGEST_SMOOTHING:
         raise InvalidInputError(

@@ -37,6 +37,7 @@ class Origin:
 
 
 _NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
+_BEGUN: dict[int, tuple[weakref.ref[NDArray[Any]], int]] = {}
 
 
 def note(arrays: Iterable[NDArray[Any]], origin: Origin) -> None:
@@ -45,8 +46,14 @@ def note(arrays: Iterable[NDArray[Any]], origin: Origin) -> None:
         _NOTED[id(array)] = (weakref.ref(array, partial(_forget, id(array))), origin)
 
 
+def note_start(array: NDArray[Any], seconds: int) -> None:
+    """Remember when the first time point of an array with regular times is, in seconds."""
+    _BEGUN[id(array)] = (weakref.ref(array, partial(_forget, id(array))), seconds)
+
+
 def _forget(place: int, _: object) -> None:
     _NOTED.pop(place, None)
+    _BEGUN.pop(place, None)
 
 
 def origin_of(sequence: Any) -> Origin | None:
@@ -67,6 +74,24 @@ def known_grid(sequence: Any) -> Grid | None:
     if sequence.strides == owner(sequence).strides:
         return origin.grid
     return replace(origin.grid, step=None)  # every second time point, or backwards
+
+
+def start_of(sequence: Any) -> int | None:
+    """Return when a sequence begins, in seconds: as it was read, or by its index; None if unknown.
+
+    A slice of an array that was read begins so many steps later.
+    """
+    if not isinstance(sequence, np.ndarray):
+        if index_step(sequence) is None:
+            return None
+        moment = np.asarray(sequence.index[:1], dtype="datetime64[us]").astype(np.int64)[0]
+        return int(moment) // 10**6
+    array, grid = owner(sequence), known_grid(sequence)
+    found = _BEGUN.get(id(array))
+    if found is None or found[0]() is not array or grid is None or grid.step is None:
+        return None
+    away = sequence.__array_interface__["data"][0] - array.__array_interface__["data"][0]
+    return found[1] + grid.step * int(away // array.itemsize)
 
 
 def index_step(table: Any) -> int | None:

@@ -11,19 +11,20 @@ from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.clusters import Clusters
+from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
 from quiltwork.beliefs.gaussian_rows import GaussianRows
 from quiltwork.beliefs.grids import Grid, differing
+from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError
 
 _SET = "belief/set"
-_KINDS: dict[str, Any] = {
-    kind.schema: kind
-    for kind in (MarkovChain, ChainBox, Clusters, Network, GaussianSeries, GaussianRows)
-}
+_CLASSES = (MarkovChain, CyclicChain, HiddenChain, ChainBox, Clusters, Network)
+_NUMBERS = (GaussianSeries, GaussianRows)
+_KINDS: dict[str, Any] = {kind.schema: kind for kind in (*_CLASSES, *_NUMBERS)}
 
 
 def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:

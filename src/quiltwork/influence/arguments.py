@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs import Belief, ChainBox, Gaussian, as_beliefs
+from quiltwork.beliefs import (
+    Belief,
+    ChainBox,
+    CyclicChain,
+    Gaussian,
+    HiddenChain,
+    as_beliefs,
+)
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
@@ -169,9 +176,15 @@ def default_quilts(belief: Belief) -> InfluenceMethod:
     return "exact"
 
 
-@default_quilts.register
-def _(belief: ChainBox) -> InfluenceMethod:
+@default_quilts.register(ChainBox)
+@default_quilts.register(CyclicChain)
+def _(belief: ChainBox | CyclicChain) -> InfluenceMethod:
     return "approx"
+
+
+@default_quilts.register
+def _(belief: HiddenChain) -> InfluenceMethod:
+    return "group"
 
 
 def read_question(query: Query | None, length: int, secrets: Any, episode: Any) -> Question:

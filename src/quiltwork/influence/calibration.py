@@ -97,6 +97,28 @@ class Calibration(ResultBase):
         """The scale of the noise on the query's integers, before its grid is refined."""
         return self.exact_scale / self.unit
 
+    def level_kept(self) -> float:
+        """The guarantee as a float, rounded up."""
+        return float_up(self.guarantee)
+
+    def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
+        """Return a bound on what this noise tells under other beliefs, and the worst node."""
+        from quiltwork.influence.under import leak_under
+
+        if self.exact_scale == 0:
+            raise InvalidInputError(
+                "This calibration adds no noise, since nothing was unknown; under other beliefs "
+                "the answer tells whatever it says."
+            )
+        return leak_under(beliefs, self.question, self.integer_scale)
+
+    def asked(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int]] | None:
+        """Return the query, its scale, the length and the secrets, for one that can be audited."""
+        query, nodes = self.question.query, self.question.nodes
+        if query is None or self.question.episode > 1:
+            return None
+        return [(query, self.exact_scale)], self.length, (nodes.start, nodes.stop - 1)
+
     def per_node(self) -> Profile:
         """Return the scale that each node needs, as runs of nodes with the same scale."""
         level = positive_fraction(self.epsilon, "epsilon")

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, ChainBox, MarkovChain
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
 from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import product_margin, row_ratios
@@ -58,6 +58,33 @@ def _(belief: MarkovChain) -> list[tuple[int, float]]:
             if diameter <= _GOOD_DIAMETER:
                 break
         power, positive = power @ power, boolean_product(positive, positive)
+        steps *= 2
+    return found
+
+
+@_diameters.register
+def _(belief: CyclicChain) -> list[tuple[int, float]]:
+    return cycle_diameters(np.asarray(belief.matrices))
+
+
+def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
+    """The largest Δ of s matrices in a row, whatever the phase of the first. O(p·k³) for each s."""
+    found: list[tuple[int, float]] = []
+    product, positive, steps = matrices, matrices > 0, 1
+    while steps <= _MOST_STEPS:
+        if positive.all():
+            if (product == product[:, :1]).all():
+                found.append((steps, 0.0))
+                break
+            ratios = row_ratios(product, None)
+            diameter = float((ratios + ratios.transpose(0, 2, 1)).max()) * (1 + 2.0**-49)
+            diameter += 2 * float(product_margin(steps, product.shape[1]))
+            if math.isfinite(diameter):
+                found.append((steps, diameter))
+            if diameter <= _GOOD_DIAMETER:
+                break
+        ahead = np.roll(np.arange(len(matrices)), -steps)
+        product, positive = product @ product[ahead], boolean_product(positive, positive[ahead])
         steps *= 2
     return found
 

@@ -6,7 +6,7 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -17,7 +17,8 @@ from quiltwork.beliefs import Belief
 from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
-from quiltwork.influence.sweep import Leak, Sweepable, largest_factor, sweep_of
+from quiltwork.influence.sweep import Leak, Levels, Sweep, Sweepable, largest_factor, sweep_of
+from quiltwork.influence.sweep.leakage import SHORT
 
 _ROUNDING = 1 + Fraction(1, 2**50)
 _PROFILE_LEVELS = 32
@@ -78,7 +79,8 @@ class SweptOutlook:
     def worst(self, question: Question, scale: Fraction) -> Leak:
         """The worst secret at this scale."""
         levels = question.charge.levels(self.length).times(float_up(1 / scale))
-        return self.sweep(question.episode).worst(levels, question.nodes)
+        sweep = self.sweep(question.episode)
+        return _endless(sweep, levels, question.nodes) or sweep.worst(levels, question.nodes)
 
     def profile(self, question: Question, epsilon: Fraction) -> Profile:
         """The scale that each node needs: the least of some scales at which it leaks ε or less."""
@@ -98,6 +100,22 @@ class SweptOutlook:
             if found[1:] and not fits.any():
                 break
         return combined(found, np.minimum)
+
+
+def _endless(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | None:
+    """The leak of an endless series of the highest levels, where states have many behind them.
+
+    It bounds every node of a stationary one, and takes seconds where a sweep of all takes minutes.
+    """
+    if not isinstance(sweep, Sweep) or sweep.walk.all_told or levels.length <= SHORT:
+        return None
+    if sweep.walk.laws is None or len(sweep.walk.possible):
+        return None
+    charged = sweep.charged(levels)
+    rows = charged.own, charged.forward, charged.backward
+    found = sweep.constant(*(float(row.max()) for row in rows))
+    middle = (nodes.start + nodes.stop) // 2
+    return None if found is None else replace(found, node=middle)
 
 
 def _with(answer: NoiseNeeded, scale: Fraction) -> NoiseNeeded:

@@ -26,6 +26,7 @@ from quiltwork.reproduce.result import Findings
 MODULES = (
     "quiltwork.reproduce.experiments.noise",
     "quiltwork.reproduce.experiments.time_series",
+    "quiltwork.reproduce.experiments.plausible",
     "quiltwork.reproduce.experiments.accounting",
     "quiltwork.reproduce.experiments.geometric",
     "quiltwork.reproduce.experiments.consumers",

@@ -125,6 +125,19 @@ class Accountant:
         """
         return float_up(self.exact_epsilon)
 
+    def level_kept(self) -> float:
+        """The total under the beliefs of this account."""
+        return self.epsilon()
+
+    def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
+        """Return a bound on what all releases tell under other beliefs, and the worst node."""
+        other = Accountant(beliefs, self.length, episode=self.episode)
+        other.add_all(self.spendings)
+        return other.epsilon(), other._account.worst.node
+
+    def asked(self) -> None:
+        """Nothing that the exact audit takes: an account keeps levels, not queries."""
+
     @property
     def exact_remaining(self) -> Fraction | None:
         """Budget less total; None without a budget."""

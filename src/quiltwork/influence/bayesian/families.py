@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bayesian.projective import projective_families
 from quiltwork.influence.quilts.adaptive import Outlook
@@ -66,8 +66,11 @@ def _(belief: MarkovChain, length: int, reach: int, bound: Bound) -> Iterator[Qu
     return map(_four_times, quilt_families(belief, length, reach, "exact"))
 
 
-@adversary_families.register
-def _(belief: ChainBox, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
+@adversary_families.register(ChainBox)
+@adversary_families.register(CyclicChain)
+def _(
+    belief: ChainBox | CyclicChain, length: int, reach: int, bound: Bound
+) -> Iterator[QuiltFamily]:
     """Contraction bounds the projective influence itself."""
     families = quilt_families(belief, length, reach, "contraction")
     return families if bound == "tight" else map(_four_times, families)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, cast, get_args
 
 from quiltwork.arguments import choice
-from quiltwork.beliefs import Belief, ChainBox, Gaussian, MarkovChain, as_beliefs
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Gaussian, MarkovChain, as_beliefs
 from quiltwork.exact import (
     Number,
     float_down,
@@ -135,7 +135,9 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
 
 def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
-    if outlook.bound == "paper" or not isinstance(outlook.belief, MarkovChain | ChainBox):
+    if outlook.bound == "paper" or not isinstance(
+        outlook.belief, MarkovChain | CyclicChain | ChainBox
+    ):
         return None
     return sweep_against_known_rows(outlook.belief, outlook.length)
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.quilts import bounds
 from quiltwork.influence.quilts.by_distance import AnyStates, no_rows, silent
@@ -45,12 +45,16 @@ def _(
     return baseline(length, method)
 
 
-@quilt_families.register
-def _(belief: ChainBox, length: int, reach: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
+@quilt_families.register(ChainBox)
+@quilt_families.register(CyclicChain)
+def _(
+    belief: ChainBox | CyclicChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
     if method in ("exact", "spectral"):
+        several = "chains" if isinstance(belief, ChainBox) else "matrices"
         raise UnsupportedError(
-            f"A ChainBox holds many chains, and method={method!r} needs a single one; use "
-            "method='approx' or 'contraction'."
+            f"A {type(belief).__name__} holds many {several}, and method={method!r} needs a single "
+            "one; use method='sweep', 'approx' or 'contraction'."
         )
     if method in _BOUNDS and belief.size == 1:
         return iter([KnownNodes(range(1, length + 1))])
@@ -68,13 +72,27 @@ def _(
     return iter([cluster_family(belief)])
 
 
+@quilt_families.register
+def _(
+    belief: HiddenChain, length: int, reach: int, method: InfluenceMethod
+) -> Iterator[QuiltFamily]:
+    if method not in ("group", "entry"):
+        raise UnsupportedError(
+            f"A HiddenChain is swept, and method={method!r} works by quilts of what the data "
+            "show; leave method out."
+        )
+    return baseline(length, method)
+
+
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
     """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
     rows = AnyStates(1, silent) if method == "entry" and length > 1 else no_rows()
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
 
-def _bounded(belief: MarkovChain | ChainBox, length: int, reach: int, bound: Bound) -> QuiltFamily:
+def _bounded(
+    belief: MarkovChain | CyclicChain | ChainBox, length: int, reach: int, bound: Bound
+) -> QuiltFamily:
     cut = min(reach, length - 1)
     left = AnyStates(cut, lambda distances: bound(belief, distances)[0])
     right = AnyStates(cut, lambda distances: bound(belief, distances)[1])

@@ -18,7 +18,7 @@ from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray
 
 _SUPPORT_STEPS = 4096
-_MARGINAL_STEPS = 1 << 16
+MARGINAL_STEPS = 1 << 16
 CONVERGED = 2.0**-36
 
 UNSETTLED_NODES = 64
@@ -96,7 +96,7 @@ def marginals(chain: MarkovChain, possible: Supports, length: int) -> Marginals:
 
     O(k²) per node and O(k³) per doubling; at most 65,536 nodes.
     """
-    longest = min(length, _MARGINAL_STEPS)
+    longest = min(length, MARGINAL_STEPS)
     limit = _limit(chain, possible)
     if limit is None and possible.settled is not None:
         longest = min(longest, possible.settled + UNSETTLED_NODES)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
-from quiltwork.influence.diameters import diameters
+from quiltwork.influence.diameters import cycle_diameters, diameters
 from quiltwork.influence.quilts.bounds import lived_in
 from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
-from quiltwork.influence.sweep.walks import Walk, walk_of
+from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of
 
 _MOST_PLAIN = 24
 """So many states are swept exactly without compiled loops, in some seconds."""
@@ -35,8 +35,25 @@ def sweep_of(belief: Any, length: int, episode: int = 1) -> Sweepable:
 @sweep_of.register
 def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
     walk = walk_of(belief, length)
+    return _swept(walk, _contraction(belief, walk), length, episode)
+
+
+@sweep_of.register
+def _(belief: HiddenChain, length: int, episode: int = 1) -> Sweep:
+    walk = walk_of(belief.inner, length, np.asarray(belief.shown))
+    return _swept(walk, _contraction(belief.inner, walk), length, episode)
+
+
+@sweep_of.register
+def _(belief: CyclicChain, length: int, episode: int = 1) -> Sweep:
+    walk = cyclic_walk(belief, length)
+    return _swept(walk, _contraction(belief, walk), length, episode)
+
+
+def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
+    """Sweep a walk by the exact program, or by contraction where that is all there is to know."""
     if (walk.steps == walk.steps[:, :1]).all():
-        return _contracted(belief, walk, length, episode)
+        return Sweep(walk, coarse, coarse, length, episode)
     if walk.size > _MOST_PLAIN and not compilable():
         warnings.warn(
             f"{walk.size} states are swept by one number for all of them, which asks for more "
@@ -45,13 +62,10 @@ def _(belief: MarkovChain, length: int, episode: int = 1) -> Sweep:
             QuiltworkWarning,
             stacklevel=2,
         )
-        return _contracted(belief, walk, length, episode)
-    if walk.laws is None:
-        left = Contracted(tuple(diameters(belief)), walk.size)
-        return Sweep(walk, left, Exact(walk, to_left=False), length, episode, left)
-    sides = Exact(walk, to_left=True), Exact(walk, to_left=False)
-    coarse = Contracted(tuple(diameters(lived_in(belief))), walk.size)
-    return Sweep(walk, *sides, length, episode, coarse)
+        return Sweep(walk, coarse, coarse, length, episode)
+    right = Exact(walk, to_left=False)
+    left = coarse if walk.laws is None else Exact(walk, to_left=True)
+    return Sweep(walk, left, right, length, episode, coarse)
 
 
 @sweep_of.register
@@ -64,24 +78,32 @@ def _(belief: ChainBox, length: int, episode: int = 1) -> Sweep:
     return Sweep(walk, side, side, length, episode)
 
 
-def sweep_against_known_rows(belief: MarkovChain | ChainBox, length: int) -> Sweepable:
+def sweep_against_known_rows(
+    belief: MarkovChain | CyclicChain | ChainBox, length: int
+) -> Sweepable:
     """Return a sweep that holds whatever other rows an adversary knows.
 
     Knowing a row multiplies kernels by vectors, which no cross-ratio feels.
     """
     if isinstance(belief, ChainBox):
         return sweep_of(belief, length)
-    return _contracted(belief, walk_of(belief, length), length)
+    walk = (
+        cyclic_walk(belief, length) if isinstance(belief, CyclicChain) else walk_of(belief, length)
+    )
+    side = _contraction(belief, walk)
+    return Sweep(walk, side, side, length)
 
 
-def _contracted(belief: MarkovChain, walk: Walk, length: int, episode: int = 1) -> Sweep:
-    apart = bool((walk.steps == walk.steps[:, :1]).all())
-    found = ((1, 0.0),) if apart else tuple(diameters(lived_in(belief)))
-    side = Contracted(found, walk.size)
-    return Sweep(walk, side, side, length, episode)
+def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
+    """How fast a chain forgets on the states that it can be in, whatever its start."""
+    if (walk.steps == walk.steps[:, :1]).all():
+        return Contracted(((1, 0.0),), walk.size)
+    if isinstance(belief, MarkovChain):
+        return Contracted(tuple(diameters(lived_in(belief))), walk.size)
+    return Contracted(tuple(cycle_diameters(walk.steps)), walk.size)
 
 
 @singledispatch
 def can_be_swept(belief: Any) -> bool:
     """Whether `sweep_of` knows this belief."""
-    return isinstance(belief, MarkovChain | ChainBox)
+    return isinstance(belief, MarkovChain | CyclicChain | HiddenChain | ChainBox)

@@ -52,6 +52,8 @@ def largest_factor(
     Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; in
     series whose ends are felt far inside within 2^-12, or that of an endless series, which is less.
     """
+    if isinstance(sweep, Sweep):
+        unit = sweep.charged(unit)
     own, most = _highest(unit, nodes)
     if most == 0 or sweep.known_all(nodes):
         return math.inf, replace(NOTHING, node=nodes.start)

@@ -17,17 +17,16 @@ import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.compiled import compilable, kernels
-from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import Pieces, endless, sweep_stretches
+from quiltwork.influence.sweep.stretches import Pieces, agree, capped, endless, merged
+from quiltwork.influence.sweep.stretches import sweep_stretches as sweep_in_loops
 from quiltwork.influence.sweep.walks import Walk
 
-_CONVERGED = 2.0**-36
-_END = 2.0**-30
-_GRID = 24
-_SMALL_PIECE = 256
-_STRIDE = 32
+_END, _GRID = 2.0**-30, 24
+_SMALL_PIECE, _STRIDE = 256, 32
 SHORT = 512
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
@@ -77,13 +76,23 @@ class Sweep:
         """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
         return Swept(self, levels, nodes).profile()
 
+    def charged(self, levels: Levels) -> Levels:
+        """What changes are charged: every node its own level where some changes are not seen.
+
+        What neighbours pay only once may then be paid by a node that is not the first to change.
+        """
+        if self.walk.all_told:
+            return levels
+        return replace(levels, forward=levels.own, backward=levels.own)
+
     def constant(self, own: float, forward: float, backward: float) -> Leak | None:
         """What a node leaks in an endless series of constant levels; None if there is no bound."""
         left, right = self.left.fixed(backward), self.right.fixed(forward)
         if left is None or right is None:
             return None
         nodes = np.arange(self.walk.period) + self._late
-        before, after = self.parts(nodes, left, np.roll(right, 1 - self.episode, axis=0))
+        ends = np.roll(right, 1 - self.episode, axis=0)
+        before, after = self.told(nodes, np.full(len(nodes), own), left, ends)
         worst = int(np.argmax(before + after))
         sides = float(before[worst]), float(after[worst])
         spent = own + (self.episode - 1) * forward
@@ -94,6 +103,23 @@ class Sweep:
         """A node of phase 0 beyond those that are known one by one."""
         period = self.walk.period
         return -(-(len(self.walk.possible) + 1) // period) * period + 1
+
+    def told(
+        self, nodes: IntArray, own: FloatArray, left: FloatArray, right: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the two sides add to a secret on which this much is spent itself.
+
+        Between shown states less is told than between the worst of the states behind them.
+        """
+        before, after = self.parts(nodes, left, right)
+        walk, exact = self.walk, isinstance(self.left, Exact) and isinstance(self.right, Exact)
+        if walk.all_told or self.episode > 1 or walk.laws is None or not exact:
+            return before, after
+        added = between_shown(walk, nodes, own, left + right)
+        total = np.minimum(before + after, np.maximum(added - own, 0.0) * (1 + 2.0**-50))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.nan_to_num(before / (before + after), nan=0.5)
+        return total * share, total * (1 - share) * (1 + 2.0**-50)
 
     def parts(
         self, nodes: IntArray, left: FloatArray, right: FloatArray
@@ -148,8 +174,7 @@ class Swept:
     """One set of levels swept over a series."""
 
     def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
-        if not sweep.walk.all_told:  # what is paid once may be passed on by unseen changes
-            levels = replace(levels, forward=levels.own, backward=levels.own)
+        levels = sweep.charged(levels)
         last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
         self.sweep, self.levels, self.nodes = sweep, levels, range(nodes.start, last + 1)
 
@@ -157,7 +182,7 @@ class Swept:
     def grids(self) -> tuple[FloatArray, FloatArray]:
         """The levels, or some that are at least as high, for which endless series are looked at."""
         most = max(4, min(_GRID, 64 * _GRID // self.sweep.walk.size**2))
-        return _grid(self.levels.backward, most), _grid(self.levels.forward, most)
+        return few_levels(self.levels.backward, most), few_levels(self.levels.forward, most)
 
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
@@ -200,8 +225,8 @@ class Swept:
             found = endless(side, bounds, node, toward, levels, stride)
             node, steps = node + toward * stride, steps + stride
             bounds, stride = found[:, -1], 2 * stride
-            settled = _close(found[:-1, -1], found[:-1, -1 - period], 0.0)
-            if steps >= most or (settled and _close(bounds[-1], bounds[-2], _END)):
+            settled = agree(found[:-1, -1], found[:-1, -1 - period], 0.0)
+            if steps >= most or (settled and agree(bounds[-1], bounds[-2], _END)):
                 return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
 
     @property
@@ -223,7 +248,7 @@ class Swept:
         edges = np.concatenate([self.levels.first, [length + 1]])
         begins, ends = edges - reach - (self.sweep.episode - 1), edges + reach
         begins[0], ends[0] = 1, max(ends[0], len(self.sweep.walk.possible) + reach)
-        begins, ends = _merged(begins, ends)
+        begins, ends = merged(begins, ends)
         begins, ends = np.maximum(begins, self.nodes.start), np.minimum(ends, self.nodes.stop)
         kept = begins < ends
         begins, ends = begins[kept], ends[kept]
@@ -342,7 +367,7 @@ class Swept:
         place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         nodes = pieces.start[piece] + place
         own = self.levels.block(nodes, nodes + more)
-        before, after = self.sweep.parts(nodes, left[piece, place], right[piece, place])
+        before, after = self.sweep.told(nodes, own, left[piece, place], right[piece, place])
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
         known = self.sweep.known(nodes)
         for further in range(1, self.sweep.episode if known.any() else 0):
@@ -388,8 +413,8 @@ class Swept:
             offsets = np.minimum(np.arange(longest + 1), steps[:, None])
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
-            sweep_stretches(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
-            return result
+            sweep_in_loops(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
+            return result if started or outer is None else capped(result, pieces, outer)
         stepper = side.stepper(lanes)
         steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
         spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)
@@ -421,29 +446,3 @@ def _most(bounds: FloatArray, secret: BoolArray) -> FloatArray:
     """The largest bound over the pairs of states; 0 where there is no pair."""
     flat = np.where(secret, bounds, 0.0).reshape(len(secret), -1)
     return np.asarray(flat.max(axis=1, initial=0.0))
-
-
-def _grid(levels: FloatArray, most: int) -> FloatArray:
-    distinct = np.unique(levels)
-    if len(distinct) <= most:
-        return distinct
-    low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
-    grid = np.geomspace(low, float(distinct[-1]), most)
-    grid[-1] = distinct[-1]
-    return np.concatenate([[0.0], grid])
-
-
-def _close(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
-    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
-    both = np.isfinite(one) & np.isfinite(other)
-    apart = np.abs(one[both] - other[both]).max(initial=0.0)
-    largest = np.abs(one[both]).max(initial=0.0)
-    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
-
-
-def _merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """Unite intervals begin..end−1 that meet; both arrays ascend."""
-    reach = np.maximum.accumulate(ends)
-    opens = np.append(True, begins[1:] > reach[:-1])
-    closes = np.append(opens[1:], True)
-    return begins[opens], reach[closes]

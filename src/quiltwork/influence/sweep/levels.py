@@ -120,6 +120,17 @@ class Levels:
         return tables
 
 
+def few_levels(levels: FloatArray, most: int) -> FloatArray:
+    """The levels, or about `most` that cover them from above."""
+    distinct = np.unique(levels)
+    if len(distinct) <= most:
+        return distinct
+    low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
+    grid = np.geomspace(low, float(distinct[-1]), most)
+    grid[-1] = distinct[-1]
+    return np.concatenate([[0.0], grid])
+
+
 @dataclass(frozen=True)
 class Charge:
     """How far a query moves in L1, in its integers, when points of its window change.

@@ -14,7 +14,8 @@ from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 
-_STILL = 2.0**-38
+_CONVERGED = 2.0**-36
+_FIRST_NODES = 256
 _MOST_TURNS = 64
 _FIRST_RAISE, _LAST_RAISE = -36, -8
 
@@ -34,6 +35,28 @@ class Pieces:
     def take(self, which: IntArray) -> Pieces:
         """Some of them."""
         return Pieces(self.start[which], self.stop[which], self.last[which], self.deep[which])
+
+
+def merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
+    """Unite intervals begin..end−1 that meet; both arrays ascend."""
+    reach = np.maximum.accumulate(ends)
+    opens = np.append(True, begins[1:] > reach[:-1])
+    closes = np.append(opens[1:], True)
+    return begins[opens], reach[closes]
+
+
+def capped(bounds: FloatArray, pieces: Pieces, outer: FloatArray) -> FloatArray:
+    """Bounds of the nodes of pieces, none above what holds at every node of its phase."""
+    nodes = pieces.start[:, np.newaxis] + np.arange(bounds.shape[1])
+    return np.asarray(np.minimum(bounds, outer[(nodes - 1) % len(outer)]))
+
+
+def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
+    """Whether bounds agree as far as it matters; where one is unknown nothing is compared."""
+    both = np.isfinite(one) & np.isfinite(other)
+    apart = np.abs(one[both] - other[both]).max(initial=0.0)
+    largest = np.abs(one[both]).max(initial=0.0)
+    return bool(apart <= max(tolerance, _CONVERGED) * (1e-3 + largest))
 
 
 def endless(
@@ -59,29 +82,35 @@ def endless(
 def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
     """Bounds, by phase, that no step at this level exceeds where matrices change; None if unknown.
 
-    Sweeps turn through the period until nothing moves. Then one turn begins a little higher: if it
-    ends no higher than it began, its bounds hold for ever, since each comes from those before it.
+    A sweep of some nodes, then of twice as many, comes close to what repeats. From there one turn
+    begins a little higher: if it ends no higher than it began, its bounds hold for ever, since each
+    comes from those before it.
     """
     period, toward = side.walk.period, 1 if side.to_left else -1
     node = (1 << 40) // period * period + 1
-    levels = np.array([level])
-    bounds, turns = side.rest(np.array([node])), 1
+    levels, off = np.array([level]), ~np.eye(side.walk.size, dtype=np.bool_)
+    ahead, power = min(_FIRST_NODES, period), _FIRST_RAISE
+    bounds = side.rest(np.array([node - toward * ahead]))
     while True:
-        found = endless(side, bounds, node, toward, levels, turns * period)
-        bounds, before = found[:, -1], found[:, -1 - period]
-        both = np.isfinite(bounds) & np.isfinite(before)
-        if np.abs(bounds[both] - before[both]).max(initial=0.0) <= _STILL:
-            break
-        turns *= 2
-        if turns > _MOST_TURNS:
-            return None
-    off = ~np.eye(side.walk.size, dtype=np.bool_)
-    for power in range(_FIRST_RAISE, _LAST_RAISE, 2):
+        if ahead:
+            bounds = endless(side, bounds, node - toward * ahead, toward, levels, ahead)[:, -1]
         raised = bounds + off * 2.0**power
         found = endless(side, raised, node, toward, levels, period)
         if (found[:, -1] <= raised).all():
             return np.asarray(found[0, (toward * np.arange(period)) % period])
-    return None
+        both = np.isfinite(found[:, -1]) & np.isfinite(raised)
+        moved = np.abs(found[:, -1][both] - raised[both]).max(initial=0.0)
+        bounds = found[:, -1]
+        if moved > 2.0 ** (power + 1):  # not yet where it stays: longer sweeps
+            ahead = 2 * max(ahead, period)
+            ahead -= ahead % period
+            if ahead > _MOST_TURNS * period:
+                return None
+        else:
+            power += 2
+            ahead = 0
+            if power >= _LAST_RAISE:
+                return None
 
 
 def sweep_stretches(

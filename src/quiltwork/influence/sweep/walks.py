@@ -6,19 +6,28 @@ one; later ones are within `slack` of a limit that repeats with the same period.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from quiltwork.beliefs import MarkovChain
+from quiltwork.beliefs import CyclicChain, MarkovChain
 from quiltwork.beliefs.stationary import relative_error
-from quiltwork.influence.quilts.timeline import marginals, projective_distance, supports
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.influence.quilts.timeline import (
+    CONVERGED,
+    MARGINAL_STEPS,
+    marginals,
+    projective_distance,
+    supports,
+)
 from quiltwork.influence.ratios import BoolArray, product_margin
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6
+_MOST_BEHIND = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,11 @@ class Walk:
         return bool(self.tells.sum() == self.size * (self.size - 1))
 
     @cached_property
+    def shown_sets(self) -> BoolArray:
+        """(shown states, k) which states show the same."""
+        return np.unique(~self.tells, axis=0)
+
+    @cached_property
     def known_nodes(self) -> int:
         """How many nodes from the first on have nothing to hide."""
         pairs = self.possible[:, :, np.newaxis] & self.possible[:, np.newaxis, :] & self.tells
@@ -67,7 +81,13 @@ class Walk:
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
-        """How many steps are taken at once: one where all are likely enough, else up to 16."""
+        """How many steps are taken at once: one where all are likely enough, else up to 16.
+
+        Of many states with a long memory few can follow, and several steps reach all of them: one
+        step is a hundred times quicker there, for some percent more noise.
+        """
+        if not self.all_told and self.size > _MOST_BEHIND:
+            return (1,)
         return (1,) if bool((self.steps > _UNLIKELY).all()) else _SPANS
 
     @cached_property
@@ -142,11 +162,15 @@ def _log_ratios(law: FloatArray, possible: BoolArray, margin: FloatArray) -> Flo
     return np.where(both & np.isfinite(tilt), tilt + margin[:, np.newaxis, np.newaxis], np.inf)
 
 
-def walk_of(chain: MarkovChain, length: int) -> Walk:
-    """See a homogeneous chain as a walk, on the states that it can ever be in."""
+def walk_of(chain: MarkovChain, length: int, shown: IntArray | None = None) -> Walk:
+    """See a homogeneous chain as a walk, on the states that it can ever be in.
+
+    `shown` is what the data show of each state; all of it if not given.
+    """
     reached = _ever_possible(chain)
     matrix = np.asarray(chain.transition)[np.ix_(reached, reached)]
-    tells = ~np.eye(len(reached), dtype=np.bool_)
+    seen = (np.arange(chain.size) if shown is None else shown)[reached]
+    tells = np.not_equal.outer(seen, seen)
     steps = matrix[np.newaxis]
     if isinstance(chain.initial, str) and chain.initial == "any":
         found = supports(chain, length)  # they only shrink, so that late ones are all the same
@@ -182,6 +206,89 @@ def _started(
     phases = [found.at(known + 1 + (phase - known) % period) for phase in range(period)]
     limits = np.where(np.array(phases), law.limit, 0.0)[:, reached]
     return Walk(np.repeat(steps, period, axis=0), values, possible, limits, slack, tells)
+
+
+def cyclic_walk(chain: CyclicChain, length: int) -> Walk:
+    """See a cyclic chain as a walk, on the states that it can ever be in.
+
+    From a given start laws are followed turn by turn until they are close to what repeats.
+
+    Theorem: docs/theory/cyclic-chains.md
+    """
+    kept = _ever_possible_in_cycle(chain)
+    steps = np.asarray(chain.matrices)[:, kept][:, :, kept]
+    tells = ~np.eye(len(kept), dtype=np.bool_)
+    if isinstance(chain.initial, str) and chain.initial == "stationary":
+        nothing = np.empty((0, len(kept)))
+        return Walk(steps, nothing, nothing > 0, chain.laws[:, kept], _law_error(chain), tells)
+    begin = np.asarray(chain.support(1))[kept]
+    if isinstance(chain.initial, str):  # supports only shrink, so that late ones are all the same
+        possible, settled = _followed_supports(steps > 0, begin, length)
+        late = possible[-chain.period :].astype(np.float64) if settled else None
+        return Walk(steps, None, possible[: length if late is None else None], late, 0.0, tells)
+    return _cycle_from_start(chain, length, kept, steps, tells)
+
+
+def _law_error(chain: CyclicChain) -> float:
+    """How far the laws of phases can be from what floats say, projectively.
+
+    The stationary law of a turn is a sum of products of k − 1 entries of its matrix (trees), each
+    of them as far off as a product of p matrices; then the steps to the phase.
+    """
+    turn = float(product_margin(chain.period, chain.size))
+    return 2 * relative_error(chain.size) + (2 * chain.size + 1) * turn
+
+
+def _cycle_from_start(
+    chain: CyclicChain, length: int, kept: IntArray, steps: FloatArray, tells: BoolArray
+) -> Walk:
+    """Follow laws until they are close to those that repeat, or for some time."""
+    limits = None
+    with suppress(InvalidInputError, UnsupportedError):
+        limits = chain.laws[:, kept]
+    laws, possible = [np.asarray(chain.start)[kept]], [np.asarray(chain.support(1))[kept]]
+    most, period = min(length, MARGINAL_STEPS), chain.period
+    while len(laws) <= most:
+        node = len(laws)
+        if limits is not None and (node - 1) % period == 0:
+            same = bool((possible[-1] == (limits[0] > 0)).all())
+            slack = projective_distance(laws[-1], limits[0], possible[-1]) if same else np.inf
+            if slack <= CONVERGED:
+                slack += float(product_margin(node, chain.size)) + _law_error(chain)
+                return Walk(steps, np.array(laws), np.array(possible), limits, slack, tells)
+        matrix = steps[(node - 1) % period]
+        laws.append(laws[-1] @ matrix)
+        possible.append((matrix > 0)[possible[-1]].any(axis=0))
+    return Walk(steps, np.array(laws[:most]), np.array(possible[:most]), None, 0.0, tells)
+
+
+def _followed_supports(steps: BoolArray, begin: BoolArray, length: int) -> tuple[BoolArray, bool]:
+    """The possible states of nodes for whole turns, until a turn repeats the one before it."""
+    found: list[BoolArray] = []
+    current = begin
+    while len(found) < min(length, MARGINAL_STEPS):
+        turn = []
+        for step in steps:
+            turn.append(current)
+            current = step[current].any(axis=0)
+        found += turn
+        if (current == turn[0]).all():
+            return np.array(found), True
+    return np.array(found), False
+
+
+def _ever_possible_in_cycle(chain: CyclicChain) -> IntArray:
+    """The states that some node can take: sets by phase grow until a turn adds nothing."""
+    current = np.asarray(chain.support(1)).copy()
+    ever = current.copy()
+    while True:
+        begin = current.copy()
+        for step in np.asarray(chain.possible):
+            current = step[current].any(axis=0)
+            ever |= current
+        current |= begin
+        if (current == begin).all():
+            return np.flatnonzero(ever)
 
 
 def _ever_possible(chain: MarkovChain) -> IntArray:

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import Origin, index_step, note, origin_of, regular_step, resolved
+from quiltwork.beliefs.origins import (
+    Origin,
+    index_step,
+    note,
+    note_start,
+    origin_of,
+    regular_step,
+    resolved,
+)
 from quiltwork.beliefs.sequences import factorize, label_array, position_of
 from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
@@ -149,7 +157,35 @@ def read_series(
         _refuse_gaps(numbers, owner, subjects)
     data, found, gone = _sequences(numbers, owner, subjects, known, gap, cut=missing == "split")
     note(data.values(), Origin(grid, resolved(source), len(data)))
+    if seconds is not None and grid.step is not None:
+        moments = seconds[rows.order]
+        gaps = np.diff(moments)[np.diff(rows.subject) == 0]
+        if rows.step is not None or (gaps == grid.step).all():
+            _note_starts(data, numbers, owner, rows, moments, grid.step, cut=missing == "split")
     return Series(data, found, public is not None, len(numbers), gone, grid)
+
+
+def _note_starts(
+    data: dict[Any, NDArray[Any]],
+    numbers: NDArray[np.float64],
+    owner: IntArray,
+    rows: Rows,
+    moments: IntArray,
+    step: int,
+    *,
+    cut: bool,
+) -> None:
+    """Note with every array when it begins; times are regular."""
+    first = np.flatnonzero(np.append(True, np.diff(owner) != 0))
+    begins = moments[np.flatnonzero(np.append(True, np.diff(rows.subject) != 0))]
+    if rows.step is not None:
+        begins = begins // step * step
+    arrays = iter(data.values())
+    for begin, end, moment in zip(first, np.append(first[1:], len(owner)), begins, strict=True):
+        present = ~np.isnan(numbers[begin:end])
+        opens = np.flatnonzero(np.diff(present, prepend=False) & present) if cut else [0]
+        for place in opens:
+            note_start(next(arrays), int(moment) + step * int(place))
 
 
 def read_states(

@@ -105,6 +105,24 @@ class Release(ResultBase):
         """The guarantee of this release: what it may tell about any protected secret."""
         return float(self.exact_epsilon)
 
+    def level_kept(self) -> float:
+        """The guarantee as a float, rounded up."""
+        return float_up(self.exact_epsilon)
+
+    def leak_under(self, beliefs: Any) -> tuple[float, int]:
+        """Return a bound on what this release tells under other beliefs, and the worst node."""
+        from quiltwork.influence.arguments import read_question
+        from quiltwork.influence.under import leak_under
+
+        question = read_question(self.query, self.length, self.secrets, self.episode)
+        return leak_under(beliefs, question, self.noise_scale)
+
+    def asked(self) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
+        """Return the query, its scale, the length and the secrets, for one that can be audited."""
+        if self.subjects > 1 or self.episode > 1:
+            return None
+        return [(self.query, self.noise_scale * self.unit)], self.length, self.secrets
+
     @property
     def scale(self) -> float:
         """The scale of the noise actually added, in units of the value, rounded up."""

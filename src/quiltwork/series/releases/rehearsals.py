@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from quiltwork.beliefs import MarkovChain
+from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.budget import Ledger, Quote, Status
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number
@@ -59,7 +59,7 @@ def rehearse(
 
 def _simulated(status: Status, seed: int) -> Any:
     for belief in status.beliefs:
-        if isinstance(belief, MarkovChain):
+        if isinstance(belief, MarkovChain | CyclicChain | HiddenChain):
             with suppress(UnsupportedError):
                 return belief.sample(status.length or 1, seed)
     raise UnsupportedError(

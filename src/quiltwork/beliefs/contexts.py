@@ -1,0 +1,142 @@
+"""Longer memory: what the next state depends on besides the last one, counted and smoothed.
+
+A context is what is remembered of the past: the last few states, or the last state and for how
+long it has lasted. Counts of a context are smoothed towards the chain that remembers one state, so
+that a context never seen says what that chain says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import FloatArray, IntArray
+
+MOST_INNER = 100
+"""So many contexts a belief may have; a calibration then takes some ten seconds."""
+
+CAPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+_MOST_AGES = 48
+_BLOCKS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """A kind of context.
+
+    Attributes:
+        shows: the state that each context ends in.
+        follows: (contexts, k) the context after a context and a state.
+        read: the context at every point of a path, −1 where the past is too short to tell.
+    """
+
+    shows: IntArray
+    follows: IntArray
+    read: Callable[[IntArray], IntArray]
+
+    @property
+    def states(self) -> int:
+        """The number of states k."""
+        return int(self.follows.shape[1])
+
+
+def last_states(size: int, order: int) -> Remembered:
+    """The last `order` states, the oldest first."""
+    codes = np.arange(size**order)
+    follows = (codes[:, np.newaxis] * size + np.arange(size)) % size**order
+
+    def read(path: IntArray) -> IntArray:
+        found = np.zeros(len(path), dtype=np.int64)
+        for back in range(order):
+            found[back:] += path[: len(path) - back] * size**back
+        found[: order - 1] = -1
+        return found
+
+    return Remembered(codes % size, follows, read)
+
+
+def ages(size: int, cap: int) -> Remembered:
+    """The last state and for how many time points it has lasted, up to a cap."""
+    state, age = np.divmod(np.arange(size * cap), cap)
+    stays = state[:, np.newaxis] == np.arange(size)
+    older = (state * cap + np.minimum(age + 1, cap - 1))[:, np.newaxis]
+    follows = np.where(stays, older, np.arange(size) * cap)
+
+    def read(path: IntArray) -> IntArray:
+        place = np.arange(len(path))
+        begins = np.append(True, np.diff(path) != 0)
+        since = place - np.maximum.accumulate(np.where(begins, place, 0))
+        found = path * cap + np.minimum(since, cap - 1)
+        censored = np.cumsum(begins) == 1  # how long the first state had lasted is not known
+        found[censored & (since < cap - 1)] = -1
+        return found
+
+    return Remembered(state, follows, read)
+
+
+def blocks_of(path: IntArray, number: int) -> IntArray:
+    """Which half each step of a path belongs to: blocks of it are dealt by turns."""
+    size = -(-len(path) // _BLOCKS)
+    return (np.arange(len(path) - 1) // size + number) % 2
+
+
+def counted(
+    paths: Sequence[IntArray], kind: Remembered, halves: Sequence[IntArray] | None = None
+) -> FloatArray:
+    """Count what follows each context: (2, contexts, k) by half, or all of it in the first."""
+    contexts, size = kind.follows.shape
+    counts = np.zeros(2 * contexts * size)
+    for number, path in enumerate(paths):
+        context = kind.read(path)[:-1]
+        half = np.zeros_like(context) if halves is None else halves[number]
+        place = ((half * contexts + context) * size + path[1:])[context >= 0]
+        counts += np.bincount(place, minlength=len(counts))
+    return counts.reshape(2, contexts, size)
+
+
+def smoothed(
+    counts: FloatArray, kind: Remembered, plain: FloatArray, smoothing: float
+) -> FloatArray:
+    """The probabilities of what follows each context, smoothed towards those of its last state."""
+    rows = counts + smoothing * kind.states * plain[kind.shows]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def inner_matrix(rows: FloatArray, kind: Remembered) -> FloatArray:
+    """The transition matrix of the contexts themselves."""
+    contexts, size = rows.shape
+    matrix = np.zeros((contexts, contexts))
+    matrix[np.arange(contexts)[:, np.newaxis].repeat(size, axis=1), kind.follows] = rows
+    return matrix
+
+
+def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: float) -> float:
+    """The log-likelihood of each half of the data by what the other half says.
+
+    Steps before the slowest context is known are scored by the last state alone, so that kinds of
+    memory are compared on the same steps.
+    """
+    one = last_states(size, 1)
+    halves = [blocks_of(path, number) for number, path in enumerate(paths)]
+    alone, known = counted(paths, one, halves), counted(paths, kind, halves)
+    total = 0.0
+    for fit, seen in ((0, 1), (1, 0)):
+        weights = alone[fit] + smoothing
+        plain = weights / weights.sum(axis=1, keepdims=True)
+        rows = smoothed(known[fit], kind, plain, smoothing)
+        covered = np.zeros((size, size))
+        np.add.at(covered, kind.shows, known[seen])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total += float(np.where(known[seen] > 0, known[seen] * np.log(rows), 0.0).sum())
+            rest = alone[seen] - covered
+            total += float(np.where(rest > 0, rest * np.log(plain), 0.0).sum())
+    return total
+
+
+def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:
+    """The cap of ages under which held-out data are likeliest; the smallest of equals."""
+    able = [cap for cap in CAPS if cap == 1 or cap * size <= _MOST_AGES]
+    return max(able, key=lambda cap: held_out(paths, ages(size, cap), size, smoothing))

@@ -1,0 +1,391 @@
+"""`CyclicChain`: a chain whose matrices repeat with a period, as days and weeks do.
+
+Matrix t mod p leads from node t to node t + 1, counted from 0 for node 1. In the long run the law
+of a node depends on its phase alone: the law of phase 0 is stationary for one whole turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quiltwork import files
+from quiltwork.beliefs import evolution, structure
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, read_initial
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
+from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
+from quiltwork.beliefs.origins import grid_of, start_of
+from quiltwork.beliefs.phases import Period, read_period, smoothed_phases, tally_phases
+from quiltwork.beliefs.sequences import encode, label_array, split_sequences
+from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.states import Label, read_states, show_labels
+from quiltwork.beliefs.stationary import irreducible_stationary
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import Number, integer
+
+_MOST_PHASES = 100_000
+_TINY = 2.0**-960
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class CyclicChain(Belief):
+    """A chain with one transition matrix per phase, started from `initial` in phase 0.
+
+    Args:
+        matrices: p matrices, k×k each; matrix 0 leads from node 1 to node 2, and node p + 1 is in
+            phase 0 again.
+        states: one label per row; 0..k−1 if not given.
+        initial: the distribution of X_1, or "stationary" for the law that a turn leaves as it is,
+            or "any" for every distribution.
+        grid: what a time point and a state are, if that is to be checked.
+        sources: where the data of a fit were; `fit` knows.
+        anchor: a moment of phase 0 in seconds, where the grid has a step; data that are known to
+            begin at another phase are then refused.
+
+    Raises:
+        InvalidInputError: naming the matrix and row that is wrong, or for a stationary start where
+            a turn has several stationary laws.
+
+    >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
+    >>> day
+    CyclicChain(2 states: 0, 1; period=2; initial='stationary')
+    >>> day.marginal(1).round(4), day.marginal(2).round(4), day.marginal(3).round(4)
+    (array([0.3765, 0.6235]), array([0.5882, 0.4118]), array([0.3765, 0.6235]))
+    """
+
+    matrices: FloatArray
+    initial: Initial
+    states: tuple[Label, ...]
+    grid: Grid | None
+    sources: Sources
+    anchor: int | None
+    length = None
+    schema = "belief/cyclic-chain"
+
+    def __init__(
+        self,
+        matrices: ArrayLike,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any"] = "stationary",
+        *,
+        grid: Grid | None = None,
+        sources: Sources = NOWHERE,
+        anchor: int | None = None,
+    ) -> None:
+        steps = _read_matrices(matrices)
+        size = steps.shape[1]
+        self.__setstate__(
+            (
+                steps,
+                read_initial(initial, size),
+                read_states(states, size),
+                read_grid(grid),
+                sources,
+                None if anchor is None else integer(anchor, "anchor", 0),
+            )
+        )
+        if isinstance(self.initial, str) and self.initial == "stationary":
+            _ = self.laws
+
+    @classmethod
+    def fit(
+        cls,
+        sequences: Any,
+        period: Period,
+        smoothing: Number = 0.5,
+        states: Iterable[Any] | None = None,
+        initial: ArrayLike | Literal["stationary", "any"] = "stationary",
+        grid: Grid | None = None,
+        phase: int | Iterable[int] | None = None,
+    ) -> CyclicChain:
+        """Fit a matrix to every phase of one sequence or many; neighbouring phases are pooled.
+
+        A phase counts what happened up to h phases away from it. Turns are dealt into two halves,
+        and of h = 0, 1, 2, 4, … and the whole period the one is taken under which each half is
+        likeliest by the matrices of the other; the largest of equals. Never fit on the data to be
+        released. O(T + p·k²·log p).
+
+        Args:
+            sequences: as in `MarkovChain.fit`.
+            period: a number of time points, or "day" or "week" where the grid has a step: then
+                phase 0 is midnight, or midnight before Monday.
+            smoothing: added, times k, to the counts of every row in the shares of the chain that
+                all phases have together.
+            states: the states; if not given, those of the grid, else the labels found, sorted.
+            initial: as in the constructor.
+            grid: what a time point and a state are; `read_series` notes it with what it reads.
+            phase: of the first time point, from 0; one for all sequences or one for each. If not
+                given, by the times with which they were read: with a number as period, phase 0
+                begins the first sequence. Without times every sequence begins in phase 0.
+
+        Raises:
+            InvalidInputError: naming the sequence and position that cannot be read.
+
+        >>> days = CyclicChain.fit([0, 0, 1, 1] * 100, period=4)
+        >>> days.matrices[1][0].round(3)
+        array([0.005, 0.995])
+        """
+        pieces = split_sequences(sequences)
+        known = grid_of(pieces, grid)
+        clock = read_period(period, known, [start_of(piece) for piece in pieces], phase)
+        counted = tally_phases(pieces, states, known, clock)
+        rows = smoothed_phases(counted, smoothing)
+        sources = Sources.of(pieces, rows)
+        return cls(rows, counted.states, initial, grid=known, sources=sources, anchor=clock.anchor)
+
+    @property
+    def size(self) -> int:
+        """The number of states k."""
+        return int(self.matrices.shape[1])
+
+    @property
+    def period(self) -> int:
+        """After how many nodes the matrices repeat."""
+        return len(self.matrices)
+
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which transitions have positive probability, by phase."""
+        return frozen(self.matrices > 0)
+
+    @cached_property
+    def laws(self) -> FloatArray:
+        """(p, k) the law of every phase in the long run: that of phase 0 survives a turn.
+
+        Theorem: docs/theory/cyclic-chains.md
+
+        Raises:
+            InvalidInputError: if a turn has several stationary laws.
+        """
+        turn, steps = np.eye(self.size), np.eye(self.size, dtype=np.bool_)
+        for matrix, step in zip(self.matrices, self.possible, strict=True):
+            turn, steps = turn @ matrix, structure.boolean_product(steps, step)
+        classes = structure.recurrent_classes(steps)
+        if len(classes) > 1:
+            raise InvalidInputError(
+                f"One turn of {self.period} steps has {len(classes)} recurrent classes, so what "
+                "holds in the long run is not unique; give initial= a distribution or 'any'."
+            )
+        block = np.ix_(classes[0], classes[0])
+        law = np.zeros(self.size)
+        law[classes[0]] = irreducible_stationary(turn[block])
+        found, able = [law], [law > 0]
+        for matrix, step in zip(self.matrices[:-1], self.possible, strict=False):
+            found.append(found[-1] @ matrix)
+            able.append(step[able[-1]].any(axis=0))
+        rows, reached = np.array(found), np.array(able)
+        if (turn[block][steps[block]] < _TINY).any() or (rows[reached] < _TINY).any():
+            raise UnsupportedError(
+                "The long-run probabilities of this chain differ by more than a float can hold; "
+                "give the initial distribution yourself, or initial='any'."
+            )
+        return frozen(np.where(reached, rows, 0.0))
+
+    @property
+    def start(self) -> FloatArray:
+        """The distribution of X_1 as an array.
+
+        Raises:
+            UnsupportedError: for initial="any", which stands for every distribution.
+        """
+        if not isinstance(self.initial, str):
+            return self.initial
+        if self.initial == "stationary":
+            return frozen(self.laws[0].copy())
+        raise UnsupportedError(
+            "initial='any' stands for every initial distribution, so there is no single one to "
+            "use; give initial= an array or 'stationary'."
+        )
+
+    def starting(self, phase: int) -> CyclicChain:
+        """Return the belief about series that begin so many phases later.
+
+        >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
+        >>> day.starting(1).matrices[0]
+        array([[0.5, 0.5],
+               [0.2, 0.8]])
+
+        Raises:
+            UnsupportedError: for a given start, which is that of phase 0.
+        """
+        later = integer(phase, "phase", 0) % self.period
+        if not isinstance(self.initial, str) and later:
+            raise UnsupportedError(
+                "This belief has a start of its own, which is that of phase 0; make one with the "
+                "distribution of the other phase."
+            )
+        step = None if self.grid is None else self.grid.step
+        anchor = self.anchor
+        if anchor is not None and step is not None:
+            anchor = (anchor + later * step) % (self.period * step)
+        return CyclicChain(
+            np.roll(self.matrices, -later, axis=0),
+            self.states,
+            self.initial,
+            grid=self.grid,
+            sources=self.sources,
+            anchor=anchor,
+        )
+
+    def marginal(self, t: int) -> FloatArray:
+        """Return the distribution of X_t, t = 1 being the start. O(k³·(p + log t)).
+
+        Raises:
+            UnsupportedError: for initial="any".
+        """
+        steps = integer(t, "t", 1) - 1
+        if isinstance(self.initial, str) and self.initial == "stationary":
+            return frozen(self.laws[steps % self.period].copy())
+        law, (turns, rest) = self.start, divmod(steps, self.period)
+        if turns:
+            turn = np.eye(self.size)
+            for matrix in self.matrices:
+                turn = turn @ matrix
+            law = evolution.evolve(law, turn / turn.sum(axis=1, keepdims=True), turns)
+        for matrix in self.matrices[:rest]:
+            law = law @ matrix
+        return frozen(law / law.sum())
+
+    def support(self, t: int) -> BoolArray:
+        """Return which states X_t can take; for "any", from some start. O(k²·(k·p + log t))."""
+        steps = integer(t, "t", 1) - 1
+        if isinstance(self.initial, str) and self.initial == "stationary":
+            return frozen(self.laws[steps % self.period] > 0)
+        given = not isinstance(self.initial, str)
+        current = self.start > 0 if given else np.ones(self.size, dtype=np.bool_)
+        turns, rest = divmod(steps, self.period)
+        if turns:
+            turn = np.eye(self.size, dtype=np.bool_)
+            for step in self.possible:
+                turn = structure.boolean_product(turn, step)
+            current = structure.reach_in_steps(current, turn, turns)
+        for step in self.possible[:rest]:
+            current = step[current].any(axis=0)
+        return frozen(np.array(current))
+
+    def encode(self, sequence: Any) -> IntArray:
+        """Return the sequence as state indices 0..k−1, as `MarkovChain.encode` does."""
+        return encode(sequence, self.states)
+
+    def allows(self, codes: IntArray) -> bool:
+        """Return whether a path of state indices has positive probability. O(length)."""
+        phases = np.arange(len(codes) - 1) % self.period
+        return bool(
+            self.support(1)[codes[0]] and self.possible[phases, codes[:-1], codes[1:]].all()
+        )
+
+    def refuse_misplaced(self, sequence: Any) -> None:
+        """Refuse a sequence that is known to begin at another phase than this belief.
+
+        Raises:
+            InvalidInputError: naming the phase.
+        """
+        begins, step = start_of(sequence), None if self.grid is None else self.grid.step
+        if begins is None or step is None or self.anchor is None:
+            return
+        if later := (begins - self.anchor) // step % self.period:
+            raise InvalidInputError(
+                f"The data begin {later} of {self.period} phases later than this belief; use its "
+                f"starting({later}), which is about series that begin there."
+            )
+
+    def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
+        """Simulate `length` steps and return their labels; for simulation, never for noise.
+
+        Raises:
+            UnsupportedError: for initial="any".
+
+        >>> CyclicChain([[[0, 1], [1, 0]], [[1, 0], [0, 1]]], initial=[1, 0]).sample(5, seed=0)
+        array([0, 1, 1, 0, 0])
+        """
+        steps = integer(length, "length", 1, LONGEST_SAMPLE)
+        chosen = None if seed is None else integer(seed, "seed", 0)
+        codes = evolution.simulate_cycle(self.start, self.matrices, steps, chosen)
+        return label_array(self.states)[codes]
+
+    def to_json(self) -> str:
+        """Write the chain as a document of schema `quiltwork/belief/cyclic-chain`."""
+        body = {
+            "matrices": self.matrices.tolist(),
+            "initial": self.initial if isinstance(self.initial, str) else self.initial.tolist(),
+            "states": labels_to_json(self.states),
+            "anchor": self.anchor,
+        }
+        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CyclicChain:
+        """Read what `to_json` wrote, bit for bit."""
+        document = files.load(text, cls.schema, (1,))
+        return cls(
+            field(document, "matrices"),
+            labels_from_json(field(document, "states")),
+            field(document, "initial"),
+            anchor=field(document, "anchor"),
+            **origin_from_json(document),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs: states, matrices and start, grid and anchor; sources do not count."""
+        return isinstance(other, CyclicChain) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        initial = self.initial if isinstance(self.initial, str) else self.initial.tobytes()
+        shape = self.matrices.shape
+        return self.states, initial, shape, self.matrices.tobytes(), self.grid, self.anchor
+
+    def __repr__(self) -> str:
+        """Name the states, the period, the start and the grid, not the matrices."""
+        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
+        noun = "state" if self.size == 1 else "states"
+        return (
+            f"CyclicChain({self.size} {noun}: {show_labels(self.states)}; period={self.period}; "
+            f"initial={initial}{grid_words(self.grid)})"
+        )
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the fields only."""
+        return self.matrices, self.initial, self.states, self.grid, self.sources, self.anchor
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the fields, arrays read-only again."""
+        names = ("matrices", "initial", "states", "grid", "sources", "anchor")
+        for name, value in zip(names, state, strict=True):
+            kept = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)
+
+
+def _read_matrices(matrices: Any) -> FloatArray:
+    """Return (p, k, k) read-only stochastic matrices.
+
+    Raises:
+        InvalidInputError: naming the matrix and the row that is wrong.
+    """
+    try:
+        given = list(matrices)
+    except TypeError:
+        given = []
+    if not 0 < len(given) <= _MOST_PHASES:
+        raise InvalidInputError(
+            f"matrices must be a list of 1 to {_MOST_PHASES:,} square matrices, one per phase."
+        )
+    read = [read_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
+    for place, one in enumerate(read):
+        if one.shape != read[0].shape:
+            raise InvalidInputError(
+                f"Matrix {place} has {len(one)} rows and matrix 0 has {len(read[0])}; give all of "
+                "them one row per state."
+            )
+    return np.array(read)

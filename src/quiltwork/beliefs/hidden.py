@@ -1,0 +1,251 @@
+"""`HiddenChain`: data that show a function of a chain's state.
+
+Memory of several steps, the time since a change and states that nobody sees are all of this form:
+a chain of inner states, each of which shows one of the states that the data consist of. Users
+speak of shown states everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quiltwork import files
+from quiltwork.beliefs import evolution
+from quiltwork.beliefs.base import Belief
+from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, MarkovChain
+from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
+from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.matrices import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    frozen,
+    read_distribution,
+    read_numbers,
+    read_stochastic,
+)
+from quiltwork.beliefs.sequences import encode, label_array
+from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
+from quiltwork.beliefs.states import Label, list_states, read_states, show_labels
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class HiddenChain(Belief):
+    """A chain of inner states, each of which shows one state.
+
+    Args:
+        transition: n×n, row x the distribution of the inner state after x.
+        shows: the label that each inner state shows.
+        initial: the distribution of the first inner state, or "stationary", or "any".
+        states: the labels in order; sorted as they come in `shows` if not given.
+        grid: what a time point and a state are, if that is to be checked.
+        sources: where the data of a fit were; `MarkovChain.fit` knows.
+
+    Raises:
+        InvalidInputError: naming the row or label that is wrong.
+
+    >>> naps = HiddenChain(
+    ...     [[0.9, 0.1, 0.0], [0.0, 0.5, 0.5], [0.3, 0.0, 0.7]], ["awake", "asleep", "asleep"]
+    ... )
+    >>> naps
+    HiddenChain(2 states: 'awake', 'asleep', shown by 3; initial='stationary')
+    >>> naps.marginal(1).round(3)
+    array([0.652, 0.348])
+    """
+
+    inner: MarkovChain
+    shown: IntArray
+    states: tuple[Label, ...]
+    grid: Grid | None
+    sources: Sources
+    length = None
+    schema = "belief/hidden-chain"
+
+    def __init__(
+        self,
+        transition: ArrayLike,
+        shows: Iterable[Any],
+        initial: ArrayLike | Literal["stationary", "any"] = "stationary",
+        states: Iterable[Any] | None = None,
+        *,
+        grid: Grid | None = None,
+        sources: Sources = NOWHERE,
+    ) -> None:
+        inner = MarkovChain(transition, initial)
+        labels = list(shows)
+        known = list_states(list(dict.fromkeys(labels)) if states is None else states)
+        if len(labels) != inner.size:
+            raise InvalidInputError(
+                f"shows has {len(labels)} labels for {inner.size} inner states; give one for each."
+            )
+        index = {label: place for place, label in enumerate(known)}
+        for place, label in enumerate(labels, start=1):
+            if label not in index:
+                raise InvalidInputError(
+                    f"Inner state {place} shows {label!r}, which is none of the states "
+                    f"{show_labels(known)}."
+                )
+        shown = np.array([index[label] for label in labels], dtype=np.int64)
+        self.__setstate__((inner, shown, known, read_grid(grid), sources))
+
+    @classmethod
+    def from_emissions(
+        cls,
+        transition: ArrayLike,
+        emissions: ArrayLike,
+        initial: ArrayLike | Literal["stationary", "any"] = "stationary",
+        states: Iterable[Any] | None = None,
+        *,
+        grid: Grid | None = None,
+    ) -> HiddenChain:
+        """Return a hidden Markov model: row h of `emissions` is what hidden state h shows.
+
+        Inner states are pairs of a hidden state and what it shows, n·k of them.
+
+        >>> HiddenChain.from_emissions([[0.9, 0.1], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
+        HiddenChain(2 states: 0, 1, shown by 4; initial='stationary')
+        """
+        steps = read_stochastic(transition, "transition")
+        shares = read_numbers(emissions, "emissions", dimensions=2)
+        hidden, size = shares.shape
+        if hidden != len(steps):
+            raise InvalidInputError(
+                f"emissions has {hidden} rows for {len(steps)} hidden states; give one for each."
+            )
+        rows = [
+            read_distribution(row, size, f"Row {place} of emissions")
+            for place, row in enumerate(shares, start=1)
+        ]
+        labels, told = read_states(states, size), np.array(rows)
+        matrix = np.repeat((steps[:, :, np.newaxis] * told).reshape(hidden, -1), size, axis=0)
+        if not isinstance(initial, str):
+            begin = read_distribution(initial, hidden, "initial")
+            initial = (begin[:, np.newaxis] * told).ravel()
+        kept = np.flatnonzero(told.ravel() > 0)
+        if not isinstance(initial, str):
+            initial = np.asarray(initial)[kept]
+        shows = [labels[place % size] for place in kept.tolist()]
+        return cls(matrix[np.ix_(kept, kept)], shows, initial, labels, grid=grid)
+
+    @property
+    def size(self) -> int:
+        """The number of shown states k."""
+        return len(self.states)
+
+    @property
+    def initial(self) -> Initial:
+        """The distribution of the first inner state, "stationary" or "any"."""
+        return self.inner.initial
+
+    def marginal(self, t: int) -> FloatArray:
+        """Return the distribution of what node t shows.
+
+        Raises:
+            UnsupportedError: for initial="any".
+        """
+        return frozen(self._summed(self.inner.marginal(t)))
+
+    def support(self, t: int) -> BoolArray:
+        """Return which states node t can show."""
+        return frozen(self._summed(self.inner.support(t).astype(np.float64)) > 0)
+
+    def _summed(self, inner: FloatArray) -> FloatArray:
+        return np.asarray(
+            np.bincount(self.shown, weights=inner, minlength=self.size), dtype=np.float64
+        )
+
+    def encode(self, sequence: Any) -> IntArray:
+        """Return the sequence as indices of shown states, as `MarkovChain.encode` does."""
+        return encode(sequence, self.states)
+
+    def allows(self, codes: IntArray) -> bool:
+        """Return whether a path of shown states has positive probability. O(length·n²)."""
+        able = self.inner.support(1) & (self.shown == codes[0])
+        for code in codes[1:].tolist():
+            if not able.any():
+                return False
+            able = self.inner.possible[able].any(axis=0) & (self.shown == code)
+        return bool(able.any())
+
+    def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
+        """Simulate `length` steps and return what they show; for simulation, never for noise.
+
+        Raises:
+            UnsupportedError: for initial="any".
+        """
+        steps = integer(length, "length", 1, LONGEST_SAMPLE)
+        chosen = None if seed is None else integer(seed, "seed", 0)
+        inner = evolution.simulate(self.inner.start, self.inner.transition, steps, chosen)
+        return label_array(self.states)[self.shown[inner]]
+
+    def to_json(self) -> str:
+        """Write the belief as a document of schema `quiltwork/belief/hidden-chain`."""
+        initial = self.initial
+        body = {
+            "transition": self.inner.transition.tolist(),
+            "shows": self.shown.tolist(),
+            "initial": initial if isinstance(initial, str) else initial.tolist(),
+            "states": labels_to_json(self.states),
+        }
+        return files.dump(self.schema, 1, body | origin_to_json(self.grid, self.sources))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> HiddenChain:
+        """Read what `to_json` wrote, bit for bit."""
+        document = files.load(text, cls.schema, (1,))
+        states = labels_from_json(field(document, "states"))
+        shows = field(document, "shows")
+        if not isinstance(shows, list) or not all(
+            type(code) is int and 0 <= code < len(states) for code in shows
+        ):
+            raise InvalidInputError(
+                "shows must be a list of positions in states, from 0; the document may have been "
+                "edited."
+            )
+        return cls(
+            field(document, "transition"),
+            [states[code] for code in shows],
+            field(document, "initial"),
+            states,
+            **origin_from_json(document),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as beliefs: states, inner chain and what it shows, grid; sources do not count."""
+        return isinstance(other, HiddenChain) and self._key == other._key
+
+    def __hash__(self) -> int:
+        """Agree with `==`."""
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self.states, self.inner, self.shown.tobytes(), self.grid
+
+    def __repr__(self) -> str:
+        """Name the states, how many inner ones there are, the start and the grid."""
+        initial = f"{self.initial!r}" if isinstance(self.initial, str) else "given"
+        noun = "state" if self.size == 1 else "states"
+        return (
+            f"HiddenChain({self.size} {noun}: {show_labels(self.states)}, shown by "
+            f"{self.inner.size}; initial={initial}{grid_words(self.grid)})"
+        )
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Pickle the fields only."""
+        return self.inner, self.shown, self.states, self.grid, self.sources
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Restore the fields, arrays read-only again."""
+        names = ("inner", "shown", "states", "grid", "sources")
+        for name, value in zip(names, state, strict=True):
+            kept = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, kept)

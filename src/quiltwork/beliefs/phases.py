@@ -1,0 +1,182 @@
+"""Phases of a day or another cycle: reading periods, counting by phase, pooling neighbours.
+
+How many neighbouring phases are counted together is chosen by likelihood on data that were held
+out, so that few data give few different matrices and many give one per phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from quiltwork.arguments import listed
+from quiltwork.beliefs.fitting import read_paths, read_smoothing
+from quiltwork.beliefs.grids import Grid, duration
+from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer, shortened
+
+Period: TypeAlias = "int | Literal['day', 'week']"
+
+_DAY, _WEEK = 86_400, 604_800
+_MONDAY = 4 * _DAY  # the first moment of the clock was a Thursday
+_CYCLES = {"day": (_DAY, 0), "week": (_WEEK, _MONDAY)}
+_LONGEST = 100_000
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A period in steps, the phase in which each sequence begins, and a moment of phase 0."""
+
+    period: int
+    phases: tuple[int, ...]
+    anchor: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseTally:
+    """Transitions by half of the turns, phase and states: (2, p, k, k)."""
+
+    halves: FloatArray
+    states: tuple[Label, ...]
+
+
+def read_period(
+    period: Any, grid: Grid | None, starts: Sequence[int | None], phase: Any = None
+) -> Clock:
+    """Return the clock of sequences that begin at these moments, or in these phases.
+
+    Raises:
+        InvalidInputError: for a period that is none, or a day without a step or a time.
+    """
+    step = None if grid is None else grid.step
+    if isinstance(period, str):
+        length, anchor = _cycle(period, step)
+    else:
+        length, anchor = integer(period, "period", 1, _LONGEST), None
+    if phase is not None:
+        given = [phase] if np.ndim(phase) == 0 else listed(phase, "phase")
+        if len(given) not in (1, len(starts)):
+            raise InvalidInputError(
+                f"phase has {len(given)} numbers for {len(starts)} sequences; give one for all or "
+                "one for each."
+            )
+        read = [integer(one, "phase", 0) % length for one in given]
+        return Clock(length, tuple(read * (len(starts) // len(read))), anchor)
+    known = [start for start in starts if start is not None]
+    if len(known) < len(starts) or step is None:
+        if isinstance(period, str):
+            raise InvalidInputError(
+                f"period={period!r} needs to know when each sequence begins, and nothing was read "
+                "with them that tells; give phase=, the number of steps since midnight, or read "
+                "them with read_series(time=…, every=…)."
+            )
+        return Clock(length, (0,) * len(starts), None)
+    first = known[0] if anchor is None else anchor
+    phases = tuple((start - first) // step % length for start in known)
+    return Clock(length, phases, first % (length * step))
+
+
+def _cycle(period: str, step: int | None) -> tuple[int, int]:
+    if period not in _CYCLES:
+        raise InvalidInputError(
+            f"period is {shortened(period)}; give a number of time points, 'day' or 'week'."
+        )
+    seconds, anchor = _CYCLES[period]
+    if step is None:
+        raise InvalidInputError(
+            f"period={period!r} needs the length of a step, which is not known; give it with "
+            "grid=Grid(step='10min'), or give the period as a number of time points."
+        )
+    if seconds % step or seconds // step > _LONGEST:
+        raise InvalidInputError(
+            f"Steps of {duration(step)} do not divide a {period} into at most {_LONGEST:,} phases; "
+            "read the data in other steps."
+        )
+    return seconds // step, anchor
+
+
+def tally_phases(
+    sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: Clock
+) -> PhaseTally:
+    """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²).
+
+    Raises:
+        InvalidInputError: naming the sequence and position that cannot be read.
+    """
+    paths, labels = read_paths(sequences, states, grid)
+    size, period = len(labels), clock.period
+    counts = np.zeros(2 * period * size * size)
+    for number, (path, first) in enumerate(zip(paths, clock.phases, strict=True)):
+        turn, phase = np.divmod(np.arange(len(path) - 1) + first, period)
+        place = (((turn + number) % 2 * period + phase) * size + path[:-1]) * size + path[1:]
+        counts += np.bincount(place, minlength=len(counts))
+    return PhaseTally(counts.reshape(2, period, size, size), labels)
+
+
+def smoothed_phases(counted: PhaseTally, smoothing: object) -> FloatArray:
+    """Return one matrix per phase, (p, k, k), with neighbours pooled as held-out data choose.
+
+    Raises:
+        InvalidInputError: for smoothing that is no amount, or 0 while a row has no count.
+    """
+    amount, scores = read_smoothing(smoothing), {}
+    if all(half.any() for half in counted.halves):
+        scores = _scores(counted, max(amount, 0.5))
+    width = max(scores, key=lambda reach: (scores[reach], reach), default=counted.halves.shape[1])
+    found = pooled_matrices(counted.halves.sum(axis=0), width, amount)
+    if np.isnan(found).any():
+        raise InvalidInputError(
+            "A state is never left in some phase of the data, so without smoothing nothing is "
+            "known about what follows it; use smoothing > 0."
+        )
+    return found
+
+
+def held_out_phases(counted: PhaseTally, smoothing: float) -> tuple[float, float]:
+    """The log-likelihood of turns held out: with the best pooling, and with all phases as one."""
+    scores = _scores(counted, smoothing)
+    return max(scores.values()), scores[counted.halves.shape[1]]
+
+
+def _scores(counted: PhaseTally, smoothing: float) -> dict[int, float]:
+    """The log-likelihood of each half by the other, for every reach of pooling."""
+    one, other = counted.halves
+    return {
+        reach: sum(
+            _told(seen, pooled_matrices(fitted, reach, smoothing))
+            for fitted, seen in ((one, other), (other, one))
+        )
+        for reach in _reaches(len(one))
+    }
+
+
+def _reaches(period: int) -> list[int]:
+    """0, 1, 2, 4, … phases to either side, and all of them."""
+    most = (period - 1) // 2
+    return [0, *(1 << power for power in range(most.bit_length()) if 1 << power <= most), period]
+
+
+def pooled_matrices(counts: FloatArray, reach: int, smoothing: float) -> FloatArray:
+    """The matrices of phases that count up to `reach` phases away, smoothed towards all phases."""
+    period, size = len(counts), counts.shape[1]
+    everything = counts.sum(axis=0)
+    overall = everything + smoothing
+    with np.errstate(invalid="ignore", divide="ignore"):
+        overall = overall / overall.sum(axis=1, keepdims=True)
+        if 2 * reach + 1 >= period:
+            return np.broadcast_to(overall, counts.shape).copy()
+        around = np.concatenate([counts[period - reach :], counts, counts[:reach]])
+        sums = np.concatenate([np.zeros((1, size, size)), np.cumsum(around, axis=0)])
+        rows = sums[2 * reach + 1 :] - sums[:period] + smoothing * size * overall
+        return np.asarray(rows / rows.sum(axis=2, keepdims=True))
+
+
+def _told(seen: FloatArray, matrices: FloatArray) -> float:
+    """The log-likelihood of counts under these matrices."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(seen > 0, seen * np.log(matrices), 0.0).sum())

@@ -1,0 +1,66 @@
+"""What a release tells under beliefs that it was not made for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from evidence import sweep_program as program
+from quiltwork import CyclicChain, InvalidInputError, MarkovChain, queries
+
+P, STICKY = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.95, 0.05], [0.2, 0.8]])
+
+
+def suprema(chain, scale, length):
+    return program.two_state_suprema(chain.start, [STICKY] * (length - 1), (1 / scale,) * length)
+
+
+def test_a_calibration_under_another_chain_is_the_closed_form_for_two_states():
+    other = MarkovChain(STICKY)
+    made = qw.calibrate(MarkovChain(P), 100, 1.0, query=queries.count(1))
+    found = qw.audit.misfit(made, other)
+    assert found.promised == 1
+    assert found.bound == pytest.approx(max(suprema(other, made.scale, 100)), rel=1e-6)
+    exact = qw.audit.leakage(other, 100, [(queries.count(1), made.scale)])
+    assert found.exact == pytest.approx(exact, rel=1e-6)
+    assert not found.keeps
+    assert "calibrate with both" in found.explain()
+
+
+def test_under_its_own_belief_a_release_keeps_its_promise():
+    chain = MarkovChain(P)
+    released = qw.release(chain.sample(200, seed=1), queries.histogram(), chain, epsilon=0.5)
+    found = qw.audit.misfit(released, chain)
+    assert found.bound == pytest.approx(0.5, rel=1e-4)
+    assert found.keeps
+    assert "holds under it too" in found.explain()
+
+
+def test_the_worst_of_several_and_what_no_exact_audit_takes():
+    chain, day = MarkovChain(P), CyclicChain([P, STICKY])
+    released = qw.release(chain.sample(200, seed=1), queries.count(1), chain, epsilon=0.5)
+    alone = [qw.audit.misfit(released, one) for one in (day, MarkovChain(STICKY))]
+    both = qw.audit.misfit(released, [day, MarkovChain(STICKY)])
+    assert both.bound == max(one.bound for one in alone)
+    assert alone[0].exact is None
+    assert alone[1].exact <= alone[1].bound * (1 + 1e-9)
+
+
+def test_an_account_is_added_up_under_the_other_belief():
+    account = qw.Accountant(MarkovChain(P), 300)
+    account.spend(dp_epsilon=0.1)
+    account.spend(dp_epsilon=0.3, start=10, stop=50)
+    other = qw.Accountant(MarkovChain(STICKY), 300)
+    other.add_all(account.spendings)
+    found = qw.audit.misfit(account, MarkovChain(STICKY))
+    assert (found.promised, found.bound) == (account.epsilon(), other.epsilon())
+    assert found.exact is None
+
+
+def test_what_was_not_made_has_no_misfit():
+    with pytest.raises(InvalidInputError, match="neither a Release, a Calibration"):
+        qw.audit.misfit(3, MarkovChain(P))
+    made = qw.calibrate(MarkovChain(P), 100, 1.0, query=queries.count(1))
+    with pytest.raises(InvalidInputError, match="none of the belief's"):
+        qw.audit.misfit(made, MarkovChain(P, states=["a", "b"]))
