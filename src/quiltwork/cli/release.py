@@ -151,7 +151,7 @@ def _check_delivery(query: Query, output: str | None, plot: str | None) -> None:
 def _draw(released: Release, confidence: Fraction, path: str) -> None:
     from quiltwork.report.plots import write_figure
 
-    write_figure(released.plot(confidence), path)
+    write_figure(released.plot(confidence=confidence), path)
 
 
 def _preview(

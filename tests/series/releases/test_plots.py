@@ -11,7 +11,7 @@ from quiltwork import UnsupportedError, queries
 
 def test_bars_span_the_intervals(make_release):
     release = make_release(noisy=(30, -2, 9))
-    axes = release.plot(0.9)
+    axes = release.plot(confidence=0.9)
     *bars, values = (line.get_xdata() for line in axes.lines)
     assert np.array_equal(bars, np.column_stack(release.interval(0.9)))
     assert values.tolist() == [30, -2, 9]

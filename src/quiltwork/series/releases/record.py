@@ -253,7 +253,7 @@ class Release(ResultBase):
 
         return release_from_json(text)
 
-    def plot(self, confidence: Number = 0.95, ax: Axes | None = None) -> Axes:
+    def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
         """Draw the value with error bars, onto `ax` or a new figure; return the axes.
 
         Raises:
