@@ -83,7 +83,8 @@ class Guard:
         ok = self._surely(records, nodes)
         open_ = np.flatnonzero(~ok & (nodes.sizes >= self.smallest))
         if len(open_):
-            counts = self._counts(records, nodes.select(open_))
+            numbers = self.plain and self.values == 1
+            counts = (_sizes if numbers else self._counts)(records, nodes.select(open_))
             if self.method == "exact":
                 ok[open_] = groups_withstand(counts, self.constraint, self.m)
             else:
@@ -95,7 +96,7 @@ class Guard:
         least = np.full(nodes.count, self.smallest)
         if not self.plain or records.providers == 1 or self.m == 0:
             return least
-        share = most_known(self._counts(records, nodes), self.m) / nodes.sizes
+        share = most_known(_sizes(records, nodes), self.m) / nodes.sizes
         guess: Counts = np.maximum(least, np.ceil(self.k / (1 - share)).astype(np.int64))
         return guess
 
@@ -135,3 +136,10 @@ class Guard:
     def _searched(self, group: Group) -> bool:
         found = group_breach(group, self.constraint, self.m, self.method)
         return found.breach is None and found.settled
+
+
+def _sizes(records: Records, nodes: Nodes) -> SparseCounts:
+    """Count by provider alone, as if all records had one sensitive value."""
+    owners = records.provider[nodes.rows]
+    columns = nodes.owners(), owners, np.zeros(len(owners), dtype=np.int8)
+    return count_records(columns, (nodes.count, records.providers, 1))

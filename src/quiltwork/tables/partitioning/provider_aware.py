@@ -4,9 +4,8 @@ A group with few providers needs fewer records, since at most all but one of the
 between providers narrows no box by itself. So the baseline's tree is compared, at its root and at a
 few depths, with cutting a node between its providers first: each node keeps what loses less
 (records × widths). The result is never wider than the baseline's.
-Cost: one more descent of the tree for every depth tried, but a node is given up as soon as some of
-its providers' parts lose more than the whole does already: about 1/c of a descent where cutting
-between providers loses c times as much.
+Cost: one more descent of the tree for every depth tried; of large tables, whose parts are cut a
+batch at a time, a node is given up once some of its providers' parts lose more than the whole does.
 """
 
 from __future__ import annotations
@@ -34,9 +33,6 @@ from quiltwork.tables.partitioning.records import Records
 
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
-_FIRST = 0.3
-_MOST = 0.6
-"""Shares of a node that its first part, and all parts tried ahead, may have at most."""
 
 
 def parts_freely(constraint: Constraint) -> bool:
@@ -177,44 +173,18 @@ def _by_providers_first(
     A node that is not cut, or is sure to lose more than `lost`, is given up. Returns the leaves,
     and which nodes they are complete for.
     """
-
-    def grown(parts: Nodes) -> _Leaves:
-        return _measured(records, leaves_of(records, parts, guard, rules))
-
     room = lost * (1 + 1e-9)  # sums in another order differ by less
     parts = _apart(records, nodes.select(room > 0), guard)
     of = node[parts.rows[parts.starts]].astype(np.int64)
     room[of[parts.sizes == nodes.sizes[of]]] = 0.0
-    # Parts of one node lose about alike. So the first one tells how many it takes to use up the
-    # node's room, and these are cut to the end if they are much fewer than all.
-    first, begin, share = _in_turn(parts, of, nodes)
-    asked = first & (share <= _FIRST) & (room[of] > 0)
-    spent = np.zeros(nodes.count)
-    if asked.any():
-        spent += grown(parts.select(asked)).lost(node, nodes.count)
-        of_first = np.zeros(nodes.count)
-        of_first[of[asked]] = share[asked]
-        needed = np.divide(1.05 * of_first * room, spent, out=np.zeros_like(room), where=spent > 0)
-        more = ~first & (begin < needed[of]) & (needed[of] <= _MOST) & (spent < room)[of]
-        if more.any():
-            spent += grown(parts.select(more)).lost(node, nodes.count)
-        room[spent >= room] = 0.0
     found = [_Leaves(nodes.select(np.zeros(nodes.count, dtype=bool)), np.zeros(0))]
     for some in parts.portions(BATCH):
         wanted = room[node[some.rows[some.starts]]] > 0
         if wanted.any():
-            found.append(grown(some.select(wanted)))
+            leaves = leaves_of(records, some.select(wanted), guard, rules)
+            found.append(_measured(records, leaves))
             room -= found[-1].lost(node, nodes.count)
     return _together(found), room > 0
-
-
-def _in_turn(parts: Nodes, of: Counts, nodes: Nodes) -> tuple[Flags, Reals, Reals]:
-    """Tell which part is the first of its node; then what share comes before it, and its own."""
-    order = np.argsort(of, kind="stable")
-    before, owner = starts_of(parts.sizes[order]), of[order]
-    begin = np.empty(parts.count)
-    begin[order] = (before - before[np.searchsorted(owner, owner)]) / nodes.sizes[owner]
-    return begin == 0, begin, parts.sizes / nodes.sizes[of]
 
 
 def _apart(records: Records, nodes: Nodes, guard: Guard) -> Nodes:
