@@ -3,7 +3,7 @@
 A guarantee holds under the beliefs it was calibrated to. Under another belief the same noise has
 another level, which the sweep bounds and, for one query on plain chains, the audit knows exactly.
 
-Theorem: docs/theory/sweep.md, exact-leakage
+Theorem: docs/theory/sweep.md
 """
 
 from __future__ import annotations
