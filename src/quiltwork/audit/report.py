@@ -32,7 +32,8 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
-from quiltwork.queries import Query
+from quiltwork.queries import Query, Sum
+from quiltwork.queries.base import States
 from quiltwork.results import ResultBase
 
 
@@ -131,7 +132,7 @@ def report(
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
     nodes = read_secrets(secrets, points)
-    plain = _dp_level(statistic, releases, points)
+    plain = _dp_level(statistic, releases, chains[0].states, points)
     with suppress(TooLargeError):
         found = worst_case(beliefs, points, releases, secrets=secrets)
         return Report(promise, found.at_least, found.epsilon, True, found, plain)
@@ -183,10 +184,16 @@ def _single_cells(statistic: Joint) -> list[Joint]:
     return [Joint((part,), (scale,)) for part, scale in pairs]
 
 
-def _dp_level(statistic: Joint, releases: Sequence[tuple[Query, Any]], length: int) -> float | None:
-    """The level for substituting one time point; None where some integer has no noise."""
+def _dp_level(
+    statistic: Joint, releases: Sequence[tuple[Query, Any]], states: States, length: int
+) -> float | None:
+    """The level for substituting one time point; None where some integer has no noise.
+
+    Sums and means of states move by the range of the states, as in `release`.
+    """
     if not all(statistic.scales):
         return None
+    releases = [(q.narrowed(states) if isinstance(q, Sum) else q, scale) for q, scale in releases]
     windows = [query.window(length) for query, _ in releases]
     edges = {1, *(edge for start, stop in windows for edge in (start, start + 1, stop, stop + 1))}
     nodes = np.array(sorted(edge for edge in edges if edge <= length))
