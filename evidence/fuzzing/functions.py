@@ -140,6 +140,8 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "lower": lambda: [[0.8, 0.0], [0.3, 0.5]],
     "lowest": lambda: [[40, 1], [1, 40]],
     "m": lambda: 1,
+    "made": lambda: qw.calibrate(CHAIN, len(DAY), 1),
+    "matrices": lambda: [CHAIN.transition, CHAIN.transition],
     "matrix": lambda: MECHANISM.matrix(exact=True),
     "mechanism": lambda: MECHANISM,
     "n": lambda: 3,
@@ -152,6 +154,9 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "own": hospitals,
     "path": lambda: "out.csv",
     "points_per_day": lambda: 24,
+    "other": lambda: CHAIN,
+    "period": lambda: 2,
+    "phase": lambda: 1,
     "plan": lambda: qw.plan_holdout(None, queries=9, overfits=2, tolerance=0.2),
     "prior": lambda: "uniform",
     "provider": lambda: "home",
@@ -175,6 +180,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "scale_a": lambda: 2,
     "scale_b": lambda: 2,
     "sensitive": lambda: "ill",
+    "shows": lambda: ["a", "b"],
     "sequence": lambda: DAY,
     "sequences": lambda: SEQUENCES,
     "source": lambda: FRAME,
@@ -209,6 +215,15 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "year": lambda: 2025,
     "y": lambda: (ROWS > 0.5).astype(int),
 }
+
+
+def _cyclic() -> Any:
+    return qw.CyclicChain([CHAIN.transition, CHAIN.transition], CHAIN.states)
+
+
+def _hidden() -> Any:
+    return qw.HiddenChain(CHAIN.transition, CHAIN.states)
+
 
 OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("counts.limited_counts", "cells"): lambda: ["a", "b"],
@@ -260,6 +275,17 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("compose.divergence", "length"): lambda: 12,
     ("MarkovChain.marginal", "t"): lambda: 3,
     ("MarkovChain.support", "t"): lambda: 3,
+    ("GaussianRows", "correlation"): lambda: [[1, 0.2], [0.2, 1]],
+    ("GaussianSeries", "ar"): lambda: [0.5],
+    ("series.rehearse", "ledger"): _ledger,
+    ("series.rehearse", "dataset"): lambda: "d",
+    ("HiddenChain.from_emissions", "emissions"): lambda: [[0.9, 0.1], [0.2, 0.8]],
+    ("CyclicChain.marginal", "t"): lambda: 3,
+    ("CyclicChain.support", "t"): lambda: 3,
+    ("CyclicChain.from_json", "text"): lambda: _cyclic().to_json(),
+    ("HiddenChain.marginal", "t"): lambda: 3,
+    ("HiddenChain.support", "t"): lambda: 3,
+    ("HiddenChain.from_json", "text"): lambda: _hidden().to_json(),
     ("Ledger.answer", "key"): lambda: "k",
     ("Ledger.create", "dataset"): lambda: "new",
     ("Ladder.resume", "text"): lambda: qw.Ladder(ROWS, submissions=3).to_json(),
@@ -269,6 +295,8 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
 OBJECTS: dict[str, Callable[[], Any]] = {
     "MarkovChain": lambda: CHAIN,
     "ChainBox": lambda: BOX,
+    "CyclicChain": lambda: _cyclic(),
+    "HiddenChain": lambda: _hidden(),
     "Clusters": lambda: HOMES,
     "Network": _network,
     "Accountant": _accountant,

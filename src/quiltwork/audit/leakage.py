@@ -28,7 +28,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
 from quiltwork.report.charts import LineChart, level, steps
-from quiltwork.results import ResultBase
+from quiltwork.results import ResultBase, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +76,10 @@ class Leakage(ResultBase):
                 "holds what runs of them leak, which begin at `starts`."
             )
         return np.repeat(self.levels, np.diff(np.append(self.starts, self.nodes.stop)))
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values, with what each run of time points leaks."""
+        return {**super().body(), "per_node": plain(self.records())}
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per run of protected time points that leak the same."""

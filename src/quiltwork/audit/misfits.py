@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from quiltwork.audit.leakage import worst_case
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.results import ResultBase
 
 
 class Made(Protocol):
@@ -32,7 +33,7 @@ class Made(Protocol):
 
 
 @dataclass(frozen=True)
-class Misfit:
+class Misfit(ResultBase):
     """The level that was promised, and what holds under other beliefs.
 
     Attributes:
@@ -104,4 +105,4 @@ def misfit(made: Made, other: Belief | Sequence[Belief]) -> Misfit:
         with suppress(UnsupportedError):
             exact = worst_case(members, length, releases, secrets=secrets).epsilon
     words = tuple(repr(belief) for belief in members)
-    return Misfit(made.level_kept(), bound, exact, node, words)
+    return Misfit(made.level_kept(), max(bound, exact or 0.0), exact, node, words)

@@ -177,19 +177,7 @@ def _preview(
         subjects=len(lengths),
         episode=episode,
     )
-    body = {
-        "epsilon": str(epsilon),
-        "guarantee": foreseen.epsilon,
-        "scale": foreseen.scale,
-        "cells": foreseen.cells,
-        "method": foreseen.method,
-        "episode": foreseen.episode,
-        "expected_error": foreseen.expected_error,
-        "confidence": str(confidence),
-        "half_width": foreseen.half_width,
-        "simultaneous_half_width": foreseen.simultaneous_half_width,
-    }
-    emit(files.dump("preview", 1, body), foreseen.explain().splitlines())
+    emit(foreseen.to_json(), foreseen.explain().splitlines())
 
 
 def _lines(released: Release, confidence: Fraction) -> Iterator[str]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_LETTER = 6.5  # width of an average letter in a drawing 720 wide
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -33,8 +35,11 @@ class Axis:
         return _decades(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
 
     def labels(self) -> list[str]:
-        """Return what is written at the ticks."""
-        return list(self.names) or [label(tick) for tick in self.ticks()]
+        """Return what is written at the ticks; of names that would overlap, only every other."""
+        if not self.names:
+            return [label(tick) for tick in self.ticks()]
+        every = 1 + int(_LETTER * (2 + max(map(len, self.names))) * len(self.names) / 630)
+        return [name if i % every == 0 else "" for i, name in enumerate(self.names)]
 
     def _measure(self, value: float) -> float:
         return math.log10(value) if self.logarithmic else value

@@ -154,6 +154,16 @@ class MatrixChart:
 
 
 _MOST_NAMES = 12
+_MOST_LETTERS = 39
+
+
+def short(name: str) -> str:
+    """Return a name that leaves room for what it names.
+
+    >>> short("a state with a rather long name that nobody shortened")
+    'a state with a rather long name that n…'
+    """
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
 
 
 def named_every(names: Sequence[str]) -> int:

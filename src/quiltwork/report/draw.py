@@ -13,6 +13,7 @@ from quiltwork.report.charts import (
     LineChart,
     MatrixChart,
     named_every,
+    short,
 )
 from quiltwork.report.style import FIGURE_STYLE
 
@@ -48,7 +49,7 @@ def _frame(chart: Chart, style: str) -> str:
 
 def _intervals(chart: IntervalChart) -> tuple[str, float]:
     rows = chart.estimates
-    left = 16 + _LETTER * max((len(one.label) for one in rows), default=0)
+    left = 16 + _LETTER * max((len(short(one.label)) for one in rows), default=0)
     right = 24 + _LETTER * max((len(_reading(one)) for one in rows), default=0)
     top, step = 34.0, 32.0
     bottom = top + step * len(rows)
@@ -61,7 +62,7 @@ def _intervals(chart: IntervalChart) -> tuple[str, float]:
 def _estimate(one: Estimate, axis: Axis, y: float) -> str:
     zero, value = axis.place(0.0), axis.place(one.value)
     parts = [
-        _text(axis.start - 10, y + 4.5, one.label, anchor="end"),
+        _text(axis.start - 10, y + 4.5, short(one.label), anchor="end"),
         f'<rect class="bar" x="{min(zero, value):.1f}" y="{y - 8:.1f}" '
         f'width="{abs(value - zero):.1f}" height="16" rx="2"/>',
     ]
@@ -95,7 +96,7 @@ def _interval_legend(chart: IntervalChart, left: float) -> str:
 
 
 def _bars(chart: BarChart) -> tuple[str, float]:
-    names, values = [name for name, _ in chart.bars], [value for _, value in chart.bars]
+    names, values = [short(name) for name, _ in chart.bars], [value for _, value in chart.bars]
     left = 16 + _LETTER * max(map(len, names), default=0)
     right = 24 + _LETTER * max((len(label(value)) for value in values), default=0)
     top, step = 10.0, 28.0
@@ -110,7 +111,7 @@ def _bars(chart: BarChart) -> tuple[str, float]:
             f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{y - 8:.1f}" '
             f'width="{abs(end - zero):.1f}" height="16" rx="2"/>'
         )
-        drawn.append(_text(left - 10, y + 4.5, name, anchor="end"))
+        drawn.append(_text(left - 10, y + 4.5, short(name), anchor="end"))
         drawn.append(_text(axis.stop + 14, y + 4.5, label(value)))
     return "".join(drawn), bottom + 44
 
@@ -150,7 +151,7 @@ def _line_legend(chart: LineChart, left: float) -> tuple[str, float]:
 
 
 def _matrix(chart: MatrixChart) -> tuple[str, float]:
-    longest = max((len(text) for text in (*chart.rows, chart.row_axis)), default=1)
+    longest = max((len(short(text)) for text in (*chart.rows, chart.row_axis)), default=1)
     left, top = 14 + _LETTER * longest, 46.0
     size = min(84.0, (WIDTH - left - 4) / max(1, len(chart.columns)))
     tall = min(44.0, size)
@@ -164,7 +165,7 @@ def _matrix(chart: MatrixChart) -> tuple[str, float]:
         for c in range(0, len(chart.columns), named_every(chart.columns))
     ]
     drawn += [
-        _text(left - 10, top + tall * (r + 0.5) + 4.5, chart.rows[r], anchor="end")
+        _text(left - 10, top + tall * (r + 0.5) + 4.5, short(chart.rows[r]), anchor="end")
         for r in range(0, len(chart.rows), named_every(chart.rows))
     ]
     for r, row in enumerate(chart.values):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import shortened
 from quiltwork.report.axes import Axis
 from quiltwork.report.charts import (
     BarChart,
@@ -22,6 +23,7 @@ from quiltwork.report.charts import (
     LineChart,
     MatrixChart,
     named_every,
+    short,
 )
 from quiltwork.report.style import LIGHT
 
@@ -45,8 +47,14 @@ def draw(chart: Chart, ax: Axes | None = None) -> Axes:
     """Draw a chart onto axes, or onto those of a new figure; return the axes.
 
     Raises:
+        InvalidInputError: for anything but axes.
         UnsupportedError: without the `plot` extra.
     """
+    if ax is not None and not hasattr(ax, "set_title"):
+        raise InvalidInputError(
+            f"ax must be axes of matplotlib, not {shortened(ax)}; name other arguments, as in "
+            "plot(confidence=0.9)."
+        )
     axes: Any = figure_of(chart).axes[0] if ax is None else _drawn(chart, ax)
     return axes  # type: ignore[no-any-return]
 
@@ -162,7 +170,7 @@ def _scaled(axes: Any, side: str, axis: Axis) -> None:
 
 def _rows(axes: Any, names: list[str], axis: Axis, quantity: str) -> None:
     """Name the rows of a chart from the top, and its quantity below."""
-    axes.set_yticks(range(len(names)), [_plain(name) for name in names])
+    axes.set_yticks(range(len(names)), [_plain(short(name)) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     _scaled(axes, "x", axis)
     axes.set_xlabel(_plain(quantity))
@@ -254,6 +262,6 @@ def _matrix(axes: Any, chart: MatrixChart) -> None:
             axes.text(c, r, _plain(text), ha="center", va="center", fontsize=9)
     for side, names in (("x", chart.columns), ("y", chart.rows)):
         places = range(0, len(names), named_every(names))
-        getattr(axes, f"set_{side}ticks")(places, [_plain(names[place]) for place in places])
+        getattr(axes, f"set_{side}ticks")(places, [_plain(short(names[place])) for place in places])
     axes.set_xlabel(_plain(chart.column_axis))
     axes.set_ylabel(_plain(chart.row_axis))

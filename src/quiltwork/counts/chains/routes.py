@@ -31,7 +31,7 @@ from quiltwork.influence import calibrate
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Count, Query
 from quiltwork.report.charts import BarChart
-from quiltwork.results import ResultBase
+from quiltwork.results import ResultBase, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ METHODS = {
     "group": ("group DP", "any dependence at all"),
     "spectral": ("quilts, spectral bound", "every start of these chains"),
     "approx": ("quilts, best bound", "every start of these chains"),
-    "exact": ("quilts, exact influence", "these chains; composes by joint quilts"),
+    "exact": ("quilts, exact influence", "these chains; composes by levels"),
     "sweep": ("sweep", "these chains; composes by the sweep"),
     "optimal-scale": ("exact calibration", "these chains only"),
 }
@@ -87,6 +87,10 @@ class RouteComparison(ResultBase):
         """Return the header and the rows, for tables and files."""
         header = ("route", "error", "private", "level", "nearby", "dp_epsilon", "scope")
         return header, tuple(tuple(getattr(row, name) for name in header) for row in self.rows)
+
+    def body(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
+        return {**super().body(), "routes": plain(self.records())}
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per route."""

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
+from quiltwork.queries.document import to_document
 from quiltwork.results import ResultBase
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
@@ -52,6 +54,13 @@ class Preview(ResultBase):
     confidence: float
     method: str
     episode: int = 1
+    schema = ("preview", 1)
+
+    def body(self) -> dict[str, Any]:
+        """Return it as JSON values, with the query as a document."""
+        held = {**super().body(), "query": to_document(self.query), "guarantee": self.epsilon}
+        del held["epsilon"]
+        return held
 
     def explain(self) -> str:
         """Say it in a sentence."""
