@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quiltwork import files
+from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
 from quiltwork.beliefs.base import Belief
 from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, MarkovChain
@@ -80,7 +81,10 @@ class HiddenChain(Belief):
         sources: Sources = NOWHERE,
     ) -> None:
         inner = MarkovChain(transition, initial)
-        labels = list(shows)
+        labels = listed(shows, "shows")
+        for place, label in enumerate(labels, start=1):
+            if not hashable(label):
+                raise InvalidInputError(f"Inner state {place} shows what cannot be a state.")
         known = list_states(list(dict.fromkeys(labels)) if states is None else states)
         if len(labels) != inner.size:
             raise InvalidInputError(

@@ -33,12 +33,13 @@ from quiltwork.counts.chains.tables import count_laws, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.errors import UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
 from quiltwork.results import plain
 
 LARGEST = 120
+_MOST_LEVEL = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +179,11 @@ def optimal_for_chain(
     """
     level = privacy_level(epsilon, "epsilon")
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")
+    if max(level, cap or 0) > _MOST_LEVEL:
+        raise InvalidInputError(
+            f"A level above {_MOST_LEVEL} hides nothing, and no program can be solved for it; "
+            "choose epsilon and dp_epsilon below."
+        )
     instance(user, Consumer, "user")
     chains = single_chains(beliefs)
     points = integer(length, "length", 1)

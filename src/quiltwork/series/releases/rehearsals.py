@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 from quiltwork.budget import Ledger, Quote, Status
 from quiltwork.errors import UnsupportedError
@@ -51,7 +52,7 @@ def rehearse(
     Raises:
         UnsupportedError: if none of them says so.
     """
-    status = ledger.status(dataset)
+    status = instance(ledger, Ledger, "ledger").status(dataset)
     data = _simulated(status, seed)
     released = release(data, query, status.beliefs, epsilon, method)
     return Rehearsal(ledger.preview(dataset, released), released, data)
