@@ -41,8 +41,8 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
     for position, belief in enumerate(members, start=1):
         if not isinstance(belief, Belief):
             raise InvalidInputError(
-                f"Belief {position} is {type(belief).__name__}; give a MarkovChain, ChainBox, "
-                "Clusters, Network or a list of them."
+                f"Belief {position} is {type(belief).__name__}; give a belief, such as a "
+                "MarkovChain, ChainBox, CyclicChain, Clusters or Network, or a list of them."
             )
     _check_same_data(members)
     _check_same_states(members)
@@ -54,8 +54,8 @@ def as_beliefs(beliefs: Belief | Sequence[Belief]) -> tuple[Belief, ...]:
 def _listed(beliefs: Any) -> tuple[Any, ...]:
     if not isinstance(beliefs, (list, tuple)):
         raise InvalidInputError(
-            f"beliefs is {type(beliefs).__name__}; give a MarkovChain, ChainBox, Clusters, "
-            "Network or a list of them."
+            f"beliefs is {type(beliefs).__name__}; give a belief, such as a MarkovChain, ChainBox, "
+            "CyclicChain, Clusters or Network, or a list of them."
         )
     if not beliefs:
         raise InvalidInputError(

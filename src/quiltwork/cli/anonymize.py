@@ -13,7 +13,7 @@ import click
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, progress
 from quiltwork.cli.tables import (
-    Source,
+    TableFiles,
     backend_option,
     check_outputs,
     constraint_options,
@@ -88,7 +88,7 @@ SPLITS = ("range", "loss", "fitness")
 )
 @click.option("--report", metavar="FILE", help="Write what is revealed and kept as an HTML page.")
 def anonymize(
-    source: Source,
+    source: TableFiles,
     constraint: Constraint,
     m: int,
     method: Any,

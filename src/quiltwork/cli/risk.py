@@ -10,7 +10,7 @@ import click
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.tables import (
-    Source,
+    TableFiles,
     check_outputs,
     counted,
     declaration_options,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @declaration_options("--order")
 @click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
 def risk(
-    source: Source,
+    source: TableFiles,
     against: str | None,
     original: tuple[str, ...],
     declared: dict[str, Any],

@@ -46,7 +46,7 @@ m_option = click.option(
 
 
 @dataclass(frozen=True)
-class Source:
+class TableFiles:
     """The files of a table and the roles of their columns, as they were typed."""
 
     files: tuple[str, ...]
@@ -57,7 +57,7 @@ class Source:
     missing: str
     text: str
 
-    def others(self, files: tuple[str, ...]) -> Source:
+    def others(self, files: tuple[str, ...]) -> TableFiles:
         """Return other files with the same columns, without providers and subjects."""
         return replace(self, files=files, provider=None, subject=None)
 
@@ -102,7 +102,7 @@ def table_options(function: Function) -> Function:
             help="Columns that are text, whatever they look like; 02410 is text by itself.",
         ),
     ]
-    return _gathered(function, options, "source", Source)
+    return _gathered(function, options, "source", TableFiles)
 
 
 def constraint_options(function: Function) -> Function:
@@ -181,7 +181,7 @@ def _pairs(texts: Iterable[str], option: str) -> dict[str, Any]:
     return found
 
 
-def require_provider(source: Source, m: int) -> None:
+def require_provider(source: TableFiles, m: int) -> None:
     """Refuse one file without a column of providers, unless nobody colludes (m = 0)."""
     if len(source.files) == 1 and source.provider is None and m > 0:
         raise click.UsageError(
@@ -189,7 +189,7 @@ def require_provider(source: Source, m: int) -> None:
         )
 
 
-def read_table(source: Source, backend: str = "local", **declarations: Any) -> Table:
+def read_table(source: TableFiles, backend: str = "local", **declarations: Any) -> Table:
     """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
 
     On Spark, Parquet files become a table that is never brought here; other files are read here.

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from quiltwork.cli.command import command
 from quiltwork.cli.output import emit
 from quiltwork.cli.tables import (
-    Source,
+    TableFiles,
     backend_option,
     constraint_options,
     declaration_options,
@@ -62,7 +62,7 @@ METHODS = ("exact", "direct", "top-down", "bottom-up", "binary", "adaptive")
 @click.option("--others", type=int, default=0, help="With --own: colluding providers without rows.")
 @click.option("--at-most", type=int, help="With --others: how many records of a group each has.")
 def verify(
-    source: Source,
+    source: TableFiles,
     constraint: Constraint,
     m: int,
     largest: bool,

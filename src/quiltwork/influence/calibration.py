@@ -103,7 +103,7 @@ class Calibration(ResultBase):
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
         """Return a bound on what this noise tells under other beliefs, and the worst node."""
-        from quiltwork.influence.under import leak_under
+        from quiltwork.influence.other_beliefs import leak_under
 
         if self.exact_scale == 0:
             raise InvalidInputError(

@@ -14,14 +14,14 @@ from quiltwork.beliefs.states import Label, list_states
 from quiltwork.exact import Number
 from quiltwork.queries.base import Query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
-from quiltwork.queries.custom import Custom, Function
+from quiltwork.queries.custom import CustomQuery, Function
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.queries.lipschitz import Violation, check_lipschitz
 from quiltwork.queries.numbers import Mean, Sum
 
 __all__ = [
     "Count",
-    "Custom",
+    "CustomQuery",
     "Frequencies",
     "Histogram",
     "Mean",
@@ -116,7 +116,7 @@ def custom(
     lipschitz: Number,
     cells: Iterable[Any] | None = None,
     name: str | None = None,
-) -> Custom:
+) -> CustomQuery:
     """Any function of the array of labels, with a declared Lipschitz constant.
 
     Args:
@@ -133,7 +133,7 @@ def custom(
     Fraction(1, 32768)
     """
     called = name if name is not None else str(getattr(function, "__name__", "custom"))
-    return Custom(function=function, lipschitz=lipschitz, labels=_listed(cells), name=called)  # type: ignore[arg-type]
+    return CustomQuery(function=function, lipschitz=lipschitz, labels=_listed(cells), name=called)  # type: ignore[arg-type]
 
 
 def _listed(labels: Iterable[Any] | None) -> tuple[Label, ...] | None:

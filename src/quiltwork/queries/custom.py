@@ -38,7 +38,7 @@ Function = Callable[[NDArray[Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Custom(Query):
+class CustomQuery(Query):
     """`function` of the window's labels: one number, or one per label in `labels`.
 
     The function must answer every sequence with numbers between −1e300 and 1e300; where a ledger

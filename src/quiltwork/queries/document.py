@@ -16,7 +16,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import written_fraction
 from quiltwork.queries.base import Query, read_query
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
-from quiltwork.queries.custom import Custom
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
 
 
@@ -82,7 +82,7 @@ def _custom(fields: dict[str, Any]) -> Query:
     cells = fields.pop("cells", None)
     labels = None if cells is None else labels_from_json(cells)
     digest = fields.pop("digest", None)
-    return Custom(
+    return CustomQuery(
         function=None,
         lipschitz=lipschitz,
         labels=labels,

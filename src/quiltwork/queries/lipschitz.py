@@ -19,7 +19,7 @@ from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.queries.base import IntArray, States
-from quiltwork.queries.custom import Custom, real_numbers
+from quiltwork.queries.custom import CustomQuery, real_numbers
 from quiltwork.results import ResultBase
 
 _STATES_TRIED = 8
@@ -55,7 +55,7 @@ class Violation(ResultBase):
 
 
 def check_lipschitz(
-    query: Custom, states: Sequence[Any], length: int, trials: int = 1000, seed: int = 0
+    query: CustomQuery, states: Sequence[Any], length: int, trials: int = 1000, seed: int = 0
 ) -> Violation | None:
     """Search for a single changed point that moves the answer by more than declared.
 
@@ -72,7 +72,7 @@ def check_lipschitz(
     >>> violation.change
     Fraction(2, 1)
     """
-    if not isinstance(query, Custom):
+    if not isinstance(query, CustomQuery):
         raise InvalidInputError(
             f"Only custom queries declare a Lipschitz constant, not {type(query).__name__}."
         )
@@ -111,7 +111,7 @@ def _nearby(random: np.random.Generator, base: IntArray, states: States) -> IntA
 
 
 def _largest_change(
-    query: Custom, base: IntArray, position: int, states: States, random: np.random.Generator
+    query: CustomQuery, base: IntArray, position: int, states: States, random: np.random.Generator
 ) -> Violation | Fraction:
     """Try (up to eight) other states at one position; a violation ends the search."""
     answer, largest = _answer(query, base, states), Fraction(0)
@@ -131,7 +131,7 @@ def _largest_change(
     return largest
 
 
-def _answer(query: Custom, codes: IntArray, states: States) -> list[Fraction] | None:
+def _answer(query: CustomQuery, codes: IntArray, states: States) -> list[Fraction] | None:
     assert query.function is not None  # noqa: S101  (checked by the caller)
     try:
         numbers = real_numbers(query.function(label_array(states)[query.part(codes)]))
@@ -141,7 +141,7 @@ def _answer(query: Custom, codes: IntArray, states: States) -> list[Fraction] | 
 
 
 def _violation(
-    query: Custom,
+    query: CustomQuery,
     before: IntArray,
     after: IntArray,
     position: int,

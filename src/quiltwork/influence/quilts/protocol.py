@@ -67,6 +67,6 @@ def quilt_families(
         UnsupportedError: if the method says nothing about this belief.
     """
     raise UnsupportedError(
-        f"{type(belief).__name__} is not a belief: give a MarkovChain, ChainBox, Clusters, "
-        "Network or a list of them."
+        f"{type(belief).__name__} is no belief that has quilts: give a MarkovChain, "
+        "ChainBox, Clusters or Network, or leave method out."
     )

@@ -24,10 +24,10 @@ from quiltwork.beliefs.origins import (
 from quiltwork.beliefs.sequences import factorize, label_array, position_of
 from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.errors import InvalidInputError
-from quiltwork.series.reading.asked import agreed_grid, asked_grid
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.columns import Column, only_column, read_columns
-from quiltwork.series.reading.regular import IntArray, Rows, on_grid, ordered
+from quiltwork.series.reading.grid_asked import agreed_grid, asked_grid
+from quiltwork.series.reading.regular import IntArray, OrderedRows, on_grid, ordered
 from quiltwork.series.reading.values import as_labels, as_numbers, as_seconds, match_labels
 
 Missing: TypeAlias = Literal["error", "state", "split"]
@@ -169,7 +169,7 @@ def _note_starts(
     data: dict[Any, NDArray[Any]],
     numbers: NDArray[np.float64],
     owner: IntArray,
-    rows: Rows,
+    rows: OrderedRows,
     moments: IntArray,
     step: int,
     *,
@@ -248,7 +248,9 @@ def _coded(
     return tuple(known), table[codes]
 
 
-def _regular(source: Any, times: Column | None, seconds: IntArray | None, rows: Rows) -> int | None:
+def _regular(
+    source: Any, times: Column | None, seconds: IntArray | None, rows: OrderedRows
+) -> int | None:
     """Return the step that regular times show: those of a column, or of the index of one series."""
     if seconds is None or times is None:
         return index_step(source) if not rows.subject.any() else None

@@ -23,7 +23,7 @@ MOST_POINTS = 2_000_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class OrderedRows:
     """Records in order: `subject` codes, and `step` numbers where there is a clock."""
 
     order: IntArray
@@ -31,7 +31,7 @@ class Rows:
     step: IntArray | None
 
 
-def ordered(subject: IntArray, seconds: IntArray | None, every: int | None) -> Rows:
+def ordered(subject: IntArray, seconds: IntArray | None, every: int | None) -> OrderedRows:
     """Sort by subject, then time, else keep the order of the file.
 
     Raises:
@@ -39,11 +39,11 @@ def ordered(subject: IntArray, seconds: IntArray | None, every: int | None) -> R
     """
     if seconds is None:
         order = np.argsort(subject, kind="stable")
-        return Rows(order, subject[order], None)
+        return OrderedRows(order, subject[order], None)
     order = np.lexsort((seconds, subject))
     who, when = subject[order], seconds[order]
     if every is not None:
-        return Rows(order, who, when // every)
+        return OrderedRows(order, who, when // every)
     twice = (np.diff(when) == 0) & (np.diff(who) == 0)
     if twice.any():
         row = int(order[int(np.argmax(twice)) + 1]) + 1
@@ -51,10 +51,10 @@ def ordered(subject: IntArray, seconds: IntArray | None, every: int | None) -> R
             f"Row {row} repeats a time of its subject; remove duplicates, or gather records on a "
             "regular grid with every='10min'."
         )
-    return Rows(order, who, None)
+    return OrderedRows(order, who, None)
 
 
-def on_grid(rows: Rows, values: FloatArray, rule: Rule) -> tuple[FloatArray, IntArray]:
+def on_grid(rows: OrderedRows, values: FloatArray, rule: Rule) -> tuple[FloatArray, IntArray]:
     """Reduce each step to one value: (values with NaN for empty steps, subject of each point).
 
     A step whose records are all missing, or that has none, is NaN; missing records beside others

@@ -18,7 +18,7 @@ from quiltwork.budget.payment import Request, pay_and_keep, read_payer
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
-from quiltwork.queries.custom import Custom
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.data import (
     EncodedSeries,
     Source,
@@ -99,7 +99,7 @@ def release(
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
-    if isinstance(query, Custom) and states:
+    if isinstance(query, CustomQuery) and states:
         query.rehearse(plan.length, states)
     unanswered = replace(
         _record(plan, members, states or (), exact_epsilon, secrets, dataset),
@@ -202,7 +202,11 @@ def _request(unanswered: Release, key: str | None) -> Request:
             "This release adds no noise, since its beliefs leave nothing to protect; it has no "
             "level that a ledger could account for. Release it with beliefs that do."
         )
-    if key is not None and isinstance(unanswered.query, Custom) and not unanswered.query.digest:
+    if (
+        key is not None
+        and isinstance(unanswered.query, CustomQuery)
+        and not unanswered.query.digest
+    ):
         raise UnsupportedError(
             f"The function of the custom query {unanswered.query.name!r} cannot be told from "
             "others of its name, so a repeated key might return another one's answer; write it as "

@@ -36,7 +36,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
-from quiltwork.queries.custom import Custom
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
 
 
@@ -132,7 +132,7 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
     states = public_states(members, query)
     if states is None and isinstance(query, Sum):
         return replace(query, clip=True)
-    if states is not None or isinstance(query, Custom):
+    if states is not None or isinstance(query, CustomQuery):
         query.check(states or ())
     return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
 
