@@ -41,6 +41,12 @@ def fit_memory(
         )
     paths, labels = read_paths(sequences, states, grid)
     amount, size = read_smoothing(smoothing), len(labels)
+    paths = [path for path in paths if len(path) > order]
+    if not paths:
+        raise InvalidInputError(
+            f"No sequence has more than {order} time points, so none shows what follows {order} "
+            "states; use a lower order, or longer sequences."
+        )
     if durations:
         kind = contexts.ages(size, contexts.best_cap(paths, size, max(amount, 0.5)))
     else:

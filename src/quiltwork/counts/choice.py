@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
+from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
@@ -62,6 +63,10 @@ class ExactMechanism(ResultBase):
         draw = partial(draw_index, self.exact[value])
         payer = read_payer(ledger, dataset, key, analyst)
         return pay_and_keep(payer, self._debit, draw, str, int)
+
+    def _table(self) -> str:
+        """A digest of the probabilities, which tells one mechanism's key from another's."""
+        return sha256(repr(self.exact).encode()).hexdigest()
 
     def _refuse(self) -> None:
         """Refuse a mechanism that is not private."""

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.leakage import Secrets, WorstPoint
-from quiltwork.budget.accounting.usage import Usage
+from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
@@ -66,11 +66,17 @@ class Account:
                     f"{self.secrets.length} time points; windows are 1-based and inclusive."
                 )
             _check_composition(count, latest, spending)
+            if spending.composes_by != "levels" and self.secrets.episode > 1:
+                raise UnsupportedError(
+                    "A release that has no level per time point promises something about single "
+                    f"ones, and stretches of {self.secrets.episode} are protected here; release "
+                    "with a level, or protect single time points."
+                )
             history, count, latest = (spending, history), count + 1, spending.composes_by
             others = _bounded(others + by_theorem_3_6(spending))
             if spending.composes_by == "levels":
                 levels.append(self.secrets.charged(spending, narrowest))
-                narrowest = levels[-1].span
+                narrowest = least_span(narrowest, levels[-1])
         return Account(self.secrets, self.usage.plus(*levels), history, count, others, latest)
 
     def plus_scaled(self, others: Account, factor: Number) -> Account:

@@ -105,7 +105,8 @@ class Secrets:
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.
 
-        Under Gaussian beliefs no number moves farther than the farthest, however wide the range.
+        Under Gaussian beliefs no number moves farther than the farthest, however wide the range,
+        when a single one is secret; within a stretch the moves of several add up.
 
         Raises:
             InvalidInputError: for another range, where none says how much is hidden.
@@ -114,10 +115,10 @@ class Secrets:
         beliefs = [one.belief for one in self.outlooks if isinstance(one, GaussianOutlook)]
         if not beliefs or not spending.dp_epsilon:
             return spending
-        if spending.span is None:
+        if spending.span is None or spending.per_pair:
             raise no_sum(None, _ADD)
         farthest = [one.farthest for one in beliefs if one.farthest is not None]
-        if len(farthest) == len(beliefs):
+        if len(farthest) == len(beliefs) and self.episode == 1:
             span = min(spending.span, max(farthest))
             per_point = spending.per_point * span / spending.span
             return replace(spending, per_point=per_point, span=span)
@@ -126,7 +127,7 @@ class Secrets:
         raise InvalidInputError(
             f"The releases before were clipped to a range of width {float(narrowest or 0):g}, this "
             f"one to {float(spending.span):g}, and the belief does not say how large a difference "
-            "is hidden by both; give it within=."
+            "is hidden by both; give it within=, and episode=1."
         )
 
 
@@ -176,7 +177,7 @@ def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
             totals = _cluster_totals(family, charges)[rows]
             row = int(np.argmax(totals))
             exact = Fraction(int(totals[row]), charges.denominator)
-            found.append(WorstPoint(exact, secrets.first + row))
+            found.append(WorstPoint(min(exact, usage.total), secrets.first + row))
         else:
             nodes = (node for node in map(int, family.nodes) if node in secrets.nodes)
             found += [_best_quilt(family, charges, node) for node in nodes]

@@ -10,11 +10,13 @@ from quiltwork.budget.accounting.account import Account, by_theorem_3_6
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import BudgetExceeded, UnsupportedError
 from quiltwork.exact import float_up, to_fraction
+from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.noise.geometric import MAX_SCALE_BITS
 
 _LARGEST_SCALE = 2.0**MAX_SCALE_BITS
 _MOST_REPETITIONS = 10**12
 _LARGEST_FACTOR = Fraction(10**300)
+_LARGEST_OF_NUMBERS = 1e200
 _CLOSE = 2.0**-34
 _TINY = 2.0**-100
 _JUST_ABOVE = 1 + 2.0**-44
@@ -25,7 +27,8 @@ def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spend
     """The largest x such that these releases, all charges times x, still fit.
 
     A secret inside a window leaks at least half of that window's level, so the search can end
-    where every level is four times the budget; if that still fits, the answer is infinity.
+    where every level is four times the budget; if that still fits, the answer is infinity. Numbers
+    of which small differences are hidden leak less, so there it goes on.
     """
     units = _priced(account, spendings)
     levels = [one.dp_epsilon for one in spendings if one.dp_epsilon]
@@ -34,8 +37,14 @@ def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spend
         return account.plus_scaled(units, factor).total
 
     high = float_up(min(4 * budget / min(levels, default=Fraction(1)), _LARGEST_FACTOR))
+    while _of_numbers(account) and high < _LARGEST_OF_NUMBERS and total(high) <= budget:
+        high *= 2.0**20
     found = largest_level(total, account.total, budget, high)
     return math.inf if found == high else found
+
+
+def _of_numbers(account: Account) -> bool:
+    return any(isinstance(one, GaussianOutlook) for one in account.secrets.outlooks)
 
 
 def how_many_more(account: Account, budget: Fraction, spending: Spending) -> int | float:

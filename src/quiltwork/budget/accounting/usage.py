@@ -92,8 +92,9 @@ class Usage:
         that release's charges up, by less than 2⁻²⁵⁶ each.
         """
         common, everything, corners = self.denominator, self.everything, dict(self.corners)
-        spans = [one.span for one in spendings if one.span is not None]
+        narrowest = self.narrowest
         for one in spendings:
+            narrowest = least_span(narrowest, one)
             costs = (one.per_point, one.per_pair, one.once)
             wanted = _common(common, *(cost.denominator for cost in costs))
             if wanted != common:
@@ -104,7 +105,7 @@ class Usage:
             _raise(corners, one.stop, (0, -pair, 0, once))
             _raise(corners, one.stop + 1, (-point, 0, 0, 0))
             everything += point * (one.stop - one.start + 1) + pair * (one.stop - one.start) + once
-        return Usage(common, corners, everything, _least(self.narrowest, *spans))
+        return Usage(common, corners, everything, narrowest)
 
     def combined(self, other: Usage, factor: Fraction) -> Usage:
         """Add `factor` times another usage. O(corners of both)."""
@@ -208,6 +209,11 @@ class Usage:
             for part in (2, 3)
         )
         return forward, backward
+
+
+def least_span(narrowest: Fraction | None, spending: Spending) -> Fraction | None:
+    """The narrowest range after one more release; one that tells nothing counts for none."""
+    return _least(narrowest, spending.span if spending.dp_epsilon else None)
 
 
 def _least(*spans: Fraction | None) -> Fraction | None:

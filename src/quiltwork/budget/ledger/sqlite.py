@@ -75,13 +75,17 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         """Remember the path; nothing is opened."""
         self.path = path
-        try:
-            place = os.path.realpath(path)  # SQLite keeps the log beside the file itself
-        except (OSError, ValueError):  # no such place; whoever opens it says why
-            place = str(path)
-        self._names = [f"{place}{suffix}" for suffix in ("", "-wal", "-shm")]
+        self._names = self._found()
         self._opened: list[_Identity] | None = None
         self.url = f"sqlite:///{path}"
+
+    def _found(self) -> list[str]:
+        """The names of file, log and index: SQLite keeps those beside the file itself."""
+        try:
+            place = os.path.realpath(self.path)
+        except (OSError, ValueError):  # no such place; whoever opens it says why
+            place = str(self.path)
+        return [f"{place}{suffix}" for suffix in ("", "-wal", "-shm")]
 
     def exists(self) -> bool:
         """Whether the file is there and not empty."""
@@ -105,6 +109,7 @@ class SqliteDatabase(Database):
         is_new = not self.exists()
         if is_new:
             self._create()
+        self._names = self._found()
         self._opened, before = None, self._identities()
         if any(one[0] == before[0] and one != before for one in _opened):
             raise self._replaced()
@@ -146,8 +151,10 @@ class SqliteDatabase(Database):
                     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
                     return
                 configure(_NO_CHECKPOINT_ON_CLOSE, True)
-            connection.close()
-            _opened[:] = [one for one in _opened if one is not opened]
+            try:
+                connection.close()
+            finally:
+                _opened[:] = [one for one in _opened if one is not opened]
 
     def check_in_place(self) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
@@ -155,7 +162,8 @@ class SqliteDatabase(Database):
         Raises:
             StorageError: if one of them was moved, replaced or removed.
         """
-        if self._opened is not None and self._identities() != self._opened:
+        moved = self._found() != self._names  # a symbolic link that leads elsewhere
+        if self._opened is not None and (moved or self._identities() != self._opened):
             raise self._replaced()
 
     def _identities(self) -> list[_Identity]:

@@ -221,7 +221,8 @@ class Totals:
                 if entry.kind == "debit" and entry.seq <= last
             )
 
-        return lambda: self.store.read(read)
+        store = self.store  # not self, which keeps the account that keeps this
+        return lambda: store.read(read)
 
     def _loaded(
         self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None

@@ -22,6 +22,7 @@ from quiltwork.audit.leakage import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
+from quiltwork.budget.payment import Request
 from quiltwork.counts.chains.certificate import (
     ChainCertificate,
     number_of_inequalities,
@@ -33,6 +34,7 @@ from quiltwork.counts.chains.tables import count_laws, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
+from quiltwork.counts.people import belief_digest
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.queries import Query
@@ -40,6 +42,7 @@ from quiltwork.results import plain
 
 LARGEST = 120
 _MOST_LEVEL = 100
+_NAME = "optimal for a chain"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +108,18 @@ class ChainMechanism(ExactMechanism):
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)
         if self.certificate.dp_epsilon is None:
-            return Spending(
+            spending = Spending(
                 start,
                 stop,
                 composes_by="nothing",
                 epsilon=self.certificate.epsilon,
                 label="optimal mechanism without a cap",
             )
+            about = {"belief_digest": belief_digest(self.beliefs), "length": self.length}
+            return Request(spending, _NAME, {**about, "table": self._table()})
         return {
-            "mechanism": "optimal for a chain",
+            "mechanism": _NAME,
+            "table": self._table(),
             "dp_epsilon": self.certificate.dp_epsilon,
             "start": start,
             "stop": stop,

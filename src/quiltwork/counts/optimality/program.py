@@ -114,6 +114,7 @@ class OptimalMechanism(ExactMechanism):
             "mechanism": "consumer's program",
             "n": self.n,
             "alpha": str(self.certificate.alpha),
+            "table": self._table(),
             "dp_epsilon": str(epsilon_for_alpha(self.certificate.alpha)),
         }
 
