@@ -122,3 +122,30 @@ def test_many_states_are_told_what_decides(cli, folder):
     assert ran.code == 0
     assert any("Smoothing decides the noise" in one for one in ran.document["warnings"])
     assert set(ran.document["price"]["states"]) <= set(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "scale"), [(["a"] * 9, 0.0), (["a"], 0.0), (["a", "b"], None)], ids=str
+)
+def test_the_smallest_files_are_fitted(cli, folder, cells, scale):
+    (folder / "small.csv").write_text("\n".join(["s", *cells]))
+    ran = cli("fit", "small.csv", "--json")
+    assert ran.code == 0, ran.err
+    if scale is not None:
+        assert ran.document["price"]["scale"] == scale
+    assert cli("fit", "small.csv").code == 0
+
+
+def test_files_that_begin_at_several_times_of_day_are_refused_by_a_release(cli, folder):
+    cli("fit", "pilot.csv", *READ, "--period", "day", "-o", "day.json")
+    rows = [
+        f"{who},{line}"
+        for who, name in (("a", "pilot.csv"), ("b", "week.csv"))
+        for line in (folder / name).read_text().splitlines()[1:]
+    ]
+    (folder / "both.csv").write_text("\n".join(["who,time,activity", *rows]))
+    release = ("release", "both.csv", *READ, "--subject", "who", "--belief", "day.json")
+    ran = cli(*release, "--epsilon", "1")
+    assert ran.code == 2
+    assert "phases later than this belief" in ran.err
+    assert cli(*release, "--epsilon", "1", "--apart").code == 0

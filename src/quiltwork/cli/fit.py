@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ def fit(
     document = beliefs_to_json([one.belief for one in tried if one.kept])
     if output is not None:
         files.write(output, document + "\n")
-    _price(tried, max(series.lengths))
+    tried = _priced(tried, max(series.lengths))
     told = _told(tried, series, smoothing, turns)
     emit(
         files.dump("fit", 1, _body(tried, series, json.loads(document), told)),
@@ -137,7 +137,7 @@ def fit(
         warnings.warn(sentence, QuiltworkWarning, stacklevel=1)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Tried:
     """A belief that was fitted: how likely held-out data are, whether it stays, what it costs."""
 
@@ -181,17 +181,20 @@ def _fitted(
     return [_Tried(name, one, True), _Tried("order 1", plain, False)]
 
 
-def _price(tried: list[_Tried], length: int) -> None:
-    """Find the noise under what stays and under the plain chain, where that takes no minutes."""
+def _priced(tried: list[_Tried], length: int) -> list[_Tried]:
+    """Add the noise under what stays and under the plain chain, where that takes no minutes."""
     from quiltwork.influence.fitted import driving_states, fit_price
 
-    size = len(_plain(tried).belief.states or ())
-    asked = [one for one in tried if one.kept or one.name == "order 1"]
-    asked = asked if size <= _PRICED_STATES else []
-    with progress(asked, "Pricing") as bar:
+    if len(_plain(tried).belief.states or ()) > _PRICED_STATES:
+        return tried
+    found = []
+    with progress(tried, "Pricing") as bar:
         for one in bar:
-            found = fit_price(one.belief, length)
-            one.scale, one.drives = found.scale, driving_states(found)
+            if one.kept or one.name == "order 1":
+                made = fit_price(one.belief, length)
+                one = replace(one, scale=made.scale, drives=driving_states(made))
+            found.append(one)
+    return found
 
 
 def _told(

@@ -204,6 +204,6 @@ def _hides_everything(box: ChainBox, counted: Tally, length: int) -> list[str]:
     return [
         f"The box asks for as much noise as hiding all {length:,} time points at once: "
         f"{open_steps:,} of its {box.size**2:,} steps may be impossible, and state "
-        f"{box.states[rarest]!r} is left {seen:,} times only. Merge rare states, fit on more data, "
-        "or fit the list of plausible beliefs."
+        f"{box.states[rarest]!r} is left {seen:,} times only. Merge rare states, cut at gaps "
+        "(--missing split), fit on more data, or fit the list of plausible beliefs."
     ]
