@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -149,3 +150,16 @@ def test_files_that_begin_at_several_times_of_day_are_refused_by_a_release(cli, 
     assert ran.code == 2
     assert "phases later than this belief" in ran.err
     assert cli(*release, "--epsilon", "1", "--apart").code == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--initial", "any"), ("--initial", "empirical")], ids=str)
+def test_a_plain_chain_may_go_without_smoothing(cli, folder, options):
+    cells = ["a", "b", "a", "c", "a", "b", "a", "a", "c", "a"] * 6  # b and c never meet
+    (folder / "few.csv").write_text("\n".join(["s", *cells]))
+    ran = cli("fit", "few.csv", "--single", "--smoothing", "0", *options, "--json")
+    assert ran.code == 0, ran.err
+    counts = np.zeros((3, 3))
+    for one, other in itertools.pairwise(cells):
+        counts["abc".index(one), "abc".index(other)] += 1
+    expected = counts / counts.sum(axis=1, keepdims=True)
+    assert np.allclose(ran.document["belief"]["transition"], expected)

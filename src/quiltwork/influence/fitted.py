@@ -113,7 +113,8 @@ def fit_warnings(
     pieces = split_sequences(sequences)
     counted = tally(pieces, members[0].states, members[0].grid)
     length = max(map(len, pieces))
-    given = {"states": members[0].states, "smoothing": smoothing, "period": period}
+    given = {"states": members[0].states, "period": period}  # what is scored is always smoothed
+    given["smoothing"] = max(to_fraction(smoothing, "smoothing"), Fraction(1, 2))
     found = candidates(sequences, **given)
     sentences = _few_steps(counted)
     if len(members) == 1:
