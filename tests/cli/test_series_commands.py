@@ -7,7 +7,7 @@ import json
 import pytest
 
 from quiltwork import MarkovChain, files
-from quiltwork.beliefs import belief_from_json
+from quiltwork.beliefs import belief_from_json, beliefs_from_json
 from quiltwork.series import Release
 
 
@@ -32,8 +32,13 @@ def folder(tmp_path, monkeypatch):
 READ = ("--value", "activity", "--subject", "person", "--time", "minute")
 
 
+def belief_of(ran):
+    """The first belief in the document that `fit --json` prints."""
+    return beliefs_from_json(json.dumps(ran.document["belief"]))[0]
+
+
 def test_fit_writes_a_chain_that_release_takes(cli, folder):
-    ran = cli("fit", "volunteers.csv", *READ, "-o", "fitted.json")
+    ran = cli("fit", "volunteers.csv", *READ, "--single", "-o", "fitted.json")
     assert ran.code == 0, ran.err
     fitted = belief_from_json((folder / "fitted.json").read_text())
     assert fitted.states == ("rest", "walk")
@@ -51,13 +56,13 @@ def test_fit_writes_a_chain_that_release_takes(cli, folder):
 
 def test_fit_box_and_json(cli, folder):
     ran = cli("fit", "volunteers.csv", *READ, "--box", "--confidence", "0.9", "--json")
-    box = belief_from_json(ran.out)
+    box = belief_of(ran)
     assert box.lower[0, 0] < 0.9 < box.upper[0, 0]
     assert box.states == ("rest", "walk")
     assert "Nothing was written" in cli("fit", "volunteers.csv", *READ, "--box").out
 
 
-@pytest.mark.parametrize("kind", [(), ("--box",)])
+@pytest.mark.parametrize("kind", [("--single",), ("--box",)])
 def test_fit_adds_no_state_to_those_declared(cli, folder, kind):
     (folder / "more.csv").write_text("activity\nrest\nwalk\nzq7canary\nrest\n\n")
     fit = ("fit", "more.csv", "--missing", "state", "-o", "new.json", *kind, "--states")
@@ -74,10 +79,11 @@ def test_fit_adds_no_state_to_those_declared(cli, folder, kind):
 
 
 def test_declared_states_and_edges(cli, folder):
-    ran = cli("fit", "volunteers.csv", *READ, "--states", "rest,walk,run", "--json")
-    assert belief_from_json(ran.out).states == ("rest", "walk", "run")
-    ran = cli("fit", "volunteers.csv", "--value", "minute", "--edges", "100,200", "--json")
-    assert belief_from_json(ran.out).states == ("<100", "100..200", ">=200")
+    fit = ("fit", "volunteers.csv", "--single", "--json")
+    ran = cli(*fit, *READ, "--states", "rest,walk,run")
+    assert belief_of(ran).states == ("rest", "walk", "run")
+    ran = cli(*fit, "--value", "minute", "--edges", "100,200")
+    assert belief_of(ran).states == ("<100", "100..200", ">=200")
 
 
 def test_calibrate_explains_the_scale(cli, folder):
@@ -280,7 +286,10 @@ def test_a_belief_fitted_on_hours_is_used_on_hours_only(cli, meters):
         (("--edges", "1", "--labels", "high,low"), "made for the states 'low', 'high', and"),
         (("--rule", "max"), "made for the mean of each step"),
         (("--preview", "--every", "15min"), "made for steps of 1h"),
-        (("--belief", "quarter.json"), "Belief 2 was made for steps of 15min"),
+        (
+            ("--belief", "quarter.json"),
+            "was made for steps of 15min, another before it for steps of 1h",
+        ),
     ],
 )
 def test_another_grid_than_the_beliefs_is_refused(cli, meters, options, words):
@@ -314,7 +323,8 @@ def test_a_belief_says_nothing_of_the_data_but_its_matrix(cli, folder):
     documents = set()
     for text in ("rwwrrw", "rrwwrw"):
         (folder / "own.csv").write_text("\n".join(["s", *text]))
-        documents.add(cli("fit", "own.csv", "--json").out)
+        fitted = cli("fit", "own.csv", "--single", "--json").document["belief"]
+        documents.add(json.dumps(fitted))
     assert len(documents) == 1
     (folder / "other.csv").write_text("\n".join(["s", *"rrwwrw"]))
     (folder / "own.json").write_text(documents.pop())

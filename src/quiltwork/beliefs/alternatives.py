@@ -8,9 +8,10 @@ a proof that an adversary believes nothing else.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,13 +24,18 @@ from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.origins import grid_of, start_of
-from quiltwork.beliefs.phases import held_out_phases, read_period, tally_phases
+from quiltwork.beliefs.phases import PhaseTally, held_out_phases, read_period, tally_phases
 from quiltwork.beliefs.sequences import split_sequences
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import QuiltworkWarning
 from quiltwork.exact import Number
 
 _DAY = 86_400
 _NATS = 0.01
 _LEAST = 3.0
+_MOST_PHASED = 150_000
+"""So many phases times k³ are calibrated in half a minute; 1,440 minutes of four states are."""
+_MOST_SCORED = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,12 +55,14 @@ def plausible(
     smoothing: Number = 0.5,
     period: Any = None,
     grid: Grid | None = None,
+    initial: Literal["stationary", "any"] = "stationary",
 ) -> list[Belief]:
     """Return the beliefs that these (public) data do not rule out, the likeliest first.
 
     Tried are chains of order one and two, chains that know how long a state has lasted, and, where
     times are known or `period` is given, chains with a matrix per phase. A guarantee under the list
-    holds against each of them. `candidates` tells the scores.
+    holds against each of them. `candidates` tells the scores. A warning names a kind of memory that
+    is likelier than all of these and too large to be calibrated.
 
     Args:
         sequences: one sequence or many, as in `MarkovChain.fit`; not the data to be released.
@@ -62,6 +70,7 @@ def plausible(
         smoothing: as in `MarkovChain.fit`.
         period: as in `CyclicChain.fit`; "day" if not given and the times tell it.
         grid: what a time point and a state are; `read_series` notes it with what it reads.
+        initial: how each of them begins.
 
     Raises:
         InvalidInputError: naming the sequence and position that cannot be read.
@@ -70,7 +79,10 @@ def plausible(
     >>> plausible(coins)[0]
     MarkovChain(2 states: 0, 1; initial='stationary')
     """
-    found = candidates(sequences, states=states, smoothing=smoothing, period=period, grid=grid)
+    data = _read(sequences, states, smoothing, period, grid)
+    found = _candidates(data, sequences, smoothing, initial)
+    for sentence in _beyond(data, found):
+        warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
     return [one.belief for one in found if one.plausible]
 
 
@@ -81,6 +93,7 @@ def candidates(
     smoothing: Number = 0.5,
     period: Any = None,
     grid: Grid | None = None,
+    initial: Literal["stationary", "any"] = "stationary",
 ) -> list[Candidate]:
     """Return every belief that was tried with its score, the likeliest first.
 
@@ -88,35 +101,120 @@ def candidates(
     likely under it than under the best. The simplest chain counts as best where nothing is likelier
     by more than 3 nats.
     """
+    data = _read(sequences, states, smoothing, period, grid)
+    return _candidates(data, sequences, smoothing, initial)
+
+
+def likelier_but_large(
+    sequences: Any,
+    found: list[Candidate],
+    *,
+    states: Iterable[Any] | None = None,
+    smoothing: Number = 0.5,
+    period: Any = None,
+    grid: Grid | None = None,
+) -> list[str]:
+    """Return a sentence for each kind of memory that beats all candidates and is too large.
+
+    It beats them by the rule of `candidates`; scoring it is cheap, calibrating it is not.
+    """
+    return _beyond(_read(sequences, states, smoothing, period, grid), found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Sequences as state indices, and by phase of a clock where there is one."""
+
+    paths: list[IntArray]
+    labels: tuple[Label, ...]
+    grid: Grid | None
+    amount: float
+    period: Any
+    phases: PhaseTally | None
+
+    @property
+    def steps(self) -> int:
+        return sum(len(path) - 1 for path in self.paths)
+
+    def remembering(self, kind: contexts.Remembered) -> float:
+        return contexts.held_out(self.paths, kind, len(self.labels), self.amount)
+
+    @property
+    def second(self) -> bool:
+        """Whether order two can be calibrated."""
+        return 1 < len(self.labels) ** 2 <= MOST_INNER
+
+    @property
+    def phased(self) -> bool:
+        """Whether a matrix per phase can be calibrated."""
+        size = len(self.labels)
+        return self.phases is not None and self.phases.halves.shape[1] * size**3 <= _MOST_PHASED
+
+
+def _read(
+    sequences: Any, states: Iterable[Any] | None, smoothing: Number, period: Any, grid: Grid | None
+) -> _Data:
     pieces = split_sequences(sequences)
     known = grid_of(pieces, grid)
     paths, labels = read_paths(pieces, states, known)
-    amount, size = max(read_smoothing(smoothing), 0.5), len(labels)
-    given: dict[str, Any] = {"smoothing": smoothing, "states": labels, "grid": known}
-    one = contexts.last_states(size, 1)
-    scored: list[tuple[str, Belief, float]] = [
-        ("order 1", MarkovChain.fit(sequences, **given), _score(paths, one, size, amount))
-    ]
-    if size**2 <= MOST_INNER and size > 1:
-        score = _score(paths, contexts.last_states(size, 2), size, amount)
-        scored.append(("order 2", MarkovChain.fit(sequences, **given, order=2), score))
-    cap = contexts.best_cap(paths, size, amount)
-    if cap > 1:
-        score = _score(paths, contexts.ages(size, cap), size, amount)
-        scored.append(("durations", MarkovChain.fit(sequences, **given, durations=True), score))
-    wanted = _known_period(period, known, [start_of(piece) for piece in pieces])
+    starts = [start_of(piece) for piece in pieces]
+    wanted, phases = _known_period(period, known, starts), None
     if wanted is not None:
-        clock = read_period(wanted, known, [start_of(piece) for piece in pieces])
-        halves = tally_phases(pieces, labels, known, clock)
-        cyclic = CyclicChain.fit(sequences, wanted, **given)
-        told, plain = held_out_phases(halves, amount)
-        if told > plain:  # turns are held out, not blocks: by how much a clock helps is what counts
-            scored.append(("time of day", cyclic, scored[0][2] + told - plain))
-    return _judged(scored, sum(len(path) - 1 for path in paths))
+        phases = tally_phases(pieces, labels, known, read_period(wanted, known, starts))
+    amount = max(read_smoothing(smoothing), 0.5)
+    return _Data(paths, labels, known, amount, wanted, phases)
 
 
-def _score(paths: list[IntArray], kind: contexts.Remembered, size: int, smoothing: float) -> float:
-    return contexts.held_out(paths, kind, size, smoothing)
+def _candidates(data: _Data, sequences: Any, smoothing: Number, initial: Any) -> list[Candidate]:
+    size = len(data.labels)
+    given: dict[str, Any] = {"smoothing": smoothing, "states": data.labels, "grid": data.grid}
+    given["initial"] = initial
+    one = data.remembering(contexts.last_states(size, 1))
+    scored: list[tuple[str, Belief, float]] = [
+        ("order 1", MarkovChain.fit(sequences, **given), one)
+    ]
+    if data.second:
+        score = data.remembering(contexts.last_states(size, 2))
+        scored.append(("order 2", MarkovChain.fit(sequences, **given, order=2), score))
+    cap = contexts.best_cap(data.paths, size, data.amount)
+    if cap > 1:
+        score = data.remembering(contexts.ages(size, cap))
+        scored.append(("durations", MarkovChain.fit(sequences, **given, durations=True), score))
+    if data.phases is not None and data.phased:
+        told, alike = held_out_phases(data.phases, data.amount)
+        if told > alike:  # turns are held out, not blocks: by how much a clock helps is what counts
+            cyclic = CyclicChain.fit(sequences, data.period, **given)
+            scored.append((_clock(data.period), cyclic, one + told - alike))
+    return _judged(scored, data.steps)
+
+
+def _beyond(data: _Data, found: list[Candidate]) -> list[str]:
+    size, scores = len(data.labels), {}
+    one = data.remembering(contexts.last_states(size, 1))
+    if not data.second and size > 1 and size**3 <= _MOST_SCORED:
+        scores[f"order 2, with {size**2:,} pasts,"] = data.remembering(
+            contexts.last_states(size, 2)
+        )
+    if 2 * size > contexts.MOST_AGES:
+        able = [cap for cap in contexts.CAPS if cap > 1 and cap * size**2 <= _MOST_SCORED]
+        ages = [data.remembering(contexts.ages(size, cap)) for cap in able]
+        scores["how long a state has lasted"] = max(ages, default=one)
+    if data.phases is not None and not data.phased:
+        told, plain = held_out_phases(data.phases, data.amount)
+        turn = f"the {_clock(data.period)}, in {data.phases.halves.shape[1]:,} phases,"
+        scores[turn] = one + told - plain
+    best = max(candidate.per_step for candidate in found) * data.steps
+    return [
+        f"The data are likelier with {name} than with all that was fitted, by "
+        f"{(score - best) / data.steps:.3f} nats per step, and {size} states are too many to "
+        "protect against that; merge states (--edges, --states), or read longer steps (--every)."
+        for name, score in scores.items()
+        if score > best + room(data.steps)
+    ]
+
+
+def _clock(period: Any) -> str:
+    return "time of week" if isinstance(period, str) and period == "week" else "time of day"
 
 
 def _known_period(period: Any, grid: Grid | None, starts: list[int | None]) -> Any:
@@ -127,13 +225,17 @@ def _known_period(period: Any, grid: Grid | None, starts: list[int | None]) -> A
     return "day" if timed else None
 
 
+def room(steps: int) -> float:
+    """By how many nats a belief may be less likely than the best and stay."""
+    return max(_LEAST, _NATS * steps)
+
+
 def _judged(scored: list[tuple[str, Belief, float]], steps: int) -> list[Candidate]:
     best = max(score for _, _, score in scored)
-    room = max(_LEAST, _NATS * steps)
     order = np.argsort(
         [-score - (_LEAST if n == 0 else 0) for n, (_, _, score) in enumerate(scored)]
     )
     return [
-        Candidate(name, belief, score / max(1, steps), score >= best - room)
+        Candidate(name, belief, score / max(1, steps), score >= best - room(steps))
         for name, belief, score in (scored[place] for place in order.tolist())
     ]

@@ -18,7 +18,7 @@ MOST_INNER = 100
 """So many contexts a belief may have; a calibration then takes some ten seconds."""
 
 CAPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-_MOST_AGES = 48
+MOST_AGES = 48
 _BLOCKS = 16
 
 
@@ -138,5 +138,5 @@ def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: 
 
 def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:
     """The cap of ages under which held-out data are likeliest; the smallest of equals."""
-    able = [cap for cap in CAPS if cap == 1 or cap * size <= _MOST_AGES]
+    able = [cap for cap in CAPS if cap == 1 or cap * size <= MOST_AGES]
     return max(able, key=lambda cap: held_out(paths, ages(size, cap), size, smoothing))

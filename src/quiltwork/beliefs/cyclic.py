@@ -292,14 +292,18 @@ class CyclicChain(Belief):
         Raises:
             InvalidInputError: naming the phase.
         """
-        begins, step = start_of(sequence), None if self.grid is None else self.grid.step
-        if begins is None or step is None or self.anchor is None:
-            return
-        if later := (begins - self.anchor) // step % self.period:
+        if later := self.phases_before(sequence):
             raise InvalidInputError(
                 f"The data begin {later} of {self.period} phases later than this belief; use its "
                 f"starting({later}), which is about series that begin there."
             )
+
+    def phases_before(self, sequence: Any) -> int:
+        """How many phases later than this belief a sequence is known to begin; 0 if unknown."""
+        begins, step = start_of(sequence), None if self.grid is None else self.grid.step
+        if begins is None or step is None or self.anchor is None:
+            return 0
+        return (begins - self.anchor) // step % self.period
 
     def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
         """Simulate `length` steps and return their labels; for simulation, never for noise.

@@ -16,6 +16,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction
 
 _LARGEST_SMOOTHING = 10**9
+_MOST_STATES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,12 @@ def read_paths(
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
     public = () if grid is None or grid.labels is None else grid.labels
     labels = _found(pieces, public) if states is None else list_states(states)
+    if len(labels) > _MOST_STATES:
+        raise InvalidInputError(
+            f"The data have {len(labels):,} different states, and a belief about more than "
+            f"{_MOST_STATES:,} is not fitted; turn numbers into a few bins by public edges "
+            "(--edges), or merge states."
+        )
     index = {label: i for i, label in enumerate(labels)}
     paths = []
     for where, codes, distinct in pieces:

@@ -1,8 +1,11 @@
-"""`quiltwork fit`: a belief from sequences that are not the protected ones."""
+"""`quiltwork fit`: beliefs from sequences that are not the protected ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +13,22 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, confidence_number, exact_number
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, reading_options, split_list
+from quiltwork.errors import QuiltworkWarning
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs import ChainBox, MarkovChain
+    from quiltwork.beliefs import Belief, Label
     from quiltwork.series import Series
+
+_SHOWN_STATES = 12
+_PRICED_STATES = 60
 
 
 @command(
     example="""
     quiltwork fit volunteers.csv --value activity --subject person --time minute -o belief.json
+    quiltwork fit volunteers.csv --value activity --subject person --single -o chain.json
     quiltwork fit pilot.csv --value kw --edges 0.5,2 --every 10min --time time \\
         --box --confidence 0.95 -o box.json
     """
@@ -37,67 +45,230 @@ if TYPE_CHECKING:
 @click.option(
     "--initial",
     type=click.Choice(["stationary", "any", "empirical"]),
-    help="What the adversary believes about the first time point of a chain.  "
+    help="What the adversary believes about the first time point; empirical with --single.  "
     "[default: stationary]",
 )
-@click.option("--box", is_flag=True, help="Fit a confidence region of chains instead of one.")
+@click.option("--single", is_flag=True, help="Fit one chain that remembers the last state alone.")
+@click.option("--order", type=int, metavar="N", help="Fit one chain that remembers N states.")
+@click.option(
+    "--durations", is_flag=True, help="Fit one chain that knows how long a state has lasted."
+)
+@click.option(
+    "--period", metavar="day|week|N", help="Fit one chain with a matrix per phase of this period."
+)
+@click.option("--box", is_flag=True, help="Fit a confidence region of chains.")
 @click.option(
     "--confidence",
     type=confidence_number,
     metavar="NUMBER",
     help="With --box: that the region holds the whole true matrix.  [default: 0.95]",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
+@click.option("-o", "--output", metavar="FILE", help="Write the beliefs here, as JSON.")
 def fit(
     file: str,
     states: str | None,
     smoothing: Fraction | None,
     initial: Any,
+    single: bool,
+    order: int | None,
+    durations: bool,
+    period: str | None,
     box: bool,
     confidence: Fraction | None,
     output: str | None,
     **reading: Any,
 ) -> None:
-    """Fit a belief on FILE, for use with `calibrate` and `release`.
+    """Fit beliefs on FILE, for use with `calibrate` and `release`.
+
+    By default the list of all beliefs that the data leave plausible: chains that remember one state
+    or two, that know how long a state has lasted, or the time of day. Noise for the list holds
+    against each of them; what it costs beside one plain chain is shown. --single, --order,
+    --durations, --period and --box choose one belief.
 
     Fit on public data or on other subjects than those whose data is released: a belief fitted on
     the released data makes the noise scale itself a leak. The belief remembers which file it was
     fitted on, and a release from that file warns; it keeps its steps, edges, labels and states, and
     data on others are refused.
     """
+    chosen = [
+        name
+        for name, given in (
+            ("--single", single),
+            ("--order", order is not None),
+            ("--durations", durations),
+            ("--period", period is not None),
+            ("--box", box),
+        )
+        if given
+    ]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} choose one belief each: leave out one")
     if box and (smoothing is not None or initial is not None):
         raise click.UsageError("--smoothing and --initial are for one chain: leave out --box")
     if not box and confidence is not None:
         raise click.UsageError("--confidence is for a region of chains: add --box")
+    if initial == "empirical" and chosen != ["--single"]:
+        raise click.UsageError("--initial empirical is for one plain chain: add --single")
     if states is not None and reading["edges"] is not None:
         raise click.UsageError(
             "--edges make the states: leave out --states, or name them by --labels"
         )
     if output is not None:
         files.check_writable(output)
-    from quiltwork.beliefs import ChainBox, MarkovChain
+    from quiltwork.beliefs import beliefs_to_json
     from quiltwork.series.reading.values import as_labels
 
     declared = None if states is None else tuple(as_labels(split_list(states), "--states"))
     series = read(file, reading, states=declared)
-    belief: ChainBox | MarkovChain
     given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}
     options: dict[str, Any] = {name: part for name, part in given.items() if part is not None}
-    if box:
-        belief = ChainBox.fit(series.data, states=series.states, **options)
-    else:
-        belief = MarkovChain.fit(series.data, states=series.states, **options)
+    turns: Any = int(period) if period is not None and period.isdecimal() else period
+    tried = _fitted(series, chosen, order, turns, options)
+    document = beliefs_to_json([one.belief for one in tried if one.kept])
     if output is not None:
-        files.write(output, belief.to_json() + "\n")
-    emit(belief.to_json(), _lines(belief, series, output))
+        files.write(output, document + "\n")
+    tried = _priced(tried, max(series.lengths))
+    told = _told(tried, series, smoothing, turns)
+    emit(
+        files.dump("fit", 1, _body(tried, series, json.loads(document), told)),
+        _lines(tried, series, output),
+    )
+    for sentence in told:
+        warnings.warn(sentence, QuiltworkWarning, stacklevel=1)
 
 
-def _lines(belief: ChainBox | MarkovChain, series: Series, output: str | None) -> Iterator[str]:
-    from quiltwork.beliefs import MarkovChain
+@dataclass(frozen=True)
+class _Tried:
+    """A belief that was fitted: how likely held-out data are, whether it stays, what it costs."""
 
+    name: str
+    belief: Belief
+    kept: bool
+    per_step: float | None = None
+    scale: float | None = None
+    drives: tuple[Label, Label] | None = None
+
+
+def _fitted(
+    series: Series, chosen: list[str], order: int | None, period: Any, options: dict[str, Any]
+) -> list[_Tried]:
+    """Fit what was chosen, or everything; the plain chain is there to compare with."""
+    from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain, candidates
+
+    data, known = series.data, {**options, "states": series.states}
+    match chosen:
+        case []:
+            return [
+                _Tried(one.name, one.belief, one.plausible, one.per_step)
+                for one in candidates(data, **known)
+            ]
+        case ["--box"]:
+            one: Belief = ChainBox.fit(data, **known)
+        case ["--period"]:
+            one = CyclicChain.fit(data, period, **known)
+        case ["--single"]:
+            return [_Tried("order 1", MarkovChain.fit(data, **known), True)]
+        case _:
+            durations = chosen == ["--durations"]
+            one = MarkovChain.fit(
+                data, **known, order=1 if order is None else order, durations=durations
+            )
+    smoothing = options.get("smoothing", Fraction(1, 2))
+    plain = MarkovChain.fit(data, smoothing, series.states)
+    name = chosen[0].removeprefix("--")
+    if (detail := order if period is None else period) is not None:
+        name = f"{name} {detail}"
+    return [_Tried(name, one, True), _Tried("order 1", plain, False)]
+
+
+def _priced(tried: list[_Tried], length: int) -> list[_Tried]:
+    """Add the noise under what stays and under the plain chain, where that takes no minutes."""
+    from quiltwork.influence.fitted import driving_states, fit_price
+
+    if len(_plain(tried).belief.states or ()) > _PRICED_STATES:
+        return tried
+    found = []
+    with progress(tried, "Pricing") as bar:
+        for one in bar:
+            if one.kept or one.name == "order 1":
+                made = fit_price(one.belief, length)
+                one = replace(one, scale=made.scale, drives=driving_states(made))
+            found.append(one)
+    return found
+
+
+def _told(
+    tried: list[_Tried], series: Series, smoothing: Fraction | None, period: Any
+) -> list[str]:
+    from quiltwork.influence.fitted import fit_warnings
+
+    return fit_warnings(
+        [one.belief for one in tried if one.kept],
+        series.data,
+        smoothing=Fraction(1, 2) if smoothing is None else smoothing,
+        period=period,
+    )
+
+
+def _deciding(tried: Sequence[_Tried]) -> _Tried:
+    return max((one for one in tried if one.kept), key=lambda one: one.scale or 0.0)
+
+
+def _plain(tried: Sequence[_Tried]) -> _Tried:
+    return next(one for one in tried if one.name == "order 1")
+
+
+def _body(tried: list[_Tried], series: Series, document: Any, told: list[str]) -> dict[str, Any]:
+    from quiltwork.beliefs.documents import labels_to_json
+
+    decides = _deciding(tried)
+    return {
+        "belief": document,
+        "points": series.points,
+        "sequences": len(series.data),
+        "missing": series.missing,
+        "tried": [
+            {"name": one.name, "per_step": one.per_step, "kept": one.kept, "scale": one.scale}
+            for one in tried
+        ],
+        "price": {
+            "query": "histogram",
+            "epsilon": "1",
+            "length": max(series.lengths),
+            "scale": decides.scale,
+            "single": _plain(tried).scale,
+            "decides": decides.name,
+            "states": None if decides.drives is None else labels_to_json(decides.drives),
+        },
+        "warnings": told,
+    }
+
+
+def _lines(tried: list[_Tried], series: Series, output: str | None) -> Iterator[str]:
     noun = "sequence" if len(series.data) == 1 else "sequences"
     yield f"{series.points:,} time points in {len(series.data):,} {noun}; {series.missing} missing"
     yield ""
+    if tried[0].per_step is None:
+        yield from _matrix(tried[0].belief)
+    else:
+        yield from _table(tried)
+    yield from _prices(tried, series)
+    yield ""
+    if not series.declared:
+        yield "The states were taken from the file; declare them with --states or --edges."
+    if output is None:
+        yield "Nothing was written; add -o belief.json to keep the belief."
+    else:
+        yield f"Written to {output}. Use it for other data than this: a fit on the released data"
+        yield "leaks through the noise scale."
+
+
+def _matrix(belief: Belief) -> Iterator[str]:
+    """The matrix of a chain or a box, where it is one that can be read."""
+    from quiltwork.beliefs import ChainBox, MarkovChain
+
+    if not isinstance(belief, MarkovChain | ChainBox) or belief.size > _SHOWN_STATES:
+        return
     states = [str(state) for state in belief.states]
     if isinstance(belief, MarkovChain):
         rows = [
@@ -111,10 +282,37 @@ def _lines(belief: ChainBox | MarkovChain, series: Series, output: str | None) -
         ]
     yield from text_table(["from \\ to", *states], rows)
     yield ""
-    if not series.declared:
-        yield "The states were taken from the file; declare them with --states or --edges."
-    if output is None:
-        yield "Nothing was written; add -o belief.json to keep the belief."
+
+
+def _table(tried: list[_Tried]) -> Iterator[str]:
+    rows = [
+        [
+            one.name,
+            f"{one.per_step:.4f}",
+            "yes" if one.kept else "no",
+            "" if one.scale is None else f"{one.scale:.6g}",
+        ]
+        for one in tried
+    ]
+    yield from text_table(["belief", "held out, nats per step", "plausible", "noise"], rows)
+    yield ""
+
+
+def _prices(tried: list[_Tried], series: Series) -> Iterator[str]:
+    decides, plain, length = _deciding(tried), _plain(tried), max(series.lengths)
+    if decides.scale is None or plain.scale is None:
+        yield "So many states are not priced here; `quiltwork calibrate` may take minutes."
+        return
+    yield f"A histogram of {length:,} time points at ε = 1 takes noise of scale {decides.scale:.6g}"
+    if len(tried) == 1:
+        yield "under this chain."
+    elif decides is plain:
+        yield "under one chain of order 1, which decides."
     else:
-        yield f"Written to {output}. Use it for other data than this: a fit on the released data"
-        yield "leaks through the noise scale."
+        yield f"under {decides.name}, which decides; one chain of order 1 takes {plain.scale:.6g}."
+    if decides.drives is not None:
+        one, other = (
+            f"{state!r} ({sum(row.tolist().count(state) for row in series.data.values()):,} seen)"
+            for state in decides.drives
+        )
+        yield f"Neighbours tell {one} and {other} apart best: the noise is for these."

@@ -17,6 +17,7 @@ from quiltwork.cli.command import command, confidence_option, exact_number
 from quiltwork.cli.output import deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
+    placed,
     protect_option,
     read,
     read_beliefs,
@@ -110,6 +111,8 @@ def release(
     episode = read_episode(protect, beliefs, reading["every"])
     _check_delivery(query, output, plot)
     series = read(file, reading, beliefs=beliefs)
+    if ledger_url is None and not apart:  # a ledger holds the beliefs as they are
+        beliefs = placed(beliefs, series.data.values())
     if preview:
         _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
         return
@@ -120,7 +123,10 @@ def release(
     writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
-            each = {str(who): answer(data, query, beliefs, **options) for who, data in bar}
+            each = {
+                str(who): answer(data, query, placed(beliefs, [data]), **options)
+                for who, data in bar
+            }
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)

@@ -127,7 +127,7 @@ def _parts(estimates: tuple[Estimate, ...], scales: dict[str, float], ignored: f
         paragraph("The same from files:"),
         code(
             "quiltwork fit volunteers.csv --value activity --subject person \\\n"
-            "    -o belief.json\n"
+            "    --single -o belief.json\n"
             "quiltwork release person.csv --value activity --belief belief.json \\\n"
             f"    --query histogram --epsilon {EPSILON}"
         ),

@@ -8,6 +8,7 @@ from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp
 from quiltwork.influence.bayesian.reversible import ReversibleLevel, reversible_level
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
+from quiltwork.influence.fitted import driving_states, fit_warnings
 from quiltwork.influence.network import conditional_influence
 from quiltwork.influence.profile import Profile, Run
 from quiltwork.influence.quilts.chains import cluster_family
@@ -29,6 +30,8 @@ __all__ = [
     "cluster_family",
     "conditional_influence",
     "dp_for_bayesian_dp",
+    "driving_states",
+    "fit_warnings",
     "influence_curve",
     "interdependence",
     "max_influence",

@@ -1,0 +1,210 @@
+"""What a fitted belief asks for, and what in the fit deserves a second look.
+
+All of it is computed from the data of the fit, which are not the protected ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
+from quiltwork.beliefs.alternatives import Candidate, candidates, likelier_but_large, room
+from quiltwork.beliefs.fitting import Tally, tally
+from quiltwork.beliefs.sequences import split_sequences
+from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.exact import Number, to_fraction
+from quiltwork.influence.calibration import Calibration, calibrate
+from quiltwork.influence.sweep import Levels, Sweep
+from quiltwork.influence.sweep.sides import Exact
+from quiltwork.influence.swept import SweptOutlook
+from quiltwork.queries import histogram
+
+_FEW_STEPS = 10
+_MOST_STATES = 30
+_TOO_FAR = 2
+_NEARLY_ALL = 0.9
+_OPTIONS = {
+    "order 1": "--single",
+    "order 2": "--order 2",
+    "durations": "--durations",
+    "time of day": "--period day",
+    "time of week": "--period week",
+}
+
+
+def fit_price(beliefs: Belief | Sequence[Belief], length: int) -> Calibration:
+    """Return the noise of a histogram of so many time points at ε = 1.
+
+    >>> round(fit_price(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 100).scale, 3)
+    6.673
+    """
+    return calibrate(beliefs, length, 1, query=histogram())
+
+
+def driving_states(found: Calibration) -> tuple[Label, Label] | None:
+    """Return the two states that the noise is for: those that neighbours tell apart best.
+
+    They attain the bound of the sweep at the levels of the calibration, in an endless series of the
+    belief that decides. None for boxes and for matrices that change with the time of day.
+    """
+    outlook = found.outlooks[found.belief - 1]
+    if not isinstance(outlook, SweptOutlook) or found.exact_scale == 0:
+        return None
+    belief, sweep = outlook.belief, outlook.sweep()
+    if not isinstance(belief, MarkovChain | HiddenChain) or not isinstance(sweep, Sweep):
+        return None
+    unit = found.question.charge.levels(outlook.length).times(1 / float(found.integer_scale))
+    pair = _most_told(sweep, sweep.charged(unit))
+    inner = belief.inner if isinstance(belief, HiddenChain) else belief
+    if pair is None or sweep.walk.size != inner.size:  # states that never occur have no place
+        return None
+    shown = belief.shown[list(pair)] if isinstance(belief, HiddenChain) else pair
+    return belief.states[int(shown[0])], belief.states[int(shown[1])]
+
+
+def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
+    """The pair at which `Sweep.constant` is attained; None where all pairs have one bound."""
+    walk, left, right = sweep.walk, sweep.left, sweep.right
+    if walk.period > 1 or not isinstance(right, Exact):
+        return None
+    before, after = left.fixed(levels.backward.max()), right.fixed(levels.forward.max())
+    if before is None or after is None:
+        return None
+    late = np.array([len(walk.possible) + 2])
+    if isinstance(left, Exact):
+        before = before + walk.tilts(late)
+    possible = walk.possible_at(late)[0]
+    secret = possible[:, np.newaxis] & possible & walk.tells
+    x, y = np.divmod(np.argmax(np.where(secret, (before + after)[0], -np.inf)), walk.size)
+    return int(x), int(y)
+
+
+def fit_warnings(
+    beliefs: Belief | Sequence[Belief],
+    sequences: Any,
+    *,
+    smoothing: Number = 0.5,
+    period: Any = None,
+) -> list[str]:
+    """Return what contradicts a fit or makes it fragile, a sentence each; none if all is well.
+
+    - fewer than ten steps per state;
+    - one belief alone: held-out data rule it out by the rule of `candidates`;
+    - several: memory that is likelier than all of them and too large to be calibrated;
+    - a first-order chain: the noise of a histogram moves by more than 2× when `smoothing` is
+      divided or multiplied by ten (up to 30 states);
+    - a box: the noise is within a tenth of what hiding everything at once takes (up to 30 states).
+
+    Args:
+        beliefs: what was fitted, one or a list.
+        sequences: what it was fitted on.
+        smoothing: with which it was fitted.
+        period: as in `plausible`.
+
+    >>> data = MarkovChain([[0.9, 0.1], [0.4, 0.6]]).sample(3000, seed=1)
+    >>> fit_warnings(MarkovChain.fit(data), data)
+    []
+    """
+    members = as_beliefs(beliefs)
+    pieces = split_sequences(sequences)
+    counted = tally(pieces, members[0].states, members[0].grid)
+    length = max(map(len, pieces))
+    given = {"states": members[0].states, "period": period}  # what is scored is always smoothed
+    given["smoothing"] = max(to_fraction(smoothing, "smoothing"), Fraction(1, 2))
+    found = candidates(sequences, **given)
+    sentences = _few_steps(counted)
+    if len(members) == 1:
+        sentences += _ruled_out(members[0], found, int(counted.transitions.sum()))
+    sentences += likelier_but_large(sequences, found, **given)
+    for one in members:
+        if isinstance(one, MarkovChain) and one.size <= _MOST_STATES:
+            sentences += _smoothing_decides(one, sequences, smoothing, length)
+        if isinstance(one, ChainBox) and one.size <= _MOST_STATES:
+            sentences += _hides_everything(one, counted, length)
+    return sentences
+
+
+def _few_steps(counted: Tally) -> list[str]:
+    size, steps = len(counted.states), int(counted.transitions.sum())
+    if steps >= _FEW_STEPS * size:
+        return []
+    numbers = any(isinstance(state, float) for state in counted.states)
+    remedy = "turn the numbers into a few bins (--edges)" if numbers else "merge states"
+    return [
+        f"{steps:,} steps between {size:,} states say little about each: fewer than ten per "
+        f"state; {remedy}, or fit on more data."
+    ]
+
+
+def _ruled_out(belief: Belief, found: list[Candidate], steps: int) -> list[str]:
+    own = next((one for one in found if _same_kind(one.belief, belief)), None)
+    rivals = [  # a box holds chains whose matrices change
+        one
+        for one in found
+        if not (isinstance(belief, ChainBox) and isinstance(one.belief, CyclicChain))
+    ]
+    best = max(rivals, key=lambda one: one.per_step)
+    if own is None or (best.per_step - own.per_step) * steps <= room(steps):
+        return []
+    return [
+        f"The data contradict {own.name}: steps that were held out are "
+        f"{best.per_step - own.per_step:.3f} nats likelier each under {best.name}. The noise does "
+        f"not hold against who knows that; fit the list of plausible beliefs, or that one "
+        f"({_OPTIONS[best.name]})."
+    ]
+
+
+def _same_kind(one: Belief, other: Belief) -> bool:
+    if isinstance(other, ChainBox):
+        return isinstance(one, MarkovChain)
+    if isinstance(one, HiddenChain) and isinstance(other, HiddenChain):
+        return one.inner.size == other.inner.size
+    return type(one) is type(other)
+
+
+def _smoothing_decides(
+    belief: MarkovChain, sequences: Any, smoothing: Number, length: int
+) -> list[str]:
+    amount = to_fraction(smoothing, "smoothing")
+    if amount == 0:
+        return []
+    amounts = amount / 10, amount, amount * 10
+    scales = [fit_price(_again(belief, sequences, one), length).scale for one in amounts]
+    if max(scales) <= _TOO_FAR * min(scales):
+        return []
+    added, noise = (_listed([float(one) for one in row]) for row in (amounts, scales))
+    return [
+        f"Smoothing decides the noise: {added} added to every count give scale {noise}. It stands "
+        "for steps that are hardly seen; merge rare states, fit on more data, or choose it by "
+        "what is known and not by the noise."
+    ]
+
+
+def _again(belief: MarkovChain, sequences: Any, smoothing: Fraction) -> MarkovChain:
+    return MarkovChain.fit(sequences, smoothing, belief.states, belief.initial, belief.grid)
+
+
+def _listed(numbers: list[float]) -> str:
+    shown = [f"{number:,.6g}" if number < 100 else f"{number:,.0f}" for number in numbers]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _hides_everything(box: ChainBox, counted: Tally, length: int) -> list[str]:
+    """Say what would help where a box is so wide that nothing of it is ever forgotten."""
+    found = fit_price(box, length)
+    everything = 2 * length
+    if found.scale < _NEARLY_ALL * everything:
+        return []
+    rarest = int(np.argmin(counted.transitions.sum(axis=1)))
+    seen = int(counted.transitions[rarest].sum())
+    open_steps = int((box.lower <= 0).sum())
+    return [
+        f"The box asks for as much noise as hiding all {length:,} time points at once: "
+        f"{open_steps:,} of its {box.size**2:,} steps may be impossible, and state "
+        f"{box.states[rarest]!r} is left {seen:,} times only. Merge rare states, cut at gaps "
+        "(--missing split), fit on more data, or fit the list of plausible beliefs."
+    ]
