@@ -341,7 +341,10 @@ def _correlations(together: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
-    """Stays that were seen to begin; those that the end of a sequence cut off count while seen."""
+    """Stays that were seen to begin; those that the end of a sequence cut off count while seen.
+
+    By Kaplan and Meier; beyond the longest that ended, stays end as often as before.
+    """
     ended, cut = [], []
     for path in paths:
         begins = np.flatnonzero(np.diff(path)) + 1
@@ -360,7 +363,9 @@ def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
     longer = np.cumprod(1 - ends / np.maximum(exposed, 1))
     reached = np.flatnonzero(longer <= 0.1)
     quantile = float(reached[0]) if len(reached) else None
-    return Stays(float(longer.sum()), quantile, tuple(longer.tolist()), len(full))
+    hazard = len(full) / exposed[1:].sum()
+    mean = float(longer.sum() + longer[-1] * (1 - hazard) / hazard)
+    return Stays(mean, quantile, tuple(longer.tolist()), len(full))
 
 
 def _believed_stays(told: _Description, state: int) -> Stays | None:

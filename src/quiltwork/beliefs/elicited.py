@@ -12,7 +12,7 @@ from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, float_down, float_up, shortened, to_fraction
+from quiltwork.exact import Number, shortened, to_fraction
 
 _LONGEST = 10**6
 _FURTHEST = Fraction(1, 2)
@@ -109,8 +109,8 @@ def around(chain: MarkovChain, distance: Number) -> MarkovChain | ChainBox:
     if off == 0:
         return chain
     said = [[Fraction(repr(p)) for p in row] for row in chain.transition.tolist()]
-    lower = [[float_down(max(p - off, _RAREST * p)) for p in row] for row in said]
-    upper = [[float_up(min(p + off, Fraction(1))) for p in row] for row in said]
+    lower = [[float(max(p - off, _RAREST * p)) for p in row] for row in said]
+    upper = [[float(min(p + off, Fraction(1))) for p in row] for row in said]
     return ChainBox(lower, upper, chain.states, grid=chain.grid)
 
 

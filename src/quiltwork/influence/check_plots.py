@@ -26,6 +26,7 @@ def check_charts(check: BeliefCheck) -> list[Chart]:
     names = [str(state) for state in sample.states]
     return [
         _likelihoods(check),
+        _leak(check),
         *(chart for state in chosen for chart in _of_state(one, state, names[state])),
     ]
 
@@ -46,6 +47,19 @@ def _likelihoods(check: BeliefCheck) -> BarChart:
         "out has no bar.",
         "nats per step",
         lost,
+    )
+
+
+def _leak(check: BeliefCheck) -> BarChart:
+    bars = [("promised", float(check.epsilon))]
+    if math.isfinite(check.level):
+        bars.append((f"under: {check.candidates[0].name}", check.level))
+    return BarChart(
+        "What a histogram would tell",
+        f"Of {check.length:,} time points, calibrated with this belief, if what fits the sample "
+        "best were true.",
+        "epsilon",
+        tuple(bars),
     )
 
 
