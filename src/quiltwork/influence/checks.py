@@ -32,9 +32,10 @@ from quiltwork.results import ResultBase
 
 _NATS, _LEAST = 0.01, 3.0  # as `candidates` judges
 _DAY = 86_400
+_LONGEST = 10**6  # an exact level keeps a number for every time point
 _FEW = 10
 _MOST_WORDS = 3
-_LOUD = {"stays": math.log(1.25), "memory": 0.1, "hours": 0.1, "outside": 0.01}
+_LOUD = {"stays": math.log(1.25), "memory": 0.2, "hours": 0.1, "outside": 0.01}
 _NAMES = {
     "order 1": "a chain that remembers one state",
     "order 2": "a chain that remembers two states",
@@ -180,7 +181,7 @@ def check_belief(
     for one in members:
         refuse_incomparable(one)
     sample = read_sample(sequences, members[0], grid)
-    points = _length(sample) if length is None else integer(length, "length", 1)
+    points = _length(sample) if length is None else integer(length, "length", 1, _LONGEST)
     compared = tuple(compare(one, sample) for one in members)
     tried = tuple(candidates(sequences, states=sample.states, grid=grid))
     made = calibrate(members, points, level, query=histogram())
@@ -192,7 +193,7 @@ def check_belief(
 def _length(sample: Sample) -> int:
     if sample.step is not None and sample.step < _DAY:
         return _DAY // sample.step
-    return max(map(len, sample.paths))
+    return min(_LONGEST, max(map(len, sample.paths)))
 
 
 def _contradictions(one: Comparison, sample: Sample) -> Iterator[tuple[float, str]]:
