@@ -102,6 +102,7 @@ def make(
     from quiltwork.series.reading.values import as_labels
 
     named = as_labels(split_list(_answer(states, "--states", "Which states are there")), "--states")
+    every = _step(every, lasting)
     grid = None if every is None else Grid(step=seconds_of(every))
     stays = _stays(lasting, named, every)
     chain = chain_from_stays(named, stays, _followers(to, named), grid)
@@ -124,6 +125,14 @@ def _answer(given: str | None, option: str, question: str) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(f"{question}? Nobody can be asked here; give {option}")
     return str(click.prompt(question, err=True))
+
+
+def _step(every: str | None, lasting: str | None) -> str | None:
+    """Ask how long a time point is where stays will be asked for; nothing may be known of it."""
+    if every is not None or lasting is not None or not sys.stdin.isatty():
+        return every
+    question = "How long is one time point, such as 1min (leave empty if it has no length)"
+    return click.prompt(question, default="", show_default=False, err=True).strip() or None
 
 
 def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> list[Fraction]:

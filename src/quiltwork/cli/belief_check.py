@@ -150,11 +150,16 @@ def _number(value: float, digits: int) -> str:
 
 
 def _page(check: BeliefCheck) -> str:
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.influence.caution import caution_chart, noise_by_distance
     from quiltwork.influence.check_plots import check_charts
     from quiltwork.influence.checks import traits
     from quiltwork.report import bullets, figure, page, section, table
 
-    said = check.explain().splitlines()
+    said, charts = check.explain().splitlines(), check_charts(check)
+    if isinstance(check.best.belief, MarkovChain):
+        noise = noise_by_distance(check.best.belief, check.length, check.epsilon)
+        charts.append(caution_chart(noise, check.length, check.epsilon))
     tables = [table(title, header, rows) for title, header, rows in _tables(check)]
     return page(
         "Does the belief fit?",
@@ -163,7 +168,7 @@ def _page(check: BeliefCheck) -> str:
             section(
                 "What was found", bullets([*said[1:], *traits(check)]), *tables, anchor="found"
             ),
-            section("Pictures", *map(figure, check_charts(check)), anchor="pictures"),
+            section("Pictures", *map(figure, charts), anchor="pictures"),
         ],
         "The sample is public; no private series was read.",
     )
