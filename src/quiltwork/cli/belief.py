@@ -98,7 +98,7 @@ def make(
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
     from quiltwork.beliefs.grids import seconds_of
-    from quiltwork.influence.caution import caution_chart, noise_by_distance
+    from quiltwork.influence.caution import DISTANCES, caution_chart, noise_by_distance
     from quiltwork.series.reading.values import as_labels
 
     named = as_labels(split_list(_answer(states, "--states", "Which states are there")), "--states")
@@ -109,8 +109,9 @@ def make(
     sure = _sure(sure)
     made, why = around(chain, sure), reasons(chain, sure)
     length = _POINTS if grid is None or grid.step is None else max(1, _DAY // grid.step)
-    noise = noise_by_distance(chain, length)
-    ((_, own),) = noise_by_distance(chain, length, distances=[sure])
+    distances = {float(distance): distance for distance in (*DISTANCES, sure)}
+    noise = noise_by_distance(chain, length, distances=[distances[d] for d in sorted(distances)])
+    own = dict(noise)[float(sure)]
     document = _document(made, why, length, own)
     if plot is not None:
         files.write(plot, _drawn(caution_chart(noise, length, 1), plot))
