@@ -18,6 +18,11 @@ from quiltwork.cli.app import app
 from quiltwork.cli.boundary import run
 
 ORDINARY = (
+    "belief make --states rest,walk,run --lasting 9min,4,2 --every 1min --to run=walk:3,rest "
+    "--sure 0.1 -o made.json --plot noise.svg",
+    "belief check chain.json --against series.csv --value state",
+    "belief check chain.json box.json --against series.csv --value state --time when --subject who "
+    "--every 20min --missing split --length 9 --epsilon 0.5 --html page.html",
     "fit series.csv --value state",
     "fit series.csv --value heat --edges 2,4 --labels a,b,c --time when --subject who "
     "--every 20min --missing split -o fitted.json",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, dict[str, str]] = {
     "Time series": {
+        "belief": "quiltwork.cli.belief:belief",
         "fit": "quiltwork.cli.fit:fit",
         "calibrate": "quiltwork.cli.calibrate:calibrate",
         "release": "quiltwork.cli.release:release",

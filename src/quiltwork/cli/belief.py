@@ -1,0 +1,240 @@
+"""`quiltwork belief`: a belief from a few answers, with its reasons; `belief check` tests one."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.belief_check import check
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.series import split_list
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs import ChainBox, Label, MarkovChain
+
+_DAY = 86_400
+_POINTS = 1_440
+_BAR = 40
+
+
+class AskingGroup(click.Group):
+    """A group that makes a belief when no other command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the command's name where it was left out."""
+        if not ctx.resilient_parsing and (not args or args[0] not in {*self.commands, "--help"}):
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("belief", cls=AskingGroup)
+def belief() -> None:
+    """Choose a belief by a few answers, or check one.
+
+    `quiltwork belief` alone is `quiltwork belief make`: it asks what its options do not tell.
+    """
+
+
+@command(
+    example="""
+    quiltwork belief make -o belief.json
+    quiltwork belief make --states rest,walk,run --lasting 30min,10min,5min --every 1min \\
+        --sure 0.05 -o belief.json
+    quiltwork belief make --states rest,walk,run --lasting 30,10,5 --to run=walk:3,rest:1 \\
+        --sure 0 --plot noise.svg
+    """
+)
+@click.option("--states", metavar="LIST", help="Which states are there? rest,walk,run")
+@click.option(
+    "--lasting",
+    metavar="LIST",
+    help="How long does a stay in each last on average? Time points, or durations with --every.",
+)
+@click.option("--every", metavar="DURATION", help="How long is one time point? 30s, 10min, 1h.")
+@click.option(
+    "--to",
+    multiple=True,
+    metavar="STATE=LIST",
+    help="What follows a state, with weights: run=walk:3,rest:1.  [default: all others equally]",
+)
+@click.option(
+    "--sure",
+    type=exact_number,
+    metavar="NUMBER",
+    help="How far may each probability be off? 0 is exact, 0.05 careful, 0.2 very unsure.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the belief here, as JSON.")
+@click.option(
+    "--plot", metavar="FILE", help="Draw noise against how wrong one may be (.svg or .png)."
+)
+def make(
+    states: str | None,
+    lasting: str | None,
+    every: str | None,
+    to: tuple[str, ...],
+    sure: Fraction | None,
+    output: str | None,
+    plot: str | None,
+) -> None:
+    """Make a belief from a few answers, and say what they mean.
+
+    On a terminal it asks for what is not given. The file keeps the reasons beside the belief, which
+    `calibrate` and `release` take as it is.
+    """
+    for path in (output, plot):
+        if path is not None:
+            files.check_writable(path)
+    if plot is not None and not plot.lower().endswith((".svg", ".png")):
+        raise click.UsageError("--plot ends in .svg or .png")
+    from quiltwork.beliefs import Grid
+    from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
+    from quiltwork.beliefs.grids import seconds_of
+    from quiltwork.influence.caution import DISTANCES, caution_chart, noise_by_distance
+    from quiltwork.series.reading.values import as_labels
+
+    named = as_labels(split_list(_answer(states, "--states", "Which states are there")), "--states")
+    every = _step(every, lasting)
+    grid = None if every is None else Grid(step=seconds_of(every))
+    stays = _stays(lasting, named, every)
+    chain = chain_from_stays(named, stays, _followers(to, named), grid)
+    sure = _sure(sure)
+    made, why = around(chain, sure), reasons(chain, sure)
+    length = _POINTS if grid is None or grid.step is None else max(1, _DAY // grid.step)
+    distances = {float(distance): distance for distance in (*DISTANCES, sure)}
+    noise = noise_by_distance(chain, length, distances=[distances[d] for d in sorted(distances)])
+    own = dict(noise)[float(sure)]
+    document = _document(made, why, length, own)
+    if plot is not None:
+        files.write(plot, _drawn(caution_chart(noise, length, 1), plot))
+    if output is not None:
+        files.write(output, document + "\n")
+    emit(document, _lines(made, why, length, own, noise, output))
+
+
+def _answer(given: str | None, option: str, question: str) -> str:
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{question}? Nobody can be asked here; give {option}")
+    return str(click.prompt(question, err=True))
+
+
+def _step(every: str | None, lasting: str | None) -> str | None:
+    """Ask how long a time point is where stays will be asked for; nothing may be known of it."""
+    if every is not None or lasting is not None or not sys.stdin.isatty():
+        return every
+    question = "How long is one time point, such as 1min (leave empty if it has no length)"
+    return click.prompt(question, default="", show_default=False, err=True).strip() or None
+
+
+def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> list[Fraction]:
+    """Read how long stays last, in time points."""
+    if lasting is None:
+        unit = "time points" if every is None else f"steps of {every}, or durations"
+        given = [
+            _answer(None, "--lasting", f"How long does a stay in {state!r} last ({unit})")
+            for state in states
+        ]
+    else:
+        given = split_list(lasting)
+    return [_points(text, every) for text in given]
+
+
+def _points(text: str, every: str | None) -> Fraction:
+    from quiltwork.beliefs.grids import seconds_of
+
+    if not text[-1:].isalpha():
+        return exact_number(text)
+    if every is None:
+        raise InvalidInputError(
+            f"How many time points are {text}? Say how long one is, for example --every 1min."
+        )
+    return Fraction(seconds_of(text), seconds_of(every))
+
+
+def _followers(to: tuple[str, ...], states: Sequence[Label]) -> dict[Any, dict[Any, Fraction]]:
+    """Read `run=walk:3,rest:1`; a state without a weight has weight 1."""
+    known = {str(state): state for state in states}
+    found: dict[Any, dict[Any, Fraction]] = {}
+    for text in to:
+        name, equals, rest = text.partition("=")
+        if not equals:
+            raise InvalidInputError(f"Cannot read {text!r}; write --to STATE=NEXT:WEIGHT,….")
+        parts = [part.partition(":") for part in split_list(rest)]
+        weights = {_known(next_, known): exact_number(w or "1") for next_, _, w in parts}
+        found[_known(name.strip(), known)] = weights
+    return found
+
+
+def _known(name: str, known: dict[str, Any]) -> Any:
+    if name not in known:
+        raise InvalidInputError(f"{name!r} is none of the states {', '.join(known)}.")
+    return known[name]
+
+
+def _sure(given: Fraction | None) -> Fraction:
+    if given is not None:
+        return given
+    question = "How far may each probability be off (0 exact, 0.05 careful, 0.2 very unsure)"
+    return exact_number(_answer(None, "--sure", question))
+
+
+def _document(made: MarkovChain | ChainBox, why: list[str], length: int, scale: float) -> str:
+    """Return the belief's own document with the reasons beside it; readers of beliefs skip them."""
+    body = json.loads(made.to_json())
+    noise = {"query": "histogram", "epsilon": 1, "length": length, "scale": scale}
+    kept = {name: part for name, part in body.items() if name not in ("schema", "version")}
+    return files.dump(made.schema, body["version"], kept | {"reasons": why, "noise": noise})
+
+
+def _drawn(chart: Any, path: str) -> str | bytes:
+    if path.lower().endswith(".svg"):
+        from quiltwork.report import standalone_svg
+
+        return standalone_svg(chart)
+    from quiltwork.report.plots import png
+
+    return png(chart)
+
+
+def _lines(
+    made: MarkovChain | ChainBox,
+    why: list[str],
+    length: int,
+    scale: float,
+    noise: Sequence[tuple[float, float]],
+    output: str | None,
+) -> Iterator[str]:
+    from quiltwork.cli.series import step_lines
+
+    yield repr(made)
+    yield from step_lines([made])
+    yield ""
+    yield from why
+    yield ""
+    yield (
+        f"A histogram of {length:,} time points at epsilon 1 gets noise of scale {scale:.4g}: "
+        f"nine counts of ten are off by at most {math.ceil(math.log(10) * scale)}."
+    )
+    yield ""
+    most = max(value for _, value in noise)
+    rows = [(f"{d:g}", f"{v:.4g}", "█" * max(1, round(_BAR * v / most))) for d, v in noise]
+    yield from text_table(["off by", "noise", "against how wrong one may be"], rows)
+    yield ""
+    if output is None:
+        yield "Nothing was written; add -o belief.json to keep the belief and its reasons."
+    else:
+        yield f"Written to {output}. Try it: quiltwork belief check {output} --against public.csv"
+
+
+belief.add_command(make)
+belief.add_command(check)

@@ -1,0 +1,174 @@
+"""`quiltwork belief check`: a belief beside a public sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.series import read, read_beliefs, reading_options
+
+if TYPE_CHECKING:
+    from quiltwork.beliefs.comparison import Comparison, Stays
+    from quiltwork.influence.checks import BeliefCheck
+
+_MOST_STATES = 8
+
+
+@command(
+    example="""
+    quiltwork belief check belief.json --against volunteers.csv --value activity \\
+        --subject person --time minute
+    quiltwork belief check belief.json --against pilot.csv --value state --time time \\
+        --length 1440 --epsilon 0.5 --html check.html
+    """
+)
+@click.argument("belief", nargs=-1, required=True)
+@click.option(
+    "--against", "file", required=True, metavar="FILE", help="The public sample, CSV or Parquet."
+)
+@reading_options
+@click.option(
+    "--length",
+    type=int,
+    help="Time points of the series to be released.  [default: a day where the step is known, else "
+    "the longest sequence of the sample]",
+)
+@click.option(
+    "--epsilon",
+    type=exact_number,
+    metavar="NUMBER",
+    default="1",
+    show_default=True,
+    help="The level of the histogram whose leak is told.",
+)
+@click.option("--html", metavar="FILE", help="Write everything with pictures to this page.")
+def check(
+    belief: tuple[str, ...],
+    file: str,
+    length: int | None,
+    epsilon: Fraction,
+    html: str | None,
+    **reading: Any,
+) -> None:
+    """Say how well a BELIEF fits a public sample, and what that means for a release.
+
+    The sample is scored under the belief and under beliefs fitted on its other half. Then follow
+    stays, memory, time of day and steps outside of the belief; and what a histogram calibrated with
+    it would leak if the belief that fits best were true. Several files make a set.
+    """
+    if html is not None:
+        files.check_writable(html)
+    from quiltwork.beliefs.comparison import refuse_incomparable
+    from quiltwork.influence.checks import check_belief
+
+    beliefs = read_beliefs(belief)
+    for one in beliefs:  # before a file is read as theirs
+        refuse_incomparable(one)
+    series = read(file, reading, beliefs=beliefs)
+    found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
+    if html is not None:
+        files.write(html, _page(found))
+    emit(found.to_json(), _lines(found, html))
+
+
+def _lines(check: BeliefCheck, html: str | None) -> Iterator[str]:
+    from quiltwork.influence.checks import traits
+
+    said = check.explain().splitlines()
+    yield said[0]
+    noun = "sequence" if len(check.sample.paths) == 1 else "sequences"
+    yield ""
+    yield f"{check.sample.steps:,} steps in {len(check.sample.paths):,} {noun}."
+    yield from said[1:]
+    for title, header, rows in _tables(check):
+        yield ""
+        yield title
+        yield from text_table(header, rows)
+    yield ""
+    yield from traits(check)
+    yield (
+        f"A histogram of {check.length:,} time points calibrated with the belief has noise of "
+        f"scale {check.scale:.4g}."
+    )
+    if html is not None:
+        yield f"Pictures: {html}"
+
+
+def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    scored = [(_member_name(n), m.per_step) for n, m in enumerate(check.members)]
+    scored += [(f"fitted: {one.name}", one.per_step) for one in check.candidates]
+    best = max(score for _, score in scored)
+    yield (
+        "Likelihood of held-out steps",
+        ["belief", "nats per step", "beside the best"],
+        [[name, _number(score, 4), _number(score - best, 4)] for name, score in scored],
+    )
+    one, states = check.best, [str(state) for state in check.sample.states][:_MOST_STATES]
+    stays = zip(states, one.stays, one.believed_stays, strict=False)
+    yield (
+        "Stays in time points: mean, and what nine of ten do not exceed",
+        ["state", "stays", "mean", "believed", "nine of ten", "believed"],
+        [[name, *_stay_cells(seen, said)] for name, seen, said in stays],
+    )
+    yield (
+        "Autocorrelation: sample / belief",
+        ["state", *(f"lag {lag}" for lag in one.lags)],
+        [[name, *_lag_cells(one, state)] for state, name in enumerate(states)],
+    )
+
+
+def _member_name(place: int) -> str:
+    return "this belief" if place == 0 else f"belief {place + 1}"
+
+
+def _stay_cells(seen: Stays | None, said: Stays | None) -> list[str]:
+    return [
+        "0" if seen is None else str(seen.ended),
+        "-" if seen is None else f"{seen.mean:.3g}",
+        "-" if said is None else _number(said.mean, 1),
+        "-" if seen is None or seen.most is None else f"{seen.most:.0f}",
+        "-" if said is None or said.most is None else _number(said.most, 0),
+    ]
+
+
+def _lag_cells(one: Comparison, state: int) -> list[str]:
+    pairs = zip(one.autocorrelation[:, state], one.believed[:, state], strict=True)
+    return [f"{_number(seen, 2)} / {_number(said, 2)}" for seen, said in pairs]
+
+
+def _number(value: float, digits: int) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:.{digits}f}" if math.isfinite(value) else "impossible" if value < 0 else "ever"
+
+
+def _page(check: BeliefCheck) -> str:
+    from quiltwork.beliefs import MarkovChain
+    from quiltwork.influence.caution import caution_chart, noise_by_distance
+    from quiltwork.influence.check_plots import check_charts
+    from quiltwork.influence.checks import traits
+    from quiltwork.report import bullets, figure, page, section, table
+
+    said, charts = check.explain().splitlines(), check_charts(check)
+    if isinstance(check.best.belief, MarkovChain):
+        noise = noise_by_distance(check.best.belief, check.length, check.epsilon)
+        charts.append(caution_chart(noise, check.length, check.epsilon))
+    tables = [table(title, header, rows) for title, header, rows in _tables(check)]
+    return page(
+        "Does the belief fit?",
+        said[0],
+        [
+            section(
+                "What was found", bullets([*said[1:], *traits(check)]), *tables, anchor="found"
+            ),
+            section("Pictures", *map(figure, charts), anchor="pictures"),
+        ],
+        "The sample is public; no private series was read.",
+    )
