@@ -91,10 +91,10 @@ def certificate_of_another_start() -> AbstractContextManager[None]:
     """The chain from its stationary law, whatever the start."""
     honest = beliefs.walk_of
 
-    def walk_of(chain: MarkovChain, length: int) -> Walk:
+    def walk_of(chain: MarkovChain, length: int, *shown: Any) -> Walk:
         with suppress(InvalidInputError):  # where it has several
-            return honest(MarkovChain(chain.transition), length)
-        return honest(chain, length)
+            return honest(MarkovChain(chain.transition), length, *shown)
+        return honest(chain, length, *shown)
 
     return changed((beliefs, "walk_of", walk_of))
 

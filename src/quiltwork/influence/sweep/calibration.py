@@ -27,6 +27,7 @@ _NEAR = 2.0**-20
 _ENOUGH = 1e12
 _FEW = 16
 _MOST_PROGRAMS = 2_000_000
+_MOST_AT_ALL = 8_000_000  # where the other way is to protect all nodes at once
 
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
 
@@ -91,7 +92,8 @@ def _long_work(sweep: Sweep, length: int) -> bool:
         if length > len(walk.laws) and sweep.coarse is not None and sweep.coarse.diameters:
             return True
         steps = len(walk.laws)
-    return len(walk.pairs[0]) * len(walk.spans) * steps > _MOST_PROGRAMS
+    most = _MOST_PROGRAMS if sweep.coarse is not None and sweep.coarse.diameters else _MOST_AT_ALL
+    return len(walk.pairs[0]) * len(walk.spans) * steps > most
 
 
 def _whatever_the_start(

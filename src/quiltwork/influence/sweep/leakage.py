@@ -138,7 +138,9 @@ class Sweep:
             return _most(left, first), _most(right, last)
         secret = self._secret(nodes)
         left, right = (np.broadcast_to(one, secret.shape) for one in (left, right))
-        flat = np.where(secret, left + right, -np.inf).reshape(len(nodes), -1)
+        with np.errstate(invalid="ignore"):
+            both = np.nan_to_num(left + right, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+        flat = np.where(secret, both, -np.inf).reshape(len(nodes), -1)
         pair = flat.argmax(axis=1)[:, np.newaxis]
         total = np.maximum(np.take_along_axis(flat, pair, 1)[:, 0], 0.0)
         before = np.take_along_axis(left.reshape(len(nodes), -1), pair, 1)[:, 0]
