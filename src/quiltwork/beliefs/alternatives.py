@@ -141,14 +141,15 @@ class _Data:
 
     @property
     def second(self) -> bool:
-        """Whether order two can be calibrated."""
-        return 1 < len(self.labels) ** 2 <= MOST_INNER
+        """Whether order two can be fitted and calibrated."""
+        shown = max(map(len, self.paths)) > 2
+        return shown and 1 < len(self.labels) ** 2 <= MOST_INNER
 
     @property
     def phased(self) -> bool:
-        """Whether a matrix per phase can be calibrated."""
-        size = len(self.labels)
-        return self.phases is not None and self.phases.halves.shape[1] * size**3 <= _MOST_PHASED
+        """Whether a matrix per phase can be fitted and calibrated."""
+        size, phases = len(self.labels), 0 if self.phases is None else self.phases.halves.shape[1]
+        return 0 < phases < sum(map(len, self.paths)) and phases * size**3 <= _MOST_PHASED
 
 
 def _read(

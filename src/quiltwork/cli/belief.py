@@ -192,8 +192,7 @@ def _document(made: MarkovChain | ChainBox, why: list[str], length: int, scale: 
     """Return the belief's own document with the reasons beside it; readers of beliefs skip them."""
     body = json.loads(made.to_json())
     noise = {"query": "histogram", "epsilon": 1, "length": length, "scale": scale}
-    kept = {name: part for name, part in body.items() if name not in ("schema", "version")}
-    return files.dump(made.schema, body["version"], kept | {"reasons": why, "noise": noise})
+    return json.dumps(body | {"reasons": why, "noise": noise}, sort_keys=True, ensure_ascii=False)
 
 
 def _drawn(chart: Any, path: str) -> str | bytes:
