@@ -88,13 +88,11 @@ class WatchedDatabase(SqliteDatabase):
         connection.execute("PRAGMA wal_autocheckpoint=12")
         return connection
 
-    def sentence(self, error: BaseException) -> Any:
+    def _code(self, error: BaseException) -> str:
         """Name APSW's errors as the standard library does."""
         code = getattr(error, "extendedresult", 0)
-        error.sqlite_errorname = apsw.mapping_extended_result_codes.get(  # type: ignore[attr-defined]
-            code, apsw.mapping_result_codes.get(code, "")
-        )
-        return super().sentence(error)
+        plain = apsw.mapping_result_codes.get(code, "")
+        return str(apsw.mapping_extended_result_codes.get(code, plain))
 
 
 def watched_ledger(path: Path, watch: Watch) -> Ledger:

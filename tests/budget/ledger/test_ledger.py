@@ -66,7 +66,11 @@ def test_a_refused_request_changes_nothing(ledger, chain):
         with pytest.raises(error) as refusal:
             bad()
         assert len(str(refusal.value)) > 30
-    assert (ledger.log(), ledger.accountant("d").epsilon()) == before
+    entries = tuple(entry for entry in ledger.log() if entry.kind != "refusal")
+    assert (entries, ledger.accountant("d").epsilon()) == before
+    (noted,) = ledger.notes()
+    assert (noted.kind, noted.dataset, noted.who) == ("refusal", "d", "")
+    assert "above the budget of 1" in noted.text
 
 
 def _alone() -> Spending:
@@ -187,8 +191,19 @@ class TestKeys:
         for other in (Spending.dp(0.01, 1, 39), Spending.dp(0.02, 1, 40)):
             with pytest.raises(InvalidInputError, match="another request"):
                 ledger.debit("d", other, key="k")
-        with pytest.raises(InvalidInputError, match="another request"):
-            ledger.debit("d", Spending.dp(0.01, 1, 40), key="k", analyst="ana")
+
+    def test_every_analyst_has_keys_of_her_own(self, ledger, chain):
+        """What one of them asked under a key tells another nothing."""
+        ledger.create("d", chain, 40, 1)
+        for who in (None, "ana", "ben"):
+            level = Spending.dp(0.02 if who == "ben" else 0.01, 1, 40)
+            ledger.debit("d", level, key="k", analyst=who).complete(f"for {who}")
+        for who in (None, "ana", "ben"):
+            assert ledger.answer("d", "k", analyst=who) == f"for {who}"
+        assert len(ledger.history("d")) == 3
+        again = ledger.debit("d", Spending.dp(0.01, 1, 40), key="k", analyst="ana")
+        assert again.stored == "for ana"
+        ledger.verify()
 
     def test_keys_are_the_datasets_own(self, ledger, chain):
         for name in ("d", "e"):
@@ -238,12 +253,26 @@ class TestShares:
         ben.spend(dp_epsilon=0.1)
         with pytest.raises(BudgetExceeded, match=r"above the cap of 0\.2"):
             ben.spend(dp_epsilon=0.01)
-        ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.8)
+        ledger.allot("d", "ana")
+        ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.7)
+
+    def test_nobody_gets_around_a_cap_by_no_name_or_a_new_one(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ben", cap=0.2)
+        for who, words in [(None, "give analyst="), ("nobody", "let the owner allot one")]:
+            for ask in (ledger.debit, ledger.preview):
+                with pytest.raises(InvalidInputError, match=words) as refusal:
+                    ask("d", Spending.dp(0.1, 1, 3), analyst=who)
+                assert "ben" not in str(refusal.value)
+            with pytest.raises(InvalidInputError, match=words):
+                ledger.debit_all("d", [Spending.dp(0.1, 1, 3)], analyst=who)
+        assert ledger.history("d") == ()
 
     def test_a_cap_also_bounds_what_the_analyst_learns_alone(self, ledger):
         """In one cluster a second point costs the joint total nothing where others have paid."""
         ledger.create("d", Clusters(["a", "b"]), None, 1)
         ledger.allot("d", "ben", cap=0.3)
+        ledger.allot("d", "ana")
         ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.9, start=1, stop=1)
         ben = ledger.accountant("d", analyst="ben")
         ben.spend(dp_epsilon=0.2, start=2, stop=2)

@@ -65,6 +65,6 @@ def test_names_must_be_printable(ledger, independent, name):
 def test_other_names_are_taken_as_they_are(ledger, independent, name):
     ledger.create(name, independent, 3, 1)
     ledger.debit(name, Spending.dp(0.1, 1, 3), key=name, analyst=name).complete(name)
-    assert ledger.answer(name, name) == name
+    assert ledger.answer(name, name, analyst=name) == name
     assert ledger.history(name)[0].analyst == name
     ledger.verify()

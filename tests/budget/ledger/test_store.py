@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 import time
+from fractions import Fraction
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
 from quiltwork.budget.ledger.databases import database_at
-from quiltwork.errors import BudgetExceeded, QuiltworkWarning, StorageError
+from quiltwork.budget.ledger.entries import Draft
+from quiltwork.budget.ledger.store import Store
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    QuiltworkWarning,
+    StorageError,
+)
 
 
 def test_threads_share_a_ledger(ledger, independent):
@@ -73,10 +83,10 @@ def test_a_server_that_hung_up_is_called_again(postgres_url, independent):
     assert len(ledger.history("d")) == 3
 
 
-def test_a_server_that_is_not_there_gets_a_sentence(monkeypatch):
-    monkeypatch.setattr("quiltwork.budget.ledger.store._PAUSES", ())
+def test_a_server_that_is_not_there_gets_a_sentence():
+    database = database_at("postgresql://nobody:secret@127.0.0.1:1/none")
     with pytest.raises(StorageError, match="cannot be reached"):
-        Ledger.open("postgresql://nobody:secret@127.0.0.1:1/none").verify()
+        Ledger(Store(database, pauses=())).verify()
 
 
 def test_isolation_and_durability_do_not_depend_on_the_servers_settings(postgres_url, independent):
@@ -114,31 +124,30 @@ def test_a_read_only_server_gets_a_sentence(postgres_url, independent):
         ledger.debit("d", Spending.dp(0.1, 1, 3))
 
 
-def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent, monkeypatch):
+def test_the_lock_of_another_process_is_waited_for(sqlite_url, independent):
     import sqlite3
 
-    monkeypatch.setattr("quiltwork.budget.ledger.sqlite.LOCK_SECONDS", 0.2)
-    ledger = Ledger.open(sqlite_url)
+    ledger = Ledger.open(sqlite_url, timeout=0.2)
     ledger.create("d", independent, 3, 1)
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    ledger.close()
-    with pytest.raises(StorageError, match="locked by another process"):
+    with pytest.raises(StorageError, match=r"locked by another process for 0\.2 seconds"):
         ledger.debit("d", Spending.dp(0.1, 1, 3))
+    assert ledger.status("d").total == 0  # who reads does not wait
     other.execute("ROLLBACK")
     other.close()
     ledger.debit("d", Spending.dp(0.1, 1, 3))
     assert len(ledger.history("d")) == 1
 
 
-def test_the_lock_of_another_session_is_waited_for(postgres_url, independent, monkeypatch):
-    monkeypatch.setattr("quiltwork.budget.ledger.postgres.LOCK_SECONDS", 1)
-    ledger = Ledger.open(postgres_url)
+def test_the_lock_of_another_session_is_waited_for(postgres_url, independent):
+    ledger = Ledger.open(postgres_url, timeout=0.2)
     ledger.create("d", independent, 3, 1)
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT * FROM quiltwork_ledger FOR UPDATE")
-        with pytest.raises(StorageError, match="locked by another process"):
+        with pytest.raises(StorageError, match=r"locked by another process for 0\.2 seconds"):
             ledger.debit("d", Spending.dp(0.1, 1, 3))
+        assert ledger.status("d").total == 0  # who reads does not wait
     ledger.debit("d", Spending.dp(0.1, 1, 3))
     assert len(ledger.history("d")) == 1
 
@@ -174,3 +183,104 @@ def test_a_server_that_does_not_sync_is_warned_about(postgres_url, independent):
             Ledger.open(postgres_url).create("d", independent, 3, 1)
     finally:
         sync("on")
+
+
+def test_who_reads_waits_for_nobody_who_writes(ledger, independent):
+    ledger.create("d", independent, 3, 1)
+    ledger.debit("d", Spending.dp(0.25, 1, 3))
+    writing, done = threading.Event(), threading.Event()
+
+    def hold(tables):
+        tables.append(Draft("a" * 32, "d", "retire", '{"at":"now","reason":"not committed yet"}'))
+        writing.set()
+        assert done.wait(20)
+        raise InvalidInputError("and never will be")
+
+    def write():
+        with pytest.raises(InvalidInputError, match="never will be"):
+            ledger._totals.write(hold)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert writing.wait(20)
+        status = ledger.status("d")
+        assert (status.total, status.retired, len(ledger.history("d"))) == (0.25, None, 1)
+        assert ledger.preview("d", Spending.dp(0.75, 1, 3)).fits
+        assert not ledger.preview("d", Spending.dp(0.8, 1, 3)).fits
+    finally:
+        done.set()
+        writer.join()
+    assert ledger.verify().count == 2
+
+
+def test_a_debit_that_others_overtake_is_priced_again(ledger, url, independent, monkeypatch):
+    """Of two that fit alone but not together, one is refused, whoever was priced first."""
+    ledger.create("d", independent, 3, 1)
+    slow, quick = Ledger.open(url), Ledger.open(url)
+    price, others = slow._totals.granted, [Spending.dp(0.5, 1, 3), Spending.dp(0.25, 1, 3)]
+
+    def overtaken(tables, *asked, **options):
+        found = price(tables, *asked, **options)
+        if others and not tables.writes:
+            quick.debit("d", others.pop())
+        return found
+
+    monkeypatch.setattr(slow._totals, "granted", overtaken)
+    monkeypatch.setattr(slow._totals, "is_slow", lambda name: True)
+    with pytest.raises(BudgetExceeded, match=r"from 0\.75 to 1\.35, above the budget of 1"):
+        slow.debit("d", Spending.dp(0.6, 1, 3))
+    slow.debit("d", Spending.dp(0.25, 1, 3))
+    assert [debit.spending.per_point for debit in slow.history("d")] == [
+        Fraction(1, 4),
+        Fraction(1, 2),
+        Fraction(1, 4),
+    ]
+    slow.verify()
+
+
+def test_an_auditor_reads_and_writes_nothing(ledger, url, independent):
+    ledger.create("d", independent, 3, 1)
+    ledger.debit("d", Spending.dp(0.25, 1, 3), key="k").complete("answer")
+    with Ledger.open(url, read_only=True) as auditor:
+        assert auditor.status("d").total == 0.25
+        assert auditor.answer("d", "k") == "answer"
+        assert auditor.verify() == ledger.checkpoint()
+        for write in (
+            lambda: auditor.debit("d", Spending.dp(0.1, 1, 3)),
+            lambda: auditor.create("e", independent, 3, 1),
+            lambda: auditor.retire("d"),
+            lambda: auditor.note("read", "looked"),
+        ):
+            with pytest.raises(StorageError, match="for reading only"):
+                write()
+        again = pickle.loads(pickle.dumps(auditor))  # noqa: S301  (our own bytes)
+        with again, pytest.raises(StorageError, match="for reading only"):
+            again.retire("d")
+    assert ledger.checkpoint().count == 3
+
+
+def test_an_auditor_needs_no_right_to_write(sqlite_url, independent):
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with pytest.raises(StorageError, match="no ledger"):
+        Ledger.open(sqlite_url, read_only=True).status("d")
+    assert not path.exists()
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.create("d", independent, 3, 1)
+        path.chmod(0o400)
+        assert Ledger.open(sqlite_url, read_only=True).status("d").total == 0
+
+
+def test_a_database_in_another_encoding_gets_a_sentence(postgres, postgres_url, independent):
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(
+            "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+    with pytest.raises(StorageError, match=r"encoded in LATIN1.*ENCODING 'UTF8'"):
+        Ledger.open(f"{postgres}/latin").create("d", independent, 3, 1)
+
+
+def test_a_timeout_is_a_number_of_seconds(sqlite_url):
+    for bad in (0, -1, float("nan"), True, "soon"):
+        with pytest.raises(InvalidInputError, match="timeout"):
+            Ledger.open(sqlite_url, timeout=bad)

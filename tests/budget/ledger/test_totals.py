@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
@@ -39,7 +41,8 @@ def test_a_reopened_ledger_has_the_totals_of_the_one_that_wrote(ledger, url, cha
     """Debits of every shape, analysts, growth; each total as an accountant of its own has it."""
     draw = np.random.default_rng(1)
     ledger.create("d", chain, 30, 50)
-    ledger.allot("d", "ana", cap=40)
+    for who, cap in (("ana", 40), ("ben", None), ("cai", None)):
+        ledger.allot("d", who, cap=cap)
     reference, alone, length = Accountant(chain, 30), Accountant(chain, 30), 30
     for step in range(12):
         if step % 4 == 3:
@@ -47,7 +50,7 @@ def test_a_reopened_ledger_has_the_totals_of_the_one_that_wrote(ledger, url, cha
             ledger.extend("d", length)
             reference.extend(length)
             alone.extend(length)
-        asked, who = some_spending(draw, length), ("ana", "ben", None)[step % 3]
+        asked, who = some_spending(draw, length), ("ana", "ben", "cai")[step % 3]
         (Ledger.open(url) if step % 2 else ledger).debit("d", asked, analyst=who)
         reference.record(asked)
         if who == "ana":
@@ -106,8 +109,9 @@ def test_releases_by_other_theorems_are_kept(ledger, url, chain):
 def nearly_spent(ledger, independent):
     """0.9 of 1, of which ana, who may use 0.6, was charged 0.5."""
     ledger.create("d", independent, 4, 1)
-    ledger.allot("d", "ana", cap=0.6)
     ledger.debit("d", Spending.dp(0.4, 2, 4))
+    ledger.allot("d", "ana", cap=0.6)
+    ledger.allot("d", "ben")
     ledger.debit("d", Spending.dp(0.5, 1, 4), analyst="ana")
     return ledger
 
@@ -141,10 +145,10 @@ def test_damaged_totals_never_grant(nearly_spent, url, statement):
         assert one.status("d").charged == {"ana": Fraction(1, 2)}
     cold = Ledger.open(url)
     with pytest.raises(BudgetExceeded):
-        cold.debit("d", Spending.dp(0.2, 1, 4))
+        cold.debit("d", Spending.dp(0.2, 1, 4), analyst="ben")
     with pytest.raises(BudgetExceeded, match="cap"):
         cold.debit("d", Spending.dp(0.15, 1, 1), analyst="ana")
-    cold.debit("d", Spending.dp(0.1, 1, 4))
+    cold.debit("d", Spending.dp(0.1, 1, 4), analyst="ben")
     assert Ledger.open(url).status("d").exact_total == 1
     cold.verify()
 
@@ -246,3 +250,35 @@ def test_a_debit_that_is_undone_leaves_no_totals(ledger, url, independent):
     assert ledger.status("d").exact_total == 0
     ledger.debit("d", Spending.dp(1, 1, 4))
     assert Ledger.open(url).status("d").exact_total == 1
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_others_wrote_is_added_to_what_is_known(tmp_path_factory, chain, data):
+    """Processes that take turns find, after each step, what one that reads all rows anew finds."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('turns') / 'budget.db'}"
+    with Ledger.open(url) as first, Ledger.open(url) as second:
+        first.create("d", chain, 8, 50)
+        length = 8
+        for _ in range(data.draw(st.integers(1, 12))):
+            one = data.draw(st.sampled_from([first, second]))
+            match data.draw(st.integers(0, 5)):
+                case 0:
+                    length += 1
+                    one.extend("d", length)
+                case 1:
+                    one.allot("d", data.draw(st.sampled_from(["ana", "ben"])), reserved=0.5)
+                case _:
+                    start, stop = sorted(data.draw(st.tuples(*[st.integers(1, length)] * 2)))
+                    level = data.draw(st.fractions(Fraction(1, 30), 1, max_denominator=30))
+                    who = data.draw(st.sampled_from([None, "ana", "ben"]))
+                    one.debit("d", Spending.dp(level, start, stop), analyst=who)
+            if data.draw(st.booleans()):
+                assert second.status("d") == first.status("d")
+        with Ledger.open(url) as anew:
+            for one in (first, second):
+                assert one.status("d") == anew.status("d")
+                for who in ("ana", "ben"):
+                    asked = Spending.dp(Fraction(1, 7), 1, length)
+                    assert one.preview("d", asked, who) == anew.preview("d", asked, who)
+            anew.verify()

@@ -38,7 +38,7 @@ def test_an_untouched_ledger_is_intact(filled):
     checkpoint = filled.verify()
     assert checkpoint == filled.checkpoint()
     assert filled.verify(checkpoint) == checkpoint
-    filled.debit("d", Spending.dp(0.1, 1, 4))
+    filled.debit("d", Spending.dp(0.1, 1, 4), analyst="ana")
     assert filled.verify(checkpoint).count == checkpoint.count + 1
 
 
@@ -231,3 +231,63 @@ def test_a_damaged_name_in_the_schema_is_damage_and_no_traceback(sqlite_url, ind
             except StorageError as error:
                 found += "damaged" in str(error)
     assert found > 10
+
+
+def test_what_was_written_since_a_checkpoint_is_checked_alone(filled, url):
+    since = filled.checkpoint()
+    receipt = filled.debit("d", Spending.dp(0.1, 1, 4), key="late", analyst="ana")
+    receipt.complete("late answer")
+    filled.create("e", filled.status("d").beliefs, 4, 1)
+    filled.note("read", "the history", "d", "ana")
+    filled.retire("d")
+    assert filled.verify_since(since) == filled.checkpoint() == filled.verify(since)
+    assert filled.verify_since(filled.checkpoint()) == filled.checkpoint()
+    with pytest.raises(StorageError, match="cut off"):
+        filled.verify_since(Checkpoint(since.ledger_id, 1000, since.hash))
+    with pytest.raises(InvalidInputError, match="needs a checkpoint"):
+        filled.verify_since(None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dataset", "body", "problem"),
+    [
+        ("debit", "d", '{"key":null,"analyst":null}', "debits a retired dataset"),
+        ("debit", "x", '{"key":null,"analyst":null}', "was never created"),
+        ("create", "d", "{}", "creates a dataset a second time"),
+        ("answer", "d", '{"debit":1}', "answers no debit"),
+        ("answer", "d", '{"debit":2}', "answers no debit, or one that was answered"),
+        ("pardon", "d", "{}", "is ever written"),
+        ("refusal", "d", '{"who":""}', "its body lacks 'at'"),
+    ],
+)
+def test_entries_since_a_checkpoint_that_are_no_step_forward(filled, kind, dataset, body, problem):
+    filled.retire("d")
+    since = filled.verify()
+    forged = Draft("f" * 32, dataset, kind, body)
+    filled._store.write(lambda tables: tables.append(forged))
+    with pytest.raises(StorageError, match=problem):
+        filled.verify_since(since)
+    with pytest.raises(StorageError, match=problem):
+        filled.verify()
+
+
+def test_history_and_log_come_in_pages(filled):
+    whole, log = filled.history("d"), filled.log()
+    for size in (1, 2, 3, 5):
+        pages, after = [], 0
+        while page := filled.history("d", after=after, limit=size):
+            assert len(page) <= size
+            pages, after = [*pages, *page], page[-1].number
+        assert tuple(pages) == whole
+    assert filled.log(after=2, limit=3) == log[2:5]
+    assert filled.log(after=len(log)) == ()
+    for bad in (0, -1, 1.5, True):
+        with pytest.raises(InvalidInputError, match="limit"):
+            filled.history("d", limit=bad)
+
+
+def test_nothing_grows_or_is_shared_out_after_retirement(filled):
+    filled.retire("d", "over")
+    for late in (lambda: filled.extend("d", 9), lambda: filled.allot("d", "ana", cap=0.1)):
+        with pytest.raises(InvalidInputError, match=r"retired \(over\)"):
+            late()

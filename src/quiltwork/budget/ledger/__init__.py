@@ -1,7 +1,7 @@
 """Budgets that survive: durable debits before every release, in SQLite or PostgreSQL.
 
-`ledger` is what users open; `debits` and `requests` read and price what is asked, `datasets` and
-`shares` say what may be spent, `entries` are the hash chain and `totals` the sums beside it;
-`store`, `sqlite` and `postgres` write; `verification`, `backups`, `checkpoints` and `moving` look
-after it.
+`ledger` is what users open, and `readable` what auditors can; `debits` and `requests` read and
+price what is asked, `datasets` and `shares` say what may be spent, `entries` are the hash chain and
+`totals` the sums beside it; `store`, `sqlite` and `postgres` write; `verification`, `backups`,
+`checkpoints` and `moving` look after it.
 """

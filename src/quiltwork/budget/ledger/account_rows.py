@@ -52,10 +52,10 @@ class Kept:
         return cls._with(account, digest(rows)), rows
 
     def plus(
-        self, before: Account, after: Account, spending: Spending
+        self, before: Account, after: Account, *spendings: Spending
     ) -> tuple[Kept, dict[int, str]]:
-        """Return what is kept once a release was added, and the rows it changes."""
-        times = (spending.start, spending.stop, spending.stop + 1)
+        """Return what is kept once releases were added, and the rows they change."""
+        times = sorted({t for one in spendings for t in (one.start, one.stop, one.stop + 1)})
         old = {time: row(before.usage, time) for time in times}
         new = {time: row(after.usage, time) for time in times}
         found = (self.digest - digest(old) + digest(new)) % DIGESTS

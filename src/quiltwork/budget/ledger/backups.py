@@ -21,7 +21,15 @@ from quiltwork import files
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
 from quiltwork.budget.ledger.datasets import Dataset, replayed
 from quiltwork.budget.ledger.debits import debited
-from quiltwork.budget.ledger.entries import Draft, Entry, Head, canonical, follow, origin
+from quiltwork.budget.ledger.entries import (
+    Draft,
+    Entry,
+    Head,
+    canonical,
+    follow,
+    origin,
+    scoped_key,
+)
 from quiltwork.budget.ledger.numbers import identifier
 from quiltwork.budget.ledger.records import read_history
 from quiltwork.budget.ledger.tables import Tables, now
@@ -80,7 +88,9 @@ class Backup:
         for entry in self.entries:
             body = entry.content
             draft = Draft(entry.id, entry.dataset, entry.kind, entry.body)
-            tables.append(draft, key=body.get("key"), debit=body.get("debit"))
+            key = body.get("key")
+            mark = None if key is None else scoped_key(key, body.get("analyst"))
+            tables.append(draft, key=mark, debit=body.get("debit"))
         for name in self.datasets:
             state = totals.begun(tables, name)
             closed = state.retired is not None and not state.retired.startswith(MOVING)

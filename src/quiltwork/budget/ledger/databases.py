@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import shortened
+from quiltwork.exact import positive_fraction, shortened
 
-LOCK_SECONDS = 60
-"""How long a request waits for the others before it gives up."""
+LOCK_SECONDS = 60.0
+"""How long a request waits for the others before it gives up, if nothing else is said."""
 
 LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
 
@@ -34,6 +34,10 @@ class Database:
 
     errors: tuple[type[BaseException], ...]
     url: str
+    timeout = LOCK_SECONDS
+    """How many seconds a request waits for the others."""
+    read_only = False
+    """Whether nothing may be written, migrated or created."""
     locked_row = LEDGER_ROW
     """`LEDGER_ROW`, waiting for every other writer to finish."""
     migrations: tuple[tuple[str, ...], ...]
@@ -59,7 +63,7 @@ class Database:
         """Begin a transaction."""
         raise NotImplementedError
 
-    def check_in_place(self) -> None:
+    def check_in_place(self, connection: Connection) -> None:
         """Check that what is connected to is still what the URL names.
 
         Raises:
@@ -68,6 +72,13 @@ class Database:
 
     def lock_schema(self, connection: Connection) -> None:
         """Let one process at a time create or change tables."""
+
+    def check_fit(self, connection: Connection) -> None:
+        """Refuse a database that could not hold every name.
+
+        Raises:
+            StorageError: if it cannot.
+        """
 
     def sql(self, statement: str) -> str:
         """Write a statement with `?` parameters in this dialect."""
@@ -85,12 +96,21 @@ class Database:
         """Let the database check its own pages, where it can."""
 
 
-def database_at(url: str) -> Database:
+def database_at(url: str, *, timeout: float | None = None, read_only: bool = False) -> Database:
     """Read a ledger's URL; nothing is opened or created yet.
 
     Raises:
-        InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`.
+        InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`, and a timeout
+            that is no positive number of seconds.
     """
+    database = _named(url)
+    if timeout is not None:
+        database.timeout = float(positive_fraction(timeout, "timeout"))
+    database.read_only = read_only
+    return database
+
+
+def _named(url: str) -> Database:
     if not isinstance(url, str):
         raise InvalidInputError(
             f"A ledger's URL must be text, not {type(url).__name__}; write 'sqlite:///budget.db' "

@@ -39,7 +39,7 @@ class Grant:
     """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
-    longer than finding out that it fits.
+    longer than finding out that it fits. It is for the state of the dataset `after` that entry.
     """
 
     spending: Spending
@@ -47,6 +47,7 @@ class Grant:
     analyst: str | None
     alone: Account | None
     charge: Fraction | None
+    after: Head
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +159,7 @@ class Dataset:
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
         if analyst is None or alone is None or charge is None:
-            return Grant(spending, account, None, None, charge)
+            return Grant(spending, account, None, None, charge, self.last)
         own = alone.plus([spending])
         known = self.analysts.get(analyst, Analyst())
         if known.share is not None and known.share.cap is not None:
@@ -166,7 +167,7 @@ class Dataset:
             # her answers are among all, and tell no more than these
             if charged > cap or not (account.total <= cap or own.fits(cap)):
                 refuse_above_cap(analyst, cap, charged, own.total)
-        return Grant(spending, account, analyst, own, charge)
+        return Grant(spending, account, analyst, own, charge, self.last)
 
     def price(self, spending: Spending) -> Fraction | None:
         """Return the total with a debit, whether it fits or not; None if no theorem says."""

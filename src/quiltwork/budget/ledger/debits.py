@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from quiltwork.budget import Spending
-from quiltwork.budget.ledger.datasets import Dataset
-from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
+from quiltwork.budget.ledger.datasets import Dataset, Grant
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.tables import Tables, now
-from quiltwork.budget.ledger.totals import Totals
+from quiltwork.budget.ledger.totals import Overtaken, Totals
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
@@ -34,20 +34,26 @@ def debited(
     analyst: str | None,
     *,
     checked: bool = False,
+    grant: Grant | None = None,
 ) -> Receipt:
     """Append a debit, or find the one this request has made already.
 
-    What was `checked` to fit together with others is not priced again.
+    What was `checked` to fit together with others is not priced again, nor what has its `grant`.
+
+    Raises:
+        Overtaken: if the grant is for an earlier state of the dataset.
     """
     mine = tables.with_id(identity)
     if mine is not None:
         return _receipt(mine)
     request = read_request(asked, state.name, state.beliefs, state.length)
-    earlier = None if key is None else tables.with_key(state.name, key)
+    earlier = None if key is None else tables.with_key(state.name, key, analyst)
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
-    alone = None if analyst is None else totals.alone(tables, state, analyst)
-    grant = state.grant(request.spending, analyst, alone, checked=checked)
+    if grant is None:
+        grant = totals.granted(tables, state, request.spending, analyst, checked=checked)
+    elif grant.after != state.last:
+        raise Overtaken
     body = {
         **request.body,
         "at": now(),
@@ -55,9 +61,26 @@ def debited(
         "analyst": analyst,
         "charge": None if grant.charge is None else str(grant.charge),
     }
-    entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=key)
+    mark = None if key is None else scoped_key(key, analyst)
+    entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=mark)
     totals.debited(tables, state, entry, grant)
     return _receipt(entry)
+
+
+def priced(
+    tables: Tables,
+    totals: Totals,
+    state: Dataset,
+    asked: Any,
+    key: str | None,
+    analyst: str | None,
+) -> Grant | Receipt:
+    """Price a debit without making it, or find the one that was made under its key."""
+    request = read_request(asked, state.name, state.beliefs, state.length)
+    earlier = None if key is None else tables.with_key(state.name, key, analyst)
+    if earlier is not None:
+        return _repeated(tables, earlier, request, analyst)
+    return totals.granted(tables, state, request.spending, analyst)
 
 
 def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) -> None:
@@ -119,9 +142,9 @@ def stored_answer(tables: Tables, receipt: Receipt, identity: str, answer: str) 
     tables.append(draft, debit=receipt.number)
 
 
-def find_answer(tables: Tables, dataset: str, key: str) -> str | None:
-    """Return the answer stored under a key."""
-    debit = tables.with_key(dataset, key)
+def find_answer(tables: Tables, dataset: str, key: str, analyst: str | None) -> str | None:
+    """Return the answer stored under a key of an analyst."""
+    debit = tables.with_key(dataset, key, analyst)
     answer = None if debit is None else tables.answer_to(debit.seq)
     return None if answer is None else str(answer.content["answer"])
 

@@ -93,6 +93,14 @@ def canonical(body: Mapping[str, Any]) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def scoped_key(key: str, analyst: str | None) -> str:
+    """Write a key as the column has it: every analyst has keys of her own.
+
+    The character between is not printable, so that no name or key has it.
+    """
+    return key if analyst is None else f"{analyst}\x1f{key}"
+
+
 def origin(ledger_id: str) -> str:
     """Return the hash before the first entry, different for every ledger."""
     return hashlib.sha256(f"quiltwork/ledger/{ledger_id}".encode()).hexdigest()

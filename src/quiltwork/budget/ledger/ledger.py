@@ -12,39 +12,43 @@ Theorem: docs/theory/ledger.md
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from quiltwork import files
-from quiltwork.arguments import instance, listed
+from quiltwork.arguments import choice, instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
-from quiltwork.budget.ledger.datasets import Analyst, Dataset
-from quiltwork.budget.ledger.debits import check_all, debited, find_answer, previewed, stored_answer
-from quiltwork.budget.ledger.entries import Draft, Entry, canonical
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
+from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced, stored_answer
+from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
 from quiltwork.budget.ledger.numbers import amount, identifier, points
-from quiltwork.budget.ledger.records import Debit, Quote, Receipt, Share, Status
+from quiltwork.budget.ledger.readable import ReadableLedger
+from quiltwork.budget.ledger.records import NOTES, Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
-from quiltwork.budget.ledger.shares import check_share
+from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables, now
-from quiltwork.budget.ledger.totals import Totals, unknown
-from quiltwork.budget.ledger.verification import verified
-from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, shortened
+from quiltwork.budget.ledger.totals import Overtaken
+from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError, StorageError
+from quiltwork.exact import Number
 
-Result = TypeVar("Result")
+_ATTEMPTS = 3
+"""How often a debit is priced before the lock is taken, while others are quicker."""
+_LONGEST_NOTE = 1000
 
 
-class Ledger:
+class Ledger(ReadableLedger):
     """Budgets of datasets in one database; open it with `Ledger.open(url)`.
 
     Safe to share between threads, and to use on both sides of a fork.
@@ -61,47 +65,34 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, store: Store) -> None:
-        """Use a store; `Ledger.open` makes one from a URL."""
-        self._store = store
-        self._totals = Totals(store)
-
     @classmethod
-    def open(cls, url: str) -> Ledger:
+    def open(cls, url: str, *, timeout: float | None = None, read_only: bool = False) -> Ledger:
         """Name the database: `sqlite:///budget.db`, or `postgresql://user@host/database`.
 
         Nothing is created or connected to before it is needed; the first `create` makes the file
         or the tables.
 
+        Args:
+            url: where the ledger is.
+            timeout: how many seconds a request waits for others who write; 60 if not given.
+            read_only: for auditors: whatever would write is refused, and reading takes no more
+                than the right to read.
+
         Raises:
             InvalidInputError: for any other URL.
             UnsupportedError: for PostgreSQL without psycopg.
         """
-        return cls(Store(database_at(url)))
-
-    @property
-    def url(self) -> str:
-        """Where the ledger is, without a password; a file by its whole path."""
-        return self._store.database.url
+        return cls(Store(database_at(url, timeout=timeout, read_only=read_only)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the URL without its password, so that another process opens the same ledger.
 
         A password must reach that process as PostgreSQL's own programs get it: PGPASSWORD, .pgpass.
         """
-        return Ledger.open, (self.url,)
-
-    def close(self) -> None:
-        """Let go of the database; using the ledger again opens it again."""
-        self._store.close()
-
-    def __enter__(self) -> Ledger:
-        """Use the ledger in a `with` block."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
+        database = self._store.database
+        return partial(Ledger.open, timeout=database.timeout, read_only=database.read_only), (
+            self.url,
+        )
 
     def create(
         self,
@@ -236,11 +227,29 @@ class Ledger:
         who = None if analyst is None else identifier(analyst, "analyst")
         identity = secrets.token_hex(16)
 
-        def work(tables: Tables) -> Receipt:
-            state = self._totals.found(tables, name)
-            return debited(tables, self._totals, state, identity, spending, used_key, who)
+        def price(tables: Tables) -> Grant | Receipt:
+            state = self._spent_by(tables, name, who)
+            return priced(tables, self._totals, state, spending, used_key, who)
 
-        return replace(self._totals.write(work), _ledger=self)
+        def work(tables: Tables, grant: Grant | None = None) -> Receipt:
+            state = self._spent_by(tables, name, who)
+            return debited(
+                tables, self._totals, state, identity, spending, used_key, who, grant=grant
+            )
+
+        def granted() -> Receipt:
+            for _ in range(_ATTEMPTS):
+                if not self._totals.is_slow(name):
+                    break
+                found = self._store.read(price)
+                if isinstance(found, Receipt):
+                    return found
+                with suppress(Overtaken):
+                    return self._totals.write(partial(work, grant=found))
+            return self._totals.write(work)
+
+        with self._noting_refusals(name, who):
+            return replace(granted(), _ledger=self)
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
@@ -258,11 +267,41 @@ class Ledger:
             return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
 
         def work(tables: Tables) -> list[Receipt]:
-            check_all(tables, self._totals.found(tables, name), asked)
+            check_all(tables, self._spent_by(tables, name, who), asked)
             return [one(tables, *request) for request in asked]
 
-        granted = self._totals.write(work)
+        with self._noting_refusals(name, who):
+            granted = self._totals.write(work)
         return tuple(replace(receipt, _ledger=self) for receipt in granted)
+
+    def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
+        """Write down that somebody did something, among the entries and chained like them.
+
+        A refused debit is noted by the ledger itself. Who merely reads the database leaves no
+        trace in it: a service that reads for others notes that here.
+
+        Args:
+            kind: "refusal" or "read".
+            text: what was done; never a value from the data.
+            dataset: of which dataset; None for none.
+            who: by whom.
+
+        Raises:
+            InvalidInputError: for another kind, and names that are none.
+            StorageError: if it could not be stored.
+        """
+        choice(kind, NOTES, "kind")
+        name = "" if dataset is None else identifier(dataset, "dataset")
+        by = identifier(who, "who") if who else ""
+        said = instance(text, str, "text")[:_LONGEST_NOTE]
+        body = canonical({"text": said, "who": by, "at": now()})
+        draft = Draft(secrets.token_hex(16), name, kind, body)
+
+        def work(tables: Tables) -> None:
+            if tables.with_id(draft.id) is None:
+                tables.append(draft)
+
+        self._store.write(work)
 
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
@@ -276,18 +315,13 @@ class Ledger:
         identity = secrets.token_hex(16)
         self._store.write(lambda tables: stored_answer(tables, receipt, identity, answer))
 
-    def answer(self, dataset: str, key: str) -> str | None:
-        """Return the answer stored under a key, byte for byte; None if there is none."""
-        name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
-        return self._store.read(lambda tables: find_answer(tables, name, used_key))
-
     def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
         """Say what a debit would cost and whether it would be granted, without making it."""
         who = None if analyst is None else identifier(analyst, "analyst")
         name = identifier(dataset, "dataset")
 
         def work(tables: Tables) -> Quote:
-            state = self._totals.found(tables, name)
+            state = self._spent_by(tables, name, who)
             return previewed(tables, self._totals, state, spending, who)
 
         return self._store.read(work)
@@ -297,59 +331,6 @@ class Ledger:
         who = None if analyst is None else identifier(analyst, "analyst")
         self._ask(dataset, lambda state: None)
         return LedgerAccountant(self, dataset, who)
-
-    def status(self, dataset: str) -> Status:
-        """Return budget, total, shares and state of a dataset."""
-        return self._ask(dataset, lambda state: state.status)
-
-    def datasets(self) -> tuple[Status, ...]:
-        """Return the status of every dataset, in the order of their creation."""
-        return self._store.read(
-            lambda tables: tuple(
-                self._totals.found(tables, name).status for name in tables.datasets()
-            )
-        )
-
-    def history(self, dataset: str) -> tuple[Debit, ...]:
-        """Return the granted debits of a dataset, oldest first."""
-
-        name = identifier(dataset, "dataset")
-
-        def work(tables: Tables) -> tuple[Debit, ...]:
-            if tables.last_step(name) is None:
-                raise unknown(name, tables.datasets())
-            return records.read_history(tables.steps(name), tables.answered(name))
-
-        return self._store.read(work)
-
-    def log(self) -> tuple[Entry, ...]:
-        """Return every entry, as it is stored."""
-        return self._store.read(lambda tables: tuple(tables.all_entries()))
-
-    def checkpoint(self) -> Checkpoint:
-        """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
-        return self._store.read(
-            lambda tables: Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
-        )
-
-    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
-        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
-
-        With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
-        a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again.
-
-        Raises:
-            StorageError: at the first thing that is not as it was written. Totals that are wrong
-                are set right before.
-
-        Theorem: docs/theory/ledger.md
-        """
-        return verified(self._totals, read_checkpoint(checkpoint))
-
-    def backup(self, path: str | Path) -> Checkpoint:
-        """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
-        target = files.named(path)
-        return self._store.read(lambda tables: backups.write_backup(tables, target))
 
     @classmethod
     def restore(
@@ -397,15 +378,21 @@ class Ledger:
         move(self._totals, target._totals)
         return target
 
-    def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
-        """Ask the accountant of a dataset something about all that was committed by now."""
-        if not callable(question):
-            raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
-        return self._ask(dataset, lambda state: question(state.accountant))
+    def _spent_by(self, tables: Tables, name: str, analyst: str | None) -> Dataset:
+        """The state of a dataset of which this analyst may spend."""
+        state = self._totals.found(tables, name)
+        check_named(name, state.shares, analyst)
+        return state
 
-    def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
-        name = identifier(dataset, "dataset")
-        return self._store.read(lambda tables: question(self._totals.found(tables, name)))
+    @contextmanager
+    def _noting_refusals(self, dataset: str, analyst: str | None) -> Iterator[None]:
+        """Note a debit that is refused for what it would spend, and refuse it."""
+        try:
+            yield
+        except (BudgetExceeded, NotPrivateError) as refusal:
+            with suppress(StorageError):  # it is refused all the same
+                self.note("refusal", str(refusal), dataset, analyst or "")
+            raise
 
     def _append(
         self,
@@ -420,6 +407,11 @@ class Ledger:
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is None:
                 state = self._totals.found(tables, dataset)
+                if state.retired is not None and kind != "retire":
+                    raise InvalidInputError(
+                        f"Dataset {dataset!r} is retired ({state.retired}), and nothing more is "
+                        "granted from it: there is nothing to extend or to share out."
+                    )
                 changed = changes(state)
                 self._totals.changed(tables, state, tables.append(draft), **changed)
 

@@ -9,6 +9,7 @@ from typing import Any
 from quiltwork.budget.ledger.backups import MOVING, Backup, retire
 from quiltwork.budget.ledger.entries import Entry, Head, follow, origin
 from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.records import NOTES
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import InvalidInputError
@@ -128,7 +129,7 @@ def _before_move(tables: Tables, moving: str) -> Backup:
 
     kept = tuple(takewhile(lambda entry: not closes(entry), entries))
     for entry in entries[len(kept) :]:
-        if entry.kind != "answer" and not closes(entry):
+        if entry.kind not in ("answer", *NOTES) and not closes(entry):
             raise InvalidInputError(
                 f"Entry {entry.seq} was written after the ledger began {moving}, and would be left "
                 "behind. Take a backup of it and restore that, saying what may be lost."

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, LOCK_SECONDS, Connection, Database
+from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
 from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
 from quiltwork.errors import (
     InvalidInputError,
@@ -100,6 +100,7 @@ class PostgresDatabase(Database):
             autocommit=True,
             connect_timeout=_CONNECT_SECONDS,
             prepare_threshold=None,
+            client_encoding="UTF8",
         )
         if connection.execute("SHOW fsync").fetchall()[0][0] == "off":
             warnings.warn(
@@ -132,7 +133,7 @@ class PostgresDatabase(Database):
             return
         connection.execute(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
-            f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'; "
+            f"SET LOCAL lock_timeout = {max(1, int(1000 * self.timeout))}; "
             "SELECT set_config('synchronous_commit', 'on', true) "
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
@@ -140,6 +141,19 @@ class PostgresDatabase(Database):
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""
         connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+
+    def check_fit(self, connection: Connection) -> None:
+        """Refuse a database in another encoding, which lacks characters or mixes them up.
+
+        Raises:
+            StorageError: if it is not in UTF-8.
+        """
+        found = connection.execute("SHOW server_encoding").fetchall()[0][0]
+        if found != "UTF8":
+            raise StorageError(
+                f"The database {self.url!r} is encoded in {found}, and names may have any "
+                "character; create it with ENCODING 'UTF8' TEMPLATE template0."
+            )
 
     def sql(self, statement: str) -> str:
         """Write parameters as psycopg wants them."""
@@ -162,8 +176,8 @@ class PostgresDatabase(Database):
             )
         elif state == "55P03":
             known = (
-                f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was granted; "
-                "ask again"
+                f"was locked by another process for {self.timeout:g} seconds. Nothing was "
+                "granted; ask again"
             )
         elif state == "25006":
             known = "cannot be written: the server or the session is read-only"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from quiltwork.budget.ledger.ledger import Ledger
 
 State: TypeAlias = Literal["debited", "released"]
+NOTES = ("refusal", "read")
+"""Kinds of entries that say what somebody did, and change nothing."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,39 @@ class Quote(ResultBase):
     def fits(self) -> bool:
         """Whether it would be granted."""
         return self.refusal is None
+
+
+@dataclass(frozen=True)
+class Note(ResultBase):
+    """What somebody did that changed nothing.
+
+    Attributes:
+        number: of the entry in the log.
+        at: when, in UTC.
+        kind: "refusal" for a debit that was refused, or "read".
+        dataset: of which dataset; "" for none.
+        who: by whom; "" if nobody was named.
+        text: what was done, or why it was refused.
+    """
+
+    number: int
+    at: str
+    kind: str
+    dataset: str
+    who: str
+    text: str
+
+
+def read_note(entry: Entry) -> Note:
+    """Read a note from its entry.
+
+    Raises:
+        StorageError: if the entry is damaged.
+    """
+    body = entry.content
+    with reading(entry):
+        fields = (body["at"], entry.kind, entry.dataset, body["who"], body["text"])
+    return Note(entry.seq, *fields)
 
 
 def create_body(

@@ -10,11 +10,16 @@ computed from the log at any time.
 - Version 2: at most one answer per debit, and triggers that refuse to change or remove entries.
 - Version 3: the totals of every dataset, and an index of its entries without answers.
 - Version 4: debits compose by `levels`, which was called `joint-quilt`; totals are added up anew.
+- Version 5: every analyst has keys of her own, and refusals and reads are noted among the entries.
 """
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
+
+IS_STEP = "kind NOT IN ('answer', 'refusal', 'read')"
+"""Entries that change what a dataset grants, by which its total is told; indexed as it is here."""
+IS_NOTE = "kind IN ('refusal', 'read')"
 
 _TABLES = (
     """CREATE TABLE quiltwork_ledger (
@@ -59,6 +64,11 @@ _TOTALS = (
     "CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) WHERE kind <> 'answer'",
 )
 _NO_TOTALS = ("DELETE FROM quiltwork_totals", "DELETE FROM quiltwork_levels")
+_NOTES = (
+    "DROP INDEX quiltwork_by_dataset",
+    f"CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) WHERE {IS_STEP}",
+    f"CREATE INDEX quiltwork_notes ON quiltwork_entries (seq) WHERE {IS_NOTE}",
+)
 _REFUSAL = "entries of the ledger are final"
 
 
@@ -79,6 +89,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     _sqlite(_TOTALS),
     _NO_TOTALS,
+    _NOTES,
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -94,4 +105,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     _TOTALS,
     _NO_TOTALS,
+    _NOTES,
 )

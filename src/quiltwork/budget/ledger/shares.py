@@ -69,6 +69,23 @@ def check_share(
         )
 
 
+def check_named(dataset: str, shares: Mapping[str, Share], analyst: str | None) -> None:
+    """Refuse a request that would get around a cap, by no name or by a new one.
+
+    It names nobody else.
+
+    Raises:
+        InvalidInputError: if somebody has a cap, and this analyst has no share.
+    """
+    if analyst not in shares and any(share.cap is not None for share in shares.values()):
+        who = "for whom this is" if analyst is None else f"a share for {analyst!r}"
+        how = "give analyst=" if analyst is None else "let the owner allot one"
+        raise InvalidInputError(
+            f"The budget of {dataset!r} is shared out among analysts with caps, so it takes {who}; "
+            f"{how}. Nothing was recorded."
+        )
+
+
 def refuse_reserved(dataset: str, kept: Fraction, after: Fraction, budget: Fraction) -> None:
     """Refuse a debit that would use what is reserved for others.
 

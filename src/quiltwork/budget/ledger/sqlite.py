@@ -15,24 +15,28 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import quote
 
-from quiltwork.budget.ledger.databases import LOCK_SECONDS, Connection, Database
+from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.schema import SQLITE_MIGRATIONS
 from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.002
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
     "SQLITE_READONLY": "cannot be written. Check the permissions of the file and its folder",
     "SQLITE_CANTOPEN": "cannot be opened. Check the permissions of the file and its folder",
-    "SQLITE_BUSY": f"was locked by another process for {LOCK_SECONDS} seconds. Nothing was "
-    "granted; ask again",
+    "SQLITE_BUSY": "was locked by another process for {timeout:g} seconds. Nothing was granted; "
+    "ask again",
     "SQLITE_NOTADB": "is not a ledger, or is damaged beyond reading. Check the path, or restore "
     "a backup",
     "SQLITE_IOERR": "could not be read or written (disk I/O error). Nothing was released; a debit "
@@ -76,7 +80,7 @@ class SqliteDatabase(Database):
         """Remember the path; nothing is opened."""
         self.path = path
         self._names = self._found()
-        self._opened: list[_Identity] | None = None
+        self._opened: dict[int, list[_Identity]] = {}
         self.url = f"sqlite:///{path}"
 
     def _found(self) -> list[str]:
@@ -106,21 +110,23 @@ class SqliteDatabase(Database):
 
     def _connect(self) -> Connection:
         """Open the file in one's turn."""
-        is_new = not self.exists()
+        is_new = not self.read_only and not self.exists()
         if is_new:
             self._create()
-        self._names = self._found()
-        self._opened, before = None, self._identities()
-        if any(one[0] == before[0] and one != before for one in _opened):
+        names = self._found()
+        if not self._opened:
+            self._names = names
+        before = self._identities()
+        if names != self._names or any(one[0] == before[0] and one != before for one in _opened):
             raise self._replaced()
         connection = self.open()
         try:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON"):
+            for pragma in () if self.read_only else _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
-            self._opened = self._identities()
-            _opened.append(self._opened)
-            if self._opened[0] != before[0]:
+            opened = self._opened[id(connection)] = self._identities()
+            _opened.append(opened)
+            if opened[0] != before[0]:
                 raise self._replaced()
             if os.stat(self._names[0]).st_nlink > 1:
                 raise StorageError(
@@ -144,7 +150,7 @@ class SqliteDatabase(Database):
         never freed, and the operating system closes its files when the process ends.
         """
         with _turns:
-            opened, self._opened = self._opened, None
+            opened = self._opened.pop(id(connection), None)
             if opened is not None and self._identities() != opened:
                 configure = getattr(connection, "setconfig", None)
                 if configure is None:
@@ -156,14 +162,14 @@ class SqliteDatabase(Database):
             finally:
                 _opened[:] = [one for one in _opened if one is not opened]
 
-    def check_in_place(self) -> None:
+    def check_in_place(self, connection: Connection) -> None:
         """Compare file, log and index with those that were opened. Cost: looking at three names.
 
         Raises:
             StorageError: if one of them was moved, replaced or removed.
         """
         moved = self._found() != self._names  # a symbolic link that leads elsewhere
-        if self._opened is not None and (moved or self._identities() != self._opened):
+        if moved or self._identities() != self._opened[id(connection)]:
             raise self._replaced()
 
     def _identities(self) -> list[_Identity]:
@@ -193,11 +199,11 @@ class SqliteDatabase(Database):
     def open(self) -> Connection:
         """Open the file with the standard library's SQLite."""
         return sqlite3.connect(
-            f"file:{quote(os.fsencode(self.path))}?mode=rwc",
+            f"file:{quote(os.fsencode(self.path))}?mode={'ro' if self.read_only else 'rwc'}",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=LOCK_SECONDS,
+            timeout=self.timeout,
         )
 
     def has_ledger(self, connection: Connection) -> bool:
@@ -216,15 +222,45 @@ class SqliteDatabase(Database):
         return bool(names)
 
     def begin(self, connection: Connection, *, write: bool) -> None:
-        """Take the write lock at once, or only read."""
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        """Take the write lock at once, or only read.
+
+        SQLite itself looks for the lock ever more rarely, up to ten times a second, while a debit
+        holds it for a millisecond: then who waits is overtaken by those who come. So the lock is
+        looked for here, at short random intervals.
+        """
+        if not write:
+            connection.execute("BEGIN")
+            return
+        deadline = time.monotonic() + self.timeout
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            while not self._locked(connection, last=time.monotonic() > deadline):
+                time.sleep(random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE))  # noqa: S311
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={int(1000 * self.timeout)}")
+
+    def _locked(self, connection: Connection, *, last: bool) -> bool:
+        """Try to take the write lock; the `last` attempt raises SQLite's error."""
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except self.errors as error:
+            if last or not self._code(error).startswith("SQLITE_BUSY"):
+                raise
+            return False
+        return True
+
+    def _code(self, error: BaseException) -> str:
+        """SQLite's name of an error."""
+        damaged = isinstance(error, UnicodeDecodeError)
+        return "SQLITE_CORRUPT" if damaged else str(getattr(error, "sqlite_errorname", ""))
 
     def sentence(self, error: BaseException) -> StorageError:
         """Say what SQLite reports."""
-        damaged = isinstance(error, UnicodeDecodeError)
-        code = "SQLITE_CORRUPT" if damaged else str(getattr(error, "sqlite_errorname", ""))
+        code = self._code(error)
         known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
-        if known is None:
+        if known is not None:
+            known = known.format(timeout=self.timeout)
+        else:
             known = f"failed ({error}). Nothing was released; a debit in its history stays spent"
         return StorageError(f"The ledger {str(self.path)!r} {known}.")
 

@@ -1,9 +1,10 @@
-"""Transactions on a ledger's database: one connection per process, one at a time.
+"""Transactions on a ledger's database: one writer at a time in a process, readers beside it.
 
-Threads take turns. Connections are closed before a fork and opened again on both sides, because
-neither SQLite nor PostgreSQL lets two processes share one. When a server hangs up, the work is
-done again from the start: it must therefore recognise what it may already have done, by the
-identity of its entry.
+Each transaction borrows a connection, so that whoever reads waits for nobody who writes or waits
+to write. Connections are closed before a fork and opened again on both sides, because neither
+SQLite nor PostgreSQL lets two processes share one. When a server hangs up, the work is done again
+from the start: it must therefore recognise what it may already have done, by the identity of its
+entry.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from quiltwork.budget.ledger.databases import Connection, Database
@@ -26,20 +27,32 @@ Result = TypeVar("Result")
 
 _PAUSES = (0.05, 0.5, 2.0)
 """Seconds before each new attempt after a lost connection."""
+_MOST_IDLE = 4
+"""How many connections are kept open while nobody uses them."""
+
+
+class _Borrowed(threading.local):
+    """What this thread has of the store: its transaction, and how many connections."""
+
+    tables: Tables | None = None
+    connections = 0
 
 
 class Store:
     """The log in a database, created by the first write that begins one."""
 
-    def __init__(self, database: Database) -> None:
-        """Open nothing yet."""
+    def __init__(self, database: Database, pauses: tuple[float, ...] = _PAUSES) -> None:
+        """Open nothing yet; `pauses` are made before each new attempt after a lost connection."""
         self.database = database
-        self._lock = threading.RLock()
-        self._open_connections: list[Connection] = []
+        self._pauses = pauses
+        self._writer = threading.RLock()
+        self._shared = threading.Condition(threading.RLock())
+        self._idle: list[Connection] = []
+        self._lent = 0
+        self._own = _Borrowed()
         self._seen: Head | None = None
-        self._tables: Tables | None = None
         _STORES.add(self)
-        weakref.finalize(self, _close_all, self._open_connections, database)
+        weakref.finalize(self, _close_all, self._idle, database)
 
     def read(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` on one committed state of the log; within other work, on what that sees.
@@ -47,10 +60,9 @@ class Store:
         Raises:
             StorageError: if there is no ledger, or it cannot be read.
         """
-        with self._lock:
-            if self._tables is not None:
-                return work(self._tables)
-            return self._attempt(work, write=False)
+        if self._own.tables is not None:
+            return work(self._own.tables)
+        return self._attempt(work, write=False)
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
         """Do `work` alone and commit it; anything it raises undoes it.
@@ -60,16 +72,34 @@ class Store:
         Raises:
             StorageError: if there is no ledger, or the outcome could not be made durable.
         """
-        return self._attempt(work, write=True)
+        return self._written(work, new=False)
 
     def begin(self, work: Callable[[Tables], Result], ledger_id: str | None = None) -> Result:
         """Do `work` as `write` does, in a new ledger if there is none."""
-        return self._attempt(work, write=True, new=True, ledger_id=ledger_id)
+        return self._written(work, new=True, ledger_id=ledger_id)
 
     def close(self) -> None:
         """Let go of the database; the next use opens it again."""
-        with self._lock:
-            _close_all(self._open_connections, self.database)
+        with self._shared:
+            _close_all(self._idle, self.database)
+
+    def _written(
+        self, work: Callable[[Tables], Result], *, new: bool, ledger_id: str | None = None
+    ) -> Result:
+        if self.database.read_only:
+            raise StorageError(
+                f"The ledger {self.database.url!r} was opened for reading only; nothing can be "
+                "written to it. Open it without read_only."
+            )
+        if not self._writer.acquire(timeout=self.database.timeout):
+            raise StorageError(
+                f"The ledger {self.database.url!r} was used by other threads for "
+                f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
+            )
+        try:
+            return self._attempt(work, write=True, new=new, ledger_id=ledger_id)
+        finally:
+            self._writer.release()
 
     def _attempt(
         self,
@@ -80,45 +110,69 @@ class Store:
         ledger_id: str | None = None,
     ) -> Result:
         """Do the work again after a lost connection; any other error becomes a sentence."""
-        with self._lock:
-            for pause in (*_PAUSES, None):
-                try:
-                    return self._transact(work, write=write, new=new, ledger_id=ledger_id)
-                except self.database.errors as error:
-                    self.close()
-                    lost, sentence = self.database.is_lost(error), self.database.sentence(error)
-                if pause is None or not lost:
-                    raise sentence  # not from the error, which may hold the connection's password
-                time.sleep(pause)
+        for pause in (*self._pauses, None):
+            try:
+                with self._borrowed(new=new, ledger_id=ledger_id) as connection:
+                    return self._transact(connection, work, write=write)
+            except self.database.errors as error:
+                self.close()  # the others will hardly be better
+                lost, sentence = self.database.is_lost(error), self.database.sentence(error)
+            if pause is None or not lost:
+                raise sentence  # not from the error, which may hold the connection's password
+            time.sleep(pause)
         raise AssertionError("unreachable")
 
+    @contextmanager
+    def _borrowed(self, *, new: bool, ledger_id: str | None) -> Iterator[Connection]:
+        """Lend a connection; one that failed, or did not end its transaction, is closed."""
+        with self._shared:
+            self._lent += 1
+            self._own.connections += 1
+            connection = self._idle.pop() if self._idle else None
+        intact = False
+        try:
+            if connection is None:
+                connection = self._open(new=new, ledger_id=ledger_id)
+            yield connection
+            intact = True
+        except self.database.errors:
+            raise
+        except BaseException:
+            intact = connection is not None and self._undone(connection)
+            raise
+        finally:
+            with self._shared:
+                self._lent -= 1
+                self._own.connections -= 1
+                if intact and connection is not None and len(self._idle) < _MOST_IDLE:
+                    self._idle.append(connection)
+                elif connection is not None:
+                    _close_all([connection], self.database)
+                self._shared.notify_all()
+
     def _transact(
-        self, work: Callable[[Tables], Result], *, write: bool, new: bool, ledger_id: str | None
+        self, connection: Connection, work: Callable[[Tables], Result], *, write: bool
     ) -> Result:
         """Begin, look that all is in place, work, commit, and look again before telling."""
-        connection = self._open(new=new, ledger_id=ledger_id)
+        seen = self._seen  # before the transaction begins, which sees all that was committed then
         self.database.begin(connection, write=write)
+        self.database.check_in_place(connection)
+        tables = Tables(self.database, connection, write=write)
+        self._check_not_rewound(tables, seen)
+        self._own.tables = tables
         try:
-            self.database.check_in_place()
-            tables = Tables(self.database, connection, write=write)
-            self._check_not_rewound(tables)
-            self._tables = tables
-            try:
-                result = work(tables)
-            finally:
-                self._tables = None
-            connection.execute("COMMIT")
-        except BaseException:
-            self._undo(connection)
-            raise
-        self._seen = tables.head
-        self.database.check_in_place()
+            result = work(tables)
+        finally:
+            self._own.tables = None
+        connection.execute("COMMIT")
+        with self._shared:
+            if self._seen is None or self._seen.count < tables.head.count:
+                self._seen = tables.head
+        self.database.check_in_place(connection)
         return result
 
     def _open(self, *, new: bool, ledger_id: str | None) -> Connection:
-        """Return the connection, with tables of the present version behind it."""
-        if self._open_connections:
-            return self._open_connections[0]
+        """Return a new connection, with tables of the present version behind it."""
         if not new and not self.database.exists():
             raise self._no_ledger()
         connection = self.database.connect()
@@ -127,25 +181,32 @@ class Store:
             if not new and version == 0:
                 raise self._no_ledger()
             if version != VERSION:
-                self.database.begin(connection, write=True)
-                prepare(self.database, connection, ledger_id)
-                connection.execute("COMMIT")
+                self._migrate(connection, version, ledger_id)
         except BaseException:
             self.database.close(connection)
             raise
-        self._open_connections.append(connection)
         return connection
 
-    def _undo(self, connection: Connection) -> None:
-        """Roll back; a connection on which that fails is not used again."""
+    def _migrate(self, connection: Connection, version: int, ledger_id: str | None) -> None:
+        if self.database.read_only:
+            raise StorageError(
+                f"The ledger {self.database.url!r} has schema version {version}, and this release "
+                f"reads {VERSION}: open it once for writing, which brings it there."
+            )
+        self.database.begin(connection, write=True)
+        prepare(self.database, connection, ledger_id)
+        connection.execute("COMMIT")
+
+    def _undone(self, connection: Connection) -> bool:
+        """Roll back what may have begun; False if that fails, and the connection is of no use."""
         try:
             connection.execute("ROLLBACK")
-        except self.database.errors:
-            self.close()
+        except self.database.errors as error:
+            return "no transaction is active" in str(error)
+        return True
 
-    def _check_not_rewound(self, tables: Tables) -> None:
+    def _check_not_rewound(self, tables: Tables, seen: Head | None) -> None:
         """Notice that the file was replaced by an older one while this process was running."""
-        seen = self._seen
         if seen is None or tables.head == seen:
             return
         if tables.hash_at(seen.count) != seen.hash:
@@ -162,11 +223,16 @@ class Store:
         )
 
     def _before_fork(self) -> None:
-        self._lock.acquire()
+        """Wait until other threads have given back their connections, and hold the rest."""
+        self._writer.acquire()
+        self._shared.acquire()
+        while self._lent > self._own.connections:
+            self._shared.wait()
         self.close()
 
     def _after_fork(self) -> None:
-        self._lock.release()
+        self._shared.release()
+        self._writer.release()
 
 
 def _close_all(connections: list[Connection], database: Database) -> None:

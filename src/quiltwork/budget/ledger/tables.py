@@ -8,14 +8,30 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
-from quiltwork.budget.ledger.entries import Draft, Entry, Head, appended, follow, origin
-from quiltwork.budget.ledger.schema import VERSION
+from quiltwork.budget.ledger.entries import (
+    Draft,
+    Entry,
+    Head,
+    appended,
+    follow,
+    origin,
+    scoped_key,
+)
+from quiltwork.budget.ledger.schema import IS_NOTE, IS_STEP, VERSION
 from quiltwork.errors import StorageError
 
 _ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
 _LINKED = (
     "SELECT e.seq, e.id, e.dataset, e.kind, e.body, e.hash, p.hash FROM quiltwork_entries e "
     "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
+)
+_LAST_STEP = (
+    f"SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
+    "ORDER BY seq DESC LIMIT 1"
+)
+_ANSWERED = (
+    "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "  # noqa: S608
+    f"WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq BETWEEN ? AND ?"
 )
 _PAGE = 1000
 
@@ -60,19 +76,29 @@ class Tables:
         """Return the entry with this identity."""
         return self._one(f"{_LINKED} WHERE e.id = ?", identity)
 
-    def with_key(self, dataset: str, key: str) -> Entry | None:
-        """Return the debit made under this key."""
-        return self._one(f"{_LINKED} WHERE e.dataset = ? AND e.key = ?", dataset, key)
+    def with_key(self, dataset: str, key: str, analyst: str | None) -> Entry | None:
+        """Return the debit made under this key of an analyst.
+
+        Before version 5 all analysts shared their keys: what was debited then is found by the key
+        alone, by the one whose it was.
+        """
+        statement = f"{_LINKED} WHERE e.dataset = ? AND e.key = ?"
+        found = self._one(statement, dataset, scoped_key(key, analyst))
+        if found is None and analyst is not None:
+            found = self._one(statement, dataset, key)
+            if found is not None and found.content.get("analyst") != analyst:
+                return None
+        return found
 
     def answer_to(self, debit: int) -> Entry | None:
         """Return the answer stored for a debit."""
         return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
-    def steps(self, dataset: str) -> Iterator[Entry]:
+    def steps(self, dataset: str, after: int = 0) -> Iterator[Entry]:
         """Yield a dataset's entries without answers, oldest first, a page at a time."""
-        last = 0
+        last = after
         while page := self._entries(
-            f"{_LINKED} WHERE e.dataset = ? AND e.kind <> 'answer' AND e.seq > ? "
+            f"{_LINKED} WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq > ? "
             f"ORDER BY e.seq LIMIT {_PAGE}",
             dataset,
             last,
@@ -86,20 +112,15 @@ class Tables:
 
     def last_step(self, dataset: str) -> Head | None:
         """Return number and hash of a dataset's last entry without answers; None without any."""
-        rows = self._rows(
-            "SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND kind <> 'answer' "
-            "ORDER BY seq DESC LIMIT 1",
-            dataset,
-        )
+        rows = self._rows(_LAST_STEP, dataset)
         return Head(*rows[0]) if rows else None
 
-    def answered(self, dataset: str) -> set[int]:
-        """Return the numbers of a dataset's debits that have their answer."""
-        rows = self._rows(
-            "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "
-            "WHERE e.dataset = ? AND e.kind <> 'answer'",
-            dataset,
-        )
+    def answered(self, dataset: str, first: int, last: int) -> set[int]:
+        """Return the numbers of a dataset's debits from `first` to `last` that have their answer.
+
+        Cost: those debits.
+        """
+        rows = self._rows(_ANSWERED, dataset, first, last)
         return {int(number) for (number,) in rows}
 
     def total(self, dataset: str) -> tuple[str, str] | None:
@@ -158,23 +179,38 @@ class Tables:
 
     def datasets(self) -> list[str]:
         """Return the names of all datasets, in the order of their creation."""
+        return self.named("create", self.head.count)
+
+    def named(self, kind: str, until: int) -> list[str]:
+        """Return the dataset of every entry of a kind up to number `until`, in order."""
         rows = self._rows(
-            "SELECT dataset FROM quiltwork_entries WHERE kind = 'create' ORDER BY seq"
+            "SELECT dataset FROM quiltwork_entries WHERE kind = ? AND seq <= ? ORDER BY seq",
+            *(kind, until),
         )
         return [str(name) for (name,) in rows]
 
-    def all_entries(self) -> Iterator[Entry]:
+    def notes(self, after: int = 0) -> Iterator[Entry]:
+        """Yield refusals and reads, oldest first, a page at a time."""
+        last = after
+        while page := self._entries(
+            f"{_LINKED} WHERE e.{IS_NOTE} AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}", last
+        ):
+            yield from page
+            last = page[-1].seq
+
+    def all_entries(self, after: int = 0) -> Iterator[Entry]:
         """Yield the whole log in order, a page at a time, unchecked."""
-        last = 0
+        last = after
         while page := self._rows(f"{_ENTRY} WHERE seq > ? ORDER BY seq LIMIT {_PAGE}", last):
             yield from (Entry(*row) for row in page)
             last = page[-1][0]
 
-    def marks(self) -> Iterator[tuple[int, str | None, int | None]]:
+    def marks(self, after: int = 0) -> Iterator[tuple[int, str | None, int | None]]:
         """Yield (number, key column, debit column) of every entry that has one."""
         rows = self._rows(
             "SELECT seq, key, debit FROM quiltwork_entries "
-            "WHERE key IS NOT NULL OR debit IS NOT NULL"
+            "WHERE (key IS NOT NULL OR debit IS NOT NULL) AND seq > ?",
+            after,
         )
         yield from (tuple(row) for row in rows)
 
@@ -230,6 +266,8 @@ def prepare(database: Database, connection: Connection, ledger_id: str | None = 
         return
     if version:
         connection.execute(database.locked_row).fetchall()
+    else:
+        database.check_fit(connection)
     for statements in database.migrations[version:]:
         for statement in statements:
             connection.execute(statement)

@@ -13,28 +13,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
-from quiltwork.budget.ledger.entries import Entry, Head, canonical
+from quiltwork.budget.ledger.entries import Entry, Head, canonical, reading
 from quiltwork.budget.ledger.records import Share, read_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import written_fraction
+from quiltwork.exact import integer, written_fraction
 
 Result = TypeVar("Result")
 
 _ATTEMPTS = 3
+_FEW = 256
+"""So many entries of others are rather added to what is known than the rows read again."""
+_LONG = 0.002
+"""Seconds of pricing for which others should not have to wait."""
 EVERYBODY = ""
 """In the place of an analyst: the account of all releases."""
+
+
+class Overtaken(Exception):  # noqa: N818  (no error: it is always answered)
+    """Others have written to the dataset since the debit was priced."""
 
 
 class Unusable(Exception):  # noqa: N818  (no error: it is always answered)
@@ -55,14 +65,26 @@ class _Known:
     usable: bool = True
 
 
+class _Alone(NamedTuple):
+    """The account of one analyst with everything up to entry number `last`."""
+
+    kept: Kept
+    account: Account
+    last: int
+
+
 class Totals:
-    """The totals in a store; what was read last is remembered for as long as the rows say so."""
+    """The totals in a store; what was read last is remembered for as long as the rows say so.
+
+    Threads share what is remembered: it is always compared with the rows before it is used.
+    """
 
     def __init__(self, store: Store) -> None:
         """Know nothing yet."""
         self.store = store
         self._known: dict[str, _Known] = {}
-        self._alone: dict[tuple[str, str], tuple[Kept, Account]] = {}
+        self._alone: dict[tuple[str, str], _Alone] = {}
+        self._seconds: dict[str, float] = {}
 
     def found(self, tables: Tables, name: str) -> Dataset:
         """Return a dataset's state with everything that has been committed. Cost: its rows, once.
@@ -78,7 +100,9 @@ class Totals:
         stored = tables.total(name)
         known = self._known.get(name)
         if known is None or known.stored != stored or known.state.last != last:
-            state = self._loaded(tables, name, last, stored)
+            state = None if known is None else self._caught_up(tables, known.state, last, stored)
+            if state is None:
+                state = self._loaded(tables, name, last, stored)
             if state is not None:
                 known = _Known(stored, state)
             elif tables.writes:
@@ -98,17 +122,48 @@ class Totals:
         """
         kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.account.secrets
         known = self._alone.get((state.name, analyst))
-        if known is None or known[0] != kept:
+        if known is not None and known.kept != kept:
+            known = self._alone_caught_up(tables, state, analyst, known)
+        if known is None or known.kept != kept:
             try:
-                known = kept, kept.account(tables.levels(state.name, analyst), secrets)
+                account = kept.account(tables.levels(state.name, analyst), secrets)
+                known = _Alone(kept, account, state.last.count)
             except (ArithmeticError, ValueError):
                 if tables.writes:
                     raise Unusable(state.name) from None
                 self._added_up(tables, state.name)
+                if state.name in self._known:  # whoever writes next sets them right
+                    unusable = replace(self._known[state.name], usable=False)
+                    self._known[state.name] = unusable
                 known = self._alone[state.name, analyst]
             self._alone[state.name, analyst] = known
-        account = known[1]
+        account = known.account
         return account if account.secrets is secrets else account.seen_by(secrets)
+
+    def granted(
+        self,
+        tables: Tables,
+        state: Dataset,
+        spending: Spending,
+        analyst: str | None,
+        *,
+        checked: bool = False,
+    ) -> Grant:
+        """Price a debit and check that it fits, as `Dataset.grant` does, and note how long it took.
+
+        Raises:
+            Unusable: if rows have to be set right before anything is written.
+        """
+        start = time.perf_counter()
+        try:
+            alone = None if analyst is None else self.alone(tables, state, analyst)
+            return state.grant(spending, analyst, alone, checked=checked)
+        finally:
+            self._seconds[state.name] = time.perf_counter() - start
+
+    def is_slow(self, name: str) -> bool:
+        """Whether pricing a debit of this dataset may take so long that others should not wait."""
+        return self._seconds.get(name, _LONG) >= _LONG
 
     def begun(self, tables: Tables, name: str) -> Dataset:
         """Add up the entries of a dataset that has no totals yet, and keep them."""
@@ -130,7 +185,7 @@ class Totals:
             before = self.alone(tables, state, grant.analyst)
             own, rows = known.kept.plus(before, grant.alone, grant.spending)
             tables.put_levels(state.name, grant.analyst, rows)
-            self._alone[state.name, grant.analyst] = (own, grant.alone)
+            self._alone[state.name, grant.analyst] = _Alone(own, grant.alone, entry.seq)
             charged = known.charged + (grant.charge or Fraction(0))
             analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
         account = grant.account.kept(self._earlier(state.name, entry.seq))
@@ -176,12 +231,12 @@ class Totals:
         return self._kept(lambda: self.store.begin(work, ledger_id))
 
     def _kept(self, attempt: Callable[[], Result]) -> Result:
-        """Do something, and forget all that was looked at if it was not committed."""
+        """Do something, and remember only what was known before if it was not committed."""
+        known, alone = dict(self._known), dict(self._alone)
         try:
             return attempt()
         except BaseException:
-            self._known.clear()
-            self._alone.clear()
+            self._known, self._alone = known, alone
             raise
 
     def check(self, tables: Tables, name: str) -> bool:
@@ -209,7 +264,8 @@ class Totals:
     def _added_up(self, tables: Tables, name: str) -> Dataset:
         state, alone = _summed(name, tables.steps(name))
         for analyst, account in alone.items():
-            self._alone[name, analyst] = (state.analysts[analyst].kept, account)
+            kept = state.analysts[analyst].kept
+            self._alone[name, analyst] = _Alone(kept, account, state.last.count)
         account = state.account.kept(self._earlier(name, state.last.count))
         return replace(state, account=account)
 
@@ -223,6 +279,60 @@ class Totals:
 
         store = self.store  # not self, which keeps the account that keeps this
         return lambda: store.read(read)
+
+    def _caught_up(
+        self, tables: Tables, known: Dataset, last: Head, stored: tuple[str, str] | None
+    ) -> Dataset | None:
+        """Add what others have written since to a state; None if that is much, or not the rows.
+
+        Cost: the new entries, whatever came before them.
+        """
+        if stored is None or tables.hash_at(known.last.count) != known.last.hash:
+            return None
+        entries = list(islice(tables.steps(known.name, known.last.count), _FEW + 1))
+        if len(entries) > _FEW:
+            return None
+        retired, length, spendings = known.retired, known.length, []
+        for entry in entries:
+            body = entry.content
+            with reading(entry):
+                match entry.kind:
+                    case "debit":
+                        spendings.append(Spending.from_body(body["spending"]))
+                    case "extend":
+                        length = integer(body["length"], "length", 1)
+                    case "retire":
+                        retired = str(body["reason"])
+        before = known.account if length == known.length else known.longer(length)
+        account = before.plus(spendings) if spendings else before
+        others = tables.totals_of_analysts(known.name)
+        try:
+            found = replace(
+                known,
+                last=last,
+                account=account.kept(self._earlier(known.name, last.count)),
+                kept=known.kept.plus(before, account, *spendings)[0],
+                analysts={who: _read_analyst(json.loads(text)) for who, text in others.items()},
+                digest=digest(others),
+                retired=retired,
+            )
+        except (ArithmeticError, KeyError, TypeError, ValueError):
+            return None
+        return found if sealed(found) == stored else None
+
+    def _alone_caught_up(
+        self, tables: Tables, state: Dataset, analyst: str, known: _Alone
+    ) -> _Alone | None:
+        """Add an analyst's debits that others have written since to her account."""
+        entries = list(islice(tables.steps(state.name, known.last), _FEW + 1))
+        if len(entries) > _FEW:
+            return None
+        debits = [entry for entry in entries if entry.kind == "debit"]
+        own = [entry for entry in debits if entry.content.get("analyst") == analyst]
+        spendings = [Spending.from_body(entry.content["spending"]) for entry in own]
+        before = known.account.seen_by(state.account.secrets)
+        after = before.plus(spendings)
+        return _Alone(known.kept.plus(before, after, *spendings)[0], after, state.last.count)
 
     def _loaded(
         self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None

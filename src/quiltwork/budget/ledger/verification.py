@@ -7,7 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quiltwork.budget.ledger.checkpoints import Checkpoint, check_against
-from quiltwork.budget.ledger.entries import Entry, Head, damaged, follow, origin, reading
+from quiltwork.budget.ledger.entries import (
+    Entry,
+    Head,
+    damaged,
+    follow,
+    origin,
+    reading,
+    scoped_key,
+)
+from quiltwork.budget.ledger.records import NOTES, read_note
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.totals import Totals
 from quiltwork.errors import StorageError
@@ -23,17 +32,60 @@ def check_log(tables: Tables, checkpoint: Checkpoint | None) -> Checkpoint:
     if checkpoint is not None:
         found = tables.hash_at(checkpoint.count)
         check_against(checkpoint, tables.ledger_id, tables.head.count, found)
-    entries = follow(Head(0, origin(tables.ledger_id)), tables.all_entries())
-    marks = {seq: (key, debit) for seq, key, debit in tables.marks()}
-    head = Head(0, origin(tables.ledger_id))
-    for entry, body in check_states(entries):
-        expected = (body.get("key"), body.get("debit"))
-        if marks.pop(entry.seq, (None, None)) != expected:
+    head = _checked(tables, Head(0, origin(tables.ledger_id)), {})
+    return Checkpoint(tables.ledger_id, head.count, head.hash)
+
+
+def _checked(tables: Tables, head: Head, datasets: dict[str, _Progress]) -> Head:
+    """Check chain, columns and states of the entries after `head`; return the last of them.
+
+    `datasets` are as they were then.
+    """
+    entries = follow(head, tables.all_entries(head.count))
+    marks = {seq: (key, debit) for seq, key, debit in tables.marks(head.count)}
+    for entry, body in check_states(entries, datasets):
+        key, who = body.get("key"), body.get("analyst") if entry.kind == "debit" else None
+        keys = (key,) if key is None else (key, scoped_key(key, who))  # alone before version 5
+        if marks.pop(entry.seq, (None, None)) not in {(one, body.get("debit")) for one in keys}:
             raise damaged(entry, "its key or its debit is not what it was")
         head = Head(entry.seq, entry.hash)
     if marks:
         raise StorageError("The ledger is damaged: there are keys of entries that do not exist.")
+    return head
+
+
+def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpoint:
+    """Check what was written since a checkpoint; return where the log ends.
+
+    Raises:
+        StorageError: at the first thing that is not as it was written.
+    """
+    found = tables.hash_at(since.count)
+    check_against(since, tables.ledger_id, tables.head.count, found)
+    before = Head(since.count, since.hash)
+    new = list(follow(before, tables.all_entries(since.count)))
+    head = _checked(tables, before, _progress(tables, new, since.count))
+    touched = {entry.dataset for entry in new}
+    for name in tables.datasets():
+        if name in touched:
+            totals.found(tables, name).check_budget()
     return Checkpoint(tables.ledger_id, head.count, head.hash)
+
+
+def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Progress]:
+    """How far datasets had come at entry number `until`, as far as the `new` ones rest on it."""
+    retired = set(tables.named("retire", until))
+    found = {name: _Progress(retired=name in retired) for name in tables.named("create", until)}
+    for entry in new:
+        debit = entry.content.get("debit")
+        if entry.kind != "answer" or not isinstance(debit, int) or debit > until:
+            continue
+        paid, answer = tables.at(debit), tables.answer_to(debit)
+        if paid is None or answer is None or entry.dataset not in found:
+            continue
+        if (paid.dataset, paid.kind, answer.seq) == (entry.dataset, "debit", entry.seq):
+            found[entry.dataset].debits.add(debit)
+    return found
 
 
 @dataclass
@@ -46,17 +98,21 @@ class _Progress:
     answered: set[int] = field(default_factory=set)
 
 
-def check_states(entries: Iterable[Entry]) -> Iterator[tuple[Entry, dict[str, Any]]]:
-    """Yield entries with their bodies while each is a step forward.
+def check_states(
+    entries: Iterable[Entry], datasets: dict[str, _Progress] | None = None
+) -> Iterator[tuple[Entry, dict[str, Any]]]:
+    """Yield entries with their bodies while each is a step forward; `datasets` follow them.
 
     A dataset is created once and before all else, a debit uses a key once, an answer belongs to a
     debit that has none, and nothing is granted after retirement.
     """
-    datasets: dict[str, _Progress] = {}
+    datasets = {} if datasets is None else datasets
     for entry in entries:
         body = entry.content
         known = datasets.get(entry.dataset)
-        if entry.kind == "create":
+        if entry.kind in NOTES:
+            read_note(entry)
+        elif entry.kind == "create":
             if known is not None:
                 raise damaged(entry, "it creates a dataset a second time")
             datasets[entry.dataset] = _Progress()
@@ -76,10 +132,12 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
                 raise damaged(entry, "it debits a retired dataset")
             if not isinstance(body["key"], str | None):
                 raise damaged(entry, "its key is no text")
-            if body["key"] in known.keys:
-                raise damaged(entry, "its key was used before")
+            if body["key"] is not None:
+                key = scoped_key(body["key"], body["analyst"])
+                if key in known.keys:
+                    raise damaged(entry, "its key was used before")
+                known.keys.add(key)
             known.debits.add(entry.seq)
-            known.keys.update([body["key"]] if body["key"] is not None else [])
         case "answer":
             if body["debit"] not in known.debits or body["debit"] in known.answered:
                 raise damaged(entry, "it answers no debit, or one that was answered before")

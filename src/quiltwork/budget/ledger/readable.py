@@ -1,0 +1,159 @@
+"""What can be read of a ledger, by those who spend and by those who check.
+
+Reading waits for nobody who writes. Theorem: docs/theory/ledger.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Self, TypeVar
+
+from quiltwork import files
+from quiltwork.budget import Accountant
+from quiltwork.budget.ledger import backups, records
+from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
+from quiltwork.budget.ledger.datasets import Dataset
+from quiltwork.budget.ledger.debits import find_answer
+from quiltwork.budget.ledger.entries import Entry
+from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.records import Debit, Note, Status, read_note
+from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.totals import Totals, unknown
+from quiltwork.budget.ledger.verification import verified, verified_since
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer, shortened
+
+Result = TypeVar("Result")
+
+
+class ReadableLedger:
+    """Everything a ledger tells; `Ledger` adds what is written to it."""
+
+    def __init__(self, store: Store) -> None:
+        """Use a store; `Ledger.open` makes one from a URL."""
+        self._store = store
+        self._totals = Totals(store)
+
+    @property
+    def url(self) -> str:
+        """Where the ledger is, without a password; a file by its whole path."""
+        return self._store.database.url
+
+    def close(self) -> None:
+        """Let go of the database; using the ledger again opens it again."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        """Use the ledger in a `with` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def notes(self, after: int = 0, limit: int | None = None) -> tuple[Note, ...]:
+        """Return refusals and reads, oldest first, of the entries `after` a number."""
+        start, most = integer(after, "after", 0), _limit(limit)
+        return self._store.read(
+            lambda tables: tuple(read_note(entry) for entry in islice(tables.notes(start), most))
+        )
+
+    def answer(self, dataset: str, key: str, analyst: str | None = None) -> str | None:
+        """Return the answer stored under a key of an analyst, byte for byte; None without one."""
+        name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
+        who = None if analyst is None else identifier(analyst, "analyst")
+        return self._store.read(lambda tables: find_answer(tables, name, used_key, who))
+
+    def status(self, dataset: str) -> Status:
+        """Return budget, total, shares and state of a dataset."""
+        return self._ask(dataset, lambda state: state.status)
+
+    def datasets(self) -> tuple[Status, ...]:
+        """Return the status of every dataset, in the order of their creation."""
+        return self._store.read(
+            lambda tables: tuple(
+                self._totals.found(tables, name).status for name in tables.datasets()
+            )
+        )
+
+    def history(self, dataset: str, after: int = 0, limit: int | None = None) -> tuple[Debit, ...]:
+        """Return the granted debits of a dataset, oldest first.
+
+        A page of it: at most `limit` debits whose number is above `after`, that of the last debit
+        of the page before. Cost: what is returned.
+        """
+        name = identifier(dataset, "dataset")
+        start, most = integer(after, "after", 0), _limit(limit)
+
+        def work(tables: Tables) -> tuple[Debit, ...]:
+            if tables.last_step(name) is None:
+                raise unknown(name, tables.datasets())
+            debits = (entry for entry in tables.steps(name, start) if entry.kind == "debit")
+            page = list(islice(debits, most))
+            answered = tables.answered(name, page[0].seq, page[-1].seq) if page else set()
+            return tuple(records.read_debit(one, released=one.seq in answered) for one in page)
+
+        return self._store.read(work)
+
+    def log(self, after: int = 0, limit: int | None = None) -> tuple[Entry, ...]:
+        """Return every entry, as it is stored; or a page, as `history` does."""
+        start, most = integer(after, "after", 0), _limit(limit)
+        return self._store.read(lambda tables: tuple(islice(tables.all_entries(start), most)))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
+        return self._store.read(
+            lambda tables: Checkpoint(tables.ledger_id, tables.head.count, tables.head.hash)
+        )
+
+    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
+        """Check everything: the chain of hashes, the steps, the totals, the database's own pages.
+
+        With a checkpoint, also that the log still begins with what the checkpoint saw. Returns
+        a new checkpoint. Cost: one SHA-256 per entry, and pricing every dataset again. For what
+        was written since a checkpoint see `verify_since`.
+
+        Raises:
+            StorageError: at the first thing that is not as it was written. Totals that are wrong
+                are set right before.
+
+        Theorem: docs/theory/ledger.md
+        """
+        return verified(self._totals, read_checkpoint(checkpoint))
+
+    def verify_since(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Check what was written since a checkpoint that was verified; return a new checkpoint.
+
+        The chain of hashes from there on, that each new entry is a step forward, and that the
+        totals of every dataset touched are those that its rows bind to its last entry. What was
+        before the checkpoint is bound by its hash, and not read. Cost: the new entries.
+
+        Raises:
+            StorageError: at the first thing that is not as it was written.
+        """
+        since = read_checkpoint(checkpoint)
+        if since is None:
+            raise InvalidInputError("verify_since needs a checkpoint; without one call verify().")
+        return self._store.read(lambda tables: verified_since(tables, self._totals, since))
+
+    def backup(self, path: str | Path) -> Checkpoint:
+        """Write the whole log to a file, for `Ledger.restore`; returns where it ends."""
+        target = files.named(path)
+        return self._store.read(lambda tables: backups.write_backup(tables, target))
+
+    def ask(self, dataset: str, question: Callable[[Accountant], Result]) -> Result:
+        """Ask the accountant of a dataset something about all that was committed by now."""
+        if not callable(question):
+            raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
+        return self._ask(dataset, lambda state: question(state.accountant))
+
+    def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
+        name = identifier(dataset, "dataset")
+        return self._store.read(lambda tables: question(self._totals.found(tables, name)))
+
+
+def _limit(limit: int | None) -> int | None:
+    return None if limit is None else integer(limit, "limit", 1)
