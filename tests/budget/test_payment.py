@@ -145,13 +145,14 @@ def test_a_repeated_key_returns_the_stored_answer_for_nothing(one, ledger, payin
     assert (ledger.status("d").exact_total, ledger.log()) == (spent, log)
 
 
-def test_what_does_not_fit_draws_nothing_and_leaves_no_trace(system, ledger, paying, monkeypatch):
+def test_what_does_not_fit_draws_nothing_and_leaves_a_note(system, ledger, paying, monkeypatch):
     ledger.accountant("d").add(Spending.dp(20, 1, ROWS))
     before = ledger.log()
     monkeypatch.setattr(system.drawn, None)
     with pytest.raises(BudgetExceeded):
         system.ask("few", **paying(system))
-    assert ledger.log() == before
+    *same, noted = ledger.log()
+    assert (tuple(same), noted.kind) == (before, "refusal")
 
 
 def test_an_answer_that_cannot_be_stored_is_not_shown(system, ledger, paying, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.budget import Spending
+from quiltwork.errors import BudgetExceeded
 
 
 @pytest.fixture
@@ -180,12 +181,14 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     assert len(made.history("d")) == 1
     asked[asked.index("monday")] = "tuesday"
     made.allot("d", "ben", cap=0.1)
+    made.allot("d", "ana")
     assert cli(*asked, "--analyst", "ben").code == 1
     assert cli(*asked, "--analyst", "ana").code == 0
     assert made.history("d")[-1].analyst == "ana"
     asked[asked.index("tuesday")] = "wednesday"
     asked[asked.index("0.2")] = "0.45"
-    assert cli(*asked).code == 1
+    assert cli(*asked, "--analyst", "ana").code == 1
+    assert cli(*asked).code == 2
 
 
 @pytest.mark.parametrize(
@@ -227,3 +230,21 @@ def test_a_dataset_may_protect_stretches(cli, url, belief):
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     wanted = [qw.calibrate(chain, 100, 1, episode=episode).scale for episode in (18, 18, 30)]
     assert scales == pytest.approx(wanted, rel=1e-8)
+
+
+def test_refusals_are_noted_and_pages_can_be_asked_for(cli, url, made, tmp_path):
+    seen = tmp_path / "seen.json"
+    assert cli("ledger", "export", url, "--checkpoint", str(seen)).code == 0
+    for _ in range(2):
+        made.debit("d", Spending.dp(0.01, 1, 10))
+    with pytest.raises(BudgetExceeded):
+        made.debit("d", Spending.dp(50, 1, 10), analyst="ana")
+    (noted,) = json.loads(cli("ledger", "notes", url, "--json").out)["notes"]
+    assert (noted["kind"], noted["dataset"], noted["who"]) == ("refusal", "d", "ana")
+    assert "ana: This would raise the total" in cli("ledger", "notes", url).out
+    whole = json.loads(cli("ledger", "history", url, "d", "--json").out)["debits"]
+    page = cli("ledger", "history", url, "d", "--after", str(whole[-2]["number"]), "--limit", "1")
+    assert str(whole[-1]["number"]) in page.out
+    ran = cli("ledger", "verify", url, "--checkpoint", str(seen), "--since")
+    assert "3 entries since" in ran.out
+    assert cli("ledger", "verify", url, "--since").code == 2

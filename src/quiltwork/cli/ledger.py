@@ -93,10 +93,10 @@ def allot(
 ) -> None:
     """Give ANALYST a cap or a reserved share of the budget.
 
-    The budget itself bounds what all analysts learn together, whatever their shares.
+    The budget itself bounds what all analysts learn together, whatever their shares. Once somebody
+    has a cap, only those who were named here can spend; without --cap and --reserved, ANALYST may
+    use whatever is left.
     """
-    if cap is None and reserved is None:
-        raise click.UsageError("Give --cap, --reserved or both: what is the share?")
     _show([_opened(url).allot(dataset, analyst, cap, reserved)])
 
 
@@ -131,33 +131,76 @@ def _show(found: Any) -> None:
     emit(files.dump("ledger-status", 1, body), status_lines(statuses))
 
 
-@command(example="quiltwork ledger history sqlite:///budget.db meters")
+def _paged(function: Any) -> Any:
+    """Add the options that ask for a page."""
+    after = click.option(
+        "--after", type=int, default=0, metavar="NUMBER", help="From the entry after this one on."
+    )
+    return after(click.option("--limit", type=int, metavar="N", help="At most so many.")(function))
+
+
+@command(
+    example="""
+    quiltwork ledger history sqlite:///budget.db meters
+    quiltwork ledger history sqlite:///budget.db meters --after 2000 --limit 50
+    """
+)
 @click.argument("url")
 @click.argument("dataset")
-def history(url: str, dataset: str) -> None:
+@_paged
+def history(url: str, dataset: str, after: int, limit: int | None) -> None:
     """List the granted debits of a dataset."""
     from quiltwork.cli.ledger_text import debit_document, history_lines
 
-    debits = _opened(url).history(dataset)
+    debits = _opened(url).history(dataset, after, limit)
     body = {"dataset": dataset, "debits": [debit_document(debit) for debit in debits]}
     emit(files.dump("ledger-history", 1, body), history_lines(debits))
+
+
+@command(example="quiltwork ledger notes sqlite:///budget.db --limit 20")
+@click.argument("url")
+@_paged
+def notes(url: str, after: int, limit: int | None) -> None:
+    """List what changed nothing: debits that were refused, and what a service read for others."""
+    found = _opened(url).notes(after, limit)
+    lines = [
+        f"{one.number:>8}  {one.at}  {one.kind:<8} {one.dataset}  {one.who or '-'}: {one.text}"
+        for one in found
+    ]
+    emit(files.dump("ledger-notes", 1, {"notes": [one.body() for one in found]}), lines)
 
 
 @command(
     example="""
     quiltwork ledger verify sqlite:///budget.db
     quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json
+    quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json --since
     """
 )
 @click.argument("url")
 @click.option("--checkpoint", metavar="FILE", help="Written by `export --checkpoint` earlier.")
-def verify(url: str, checkpoint: str | None) -> None:
+@click.option(
+    "--since",
+    is_flag=True,
+    help="Check only what was written after the checkpoint, which is quick.",
+)
+def verify(url: str, checkpoint: str | None, since: bool) -> None:
     """Check that the log is what was written; exit code 3 if not.
 
     With a checkpoint that was kept elsewhere, also that nothing before it was cut off, rewritten
     or replaced by a backup.
     """
-    found = _opened(url).verify(_read_checkpoint(checkpoint))
+    seen = _read_checkpoint(checkpoint)
+    if since:
+        if seen is None:
+            raise click.UsageError("--since needs --checkpoint: since when?")
+        end = _opened(url).verify_since(seen)
+        new = end.count - seen.count
+        emit(
+            end.to_json(), [f"Intact: {new} entries since {checkpoint!r} are as they were written."]
+        )
+        return
+    found = _opened(url).verify(seen)
     against = "" if checkpoint is None else f" and continue {checkpoint!r}"
     emit(found.to_json(), [f"Intact: {found.count} entries are as they were written{against}."])
 
@@ -289,5 +332,6 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     return Checkpoint.from_json(files.contents(path))
 
 
-for one in (create, extend, allot, show, history, plan, verify, export, move, restore, retire):
+_COMMANDS = (create, extend, allot, show, history, notes, plan, verify, export, move, restore)
+for one in (*_COMMANDS, retire):
     ledger.add_command(one)

@@ -259,7 +259,7 @@ class TestShares:
     def test_nobody_gets_around_a_cap_by_no_name_or_a_new_one(self, ledger, independent):
         ledger.create("d", independent, 3, 1)
         ledger.allot("d", "ben", cap=0.2)
-        for who, words in [(None, "give analyst="), ("nobody", "let the owner allot one")]:
+        for who, words in [(None, "with analyst="), ("nobody", "let the owner allot one")]:
             for ask in (ledger.debit, ledger.preview):
                 with pytest.raises(InvalidInputError, match=words) as refusal:
                     ask("d", Spending.dp(0.1, 1, 3), analyst=who)

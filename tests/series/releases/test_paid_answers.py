@@ -331,6 +331,7 @@ def shared(tmp_path):
     ledger = qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db")
     ledger.create("d", qw.Clusters(range(4)), None, 5)
     ledger.allot("d", "ben", cap=0.1)
+    ledger.allot("d", "ana")
     return ledger
 
 
@@ -357,7 +358,7 @@ def test_the_share_of_an_analyst_is_debited(ask, shared):
 
 def test_where_a_ledger_pays_no_count_is_refused_for_its_size(shared):
     """An error would tell about the count for free; without one it is refused, never shown."""
-    assert 0 <= OPTIMAL.release(987, ledger=shared, dataset="d") <= 4
+    assert 0 <= OPTIMAL.release(987, ledger=shared, dataset="d", analyst="ana") <= 4
     with pytest.raises(InvalidInputError) as refused:
         OPTIMAL.release(987)
     assert "987" not in str(refused.value)
@@ -371,7 +372,8 @@ def test_a_key_is_no_key_to_another_function_of_the_name(shared, monkeypatch):
     def ask():
         query = queries.custom(scaled, lipschitz=3, name="scaled")
         data = [1, 0, 1, 1]
-        return qw.release(data, query, PEOPLE, ledger=shared, dataset="d", key="k").value
+        paid = {"ledger": shared, "dataset": "d", "key": "k", "analyst": "ana"}
+        return qw.release(data, query, PEOPLE, **paid).value
 
     monkeypatch.setattr(scaled, "by", 2, raising=False)
     assert ask() == ask()

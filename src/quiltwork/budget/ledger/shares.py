@@ -78,11 +78,14 @@ def check_named(dataset: str, shares: Mapping[str, Share], analyst: str | None) 
         InvalidInputError: if somebody has a cap, and this analyst has no share.
     """
     if analyst not in shares and any(share.cap is not None for share in shares.values()):
-        who = "for whom this is" if analyst is None else f"a share for {analyst!r}"
-        how = "give analyst=" if analyst is None else "let the owner allot one"
+        problem = (
+            "say for whom this is, with analyst="
+            if analyst is None
+            else f"{analyst!r} has no share, so let the owner allot one"
+        )
         raise InvalidInputError(
-            f"The budget of {dataset!r} is shared out among analysts with caps, so it takes {who}; "
-            f"{how}. Nothing was recorded."
+            f"The budget of {dataset!r} is shared out among analysts with caps: {problem}. "
+            "Nothing was recorded."
         )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
+import secrets
 import sqlite3
 import threading
 import time
@@ -29,7 +29,8 @@ from quiltwork.errors import StorageError
 from quiltwork.files import OWNER_ONLY
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON")
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0002, 0.002
+_LONGEST_PAUSE = 2000
+"""Microseconds between two attempts to take the write lock."""
 _NO_CHECKPOINT_ON_CLOSE = 1006  # sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, from 3.12 on
 _SENTENCES = {
     "SQLITE_FULL": "is on a full disk. Nothing was granted; make room and ask again",
@@ -235,7 +236,7 @@ class SqliteDatabase(Database):
         connection.execute("PRAGMA busy_timeout=0")
         try:
             while not self._locked(connection, last=time.monotonic() > deadline):
-                time.sleep(random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE))  # noqa: S311
+                time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
         finally:
             connection.execute(f"PRAGMA busy_timeout={int(1000 * self.timeout)}")
 

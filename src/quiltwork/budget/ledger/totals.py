@@ -11,7 +11,6 @@ Theorem: docs/theory/ledger.md
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import Counter
@@ -25,12 +24,19 @@ from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
-from quiltwork.budget.ledger.entries import Entry, Head, canonical, reading
-from quiltwork.budget.ledger.records import Share, read_share
+from quiltwork.budget.ledger.entries import Entry, Head, reading
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.total_rows import (
+    analyst_text,
+    check_log_reaches,
+    read_analyst,
+    seal,
+    sealed,
+    texts,
+)
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import integer, written_fraction
+from quiltwork.exact import integer
 
 Result = TypeVar("Result")
 
@@ -252,12 +258,12 @@ class Totals:
         stored = tables.total(name)
         if stored is None:
             return True
-        if stored[1] == _seal(name, stored[0]):
-            _check_log_reaches(tables, name, stored[0])
+        if stored[1] == seal(name, stored[0]):
+            check_log_reaches(tables, name, stored[0])
         kept = {EVERYBODY: expected.kept, **{n: a.kept for n, a in expected.analysts.items()}}
         return (
             stored == sealed(expected)
-            and tables.totals_of_analysts(name) == _texts(expected.analysts)
+            and tables.totals_of_analysts(name) == texts(expected.analysts)
             and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
         )
 
@@ -312,7 +318,7 @@ class Totals:
                 last=last,
                 account=account.kept(self._earlier(known.name, last.count)),
                 kept=known.kept.plus(before, account, *spendings)[0],
-                analysts={who: _read_analyst(json.loads(text)) for who, text in others.items()},
+                analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
                 digest=digest(others),
                 retired=retired,
             )
@@ -338,9 +344,9 @@ class Totals:
         self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None
     ) -> Dataset | None:
         """Read a dataset's state from its rows; None if they are not what was written."""
-        if stored is None or stored[1] != _seal(name, stored[0]):
+        if stored is None or stored[1] != seal(name, stored[0]):
             return None
-        _check_log_reaches(tables, name, stored[0])
+        check_log_reaches(tables, name, stored[0])
         others = tables.totals_of_analysts(name)
         try:
             body = json.loads(stored[0])
@@ -378,7 +384,7 @@ class Totals:
             last=last,
             account=account.kept(self._earlier(name, last.count)),
             kept=kept,
-            analysts={who: _read_analyst(json.loads(text)) for who, text in others.items()},
+            analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
             digest=int(body["analysts"], 16),
             retired=body["retired"],
         )
@@ -394,10 +400,10 @@ class Totals:
         for name, analyst in after.analysts.items():
             known = before.analysts.get(name)
             if analyst is not known:
-                text = _analyst_text(analyst)
+                text = analyst_text(analyst)
                 tables.put_total(after.name, name, text, "")
                 bound += digest({name: text})
-                bound -= 0 if known is None else digest({name: _analyst_text(known)})
+                bound -= 0 if known is None else digest({name: analyst_text(known)})
         state = replace(after, digest=bound % DIGESTS)
         row = sealed(state)
         tables.put_total(state.name, EVERYBODY, *row)
@@ -406,70 +412,7 @@ class Totals:
 
 def _summed(name: str, entries: Iterable[Entry]) -> tuple[Dataset, dict[str, Account]]:
     state, alone = replayed(name, entries)
-    return replace(state, digest=digest(_texts(state.analysts))), alone
-
-
-def _check_log_reaches(tables: Tables, name: str, text: str) -> None:
-    """Refuse a log that lacks an entry which the totals include: debits were taken out of it.
-
-    Raises:
-        StorageError: if it does.
-    """
-    try:
-        body = json.loads(text)
-        number, found = int(body["seq"]), tables.hash_at(int(body["seq"]))
-    except (KeyError, TypeError, ValueError):
-        return  # no row of ours, though sealed like one
-    if found == body["hash"]:
-        entry = tables.at(number)  # whose hash is checked
-        if entry is None or entry.dataset != name or entry.kind == "answer":
-            found = None
-    if found != body["hash"]:
-        raise StorageError(
-            f"The totals of {name!r} include entry {number}, and the log has none, or another: "
-            "entries were cut off or rewritten. Nothing was granted. Restore a backup, and give it "
-            "the newest checkpoint."
-        )
-
-
-def sealed(state: Dataset) -> tuple[str, str]:
-    """Return body and hash of a dataset's own row."""
-    body = {
-        **state.kept.body(),
-        "created": state.created,
-        "seq": state.last.count,
-        "hash": state.last.hash,
-        "length": state.length,
-        "retired": state.retired,
-        "analysts": f"{state.digest:064x}",
-    }
-    text = canonical(body)
-    return text, _seal(state.name, text)
-
-
-def _seal(name: str, text: str) -> str:
-    return hashlib.sha256(canonical({name: text}).encode()).hexdigest()
-
-
-def _texts(analysts: Mapping[str, Analyst]) -> dict[str, str]:
-    return {name: _analyst_text(analyst) for name, analyst in analysts.items()}
-
-
-def _analyst_text(analyst: Analyst) -> str:
-    share = analyst.share or Share()
-    return canonical(
-        {
-            **analyst.kept.body(),
-            "charged": str(analyst.charged),
-            "cap": None if share.cap is None else str(share.cap),
-            "reserved": None if analyst.share is None else str(share.reserved),
-        }
-    )
-
-
-def _read_analyst(body: Mapping[str, Any]) -> Analyst:
-    share = None if body["reserved"] is None else read_share(body)
-    return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
+    return replace(state, digest=digest(texts(state.analysts))), alone
 
 
 def unknown(dataset: str, known: list[str]) -> InvalidInputError:

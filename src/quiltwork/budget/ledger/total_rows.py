@@ -1,0 +1,87 @@
+"""The rows of a dataset's totals as text: its own, sealed by a hash, and one per analyst."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from quiltwork.budget.ledger.account_rows import Kept
+from quiltwork.budget.ledger.datasets import Analyst, Dataset
+from quiltwork.budget.ledger.entries import canonical
+from quiltwork.budget.ledger.records import Share, read_share
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.errors import StorageError
+from quiltwork.exact import written_fraction
+
+
+def check_log_reaches(tables: Tables, name: str, text: str) -> None:
+    """Refuse a log that lacks an entry which the totals include: debits were taken out of it.
+
+    Raises:
+        StorageError: if it does.
+    """
+    try:
+        body = json.loads(text)
+        number, found = int(body["seq"]), tables.hash_at(int(body["seq"]))
+    except (KeyError, TypeError, ValueError):
+        return  # no row of ours, though sealed like one
+    if found == body["hash"]:
+        entry = tables.at(number)  # whose hash is checked
+        if entry is None or entry.dataset != name or entry.kind == "answer":
+            found = None
+    if found != body["hash"]:
+        raise StorageError(
+            f"The totals of {name!r} include entry {number}, and the log has none, or another: "
+            "entries were cut off or rewritten. Nothing was granted. Restore a backup, and give it "
+            "the newest checkpoint."
+        )
+
+
+def sealed(state: Dataset) -> tuple[str, str]:
+    """Return body and hash of a dataset's own row."""
+    body = {
+        **state.kept.body(),
+        "created": state.created,
+        "seq": state.last.count,
+        "hash": state.last.hash,
+        "length": state.length,
+        "retired": state.retired,
+        "analysts": f"{state.digest:064x}",
+    }
+    text = canonical(body)
+    return text, seal(state.name, text)
+
+
+def seal(name: str, text: str) -> str:
+    """Return the hash that goes with a row."""
+    return hashlib.sha256(canonical({name: text}).encode()).hexdigest()
+
+
+def texts(analysts: Mapping[str, Analyst]) -> dict[str, str]:
+    """Write the rows of analysts, by name."""
+    return {name: analyst_text(analyst) for name, analyst in analysts.items()}
+
+
+def analyst_text(analyst: Analyst) -> str:
+    """Write the row of an analyst."""
+    share = analyst.share or Share()
+    return canonical(
+        {
+            **analyst.kept.body(),
+            "charged": str(analyst.charged),
+            "cap": None if share.cap is None else str(share.cap),
+            "reserved": None if analyst.share is None else str(share.reserved),
+        }
+    )
+
+
+def read_analyst(body: Mapping[str, Any]) -> Analyst:
+    """Read what `analyst_text` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: if it is something else.
+    """
+    share = None if body["reserved"] is None else read_share(body)
+    return Analyst(share, written_fraction(body["charged"], "charged"), Kept.from_body(body))
