@@ -146,6 +146,8 @@ def test_a_move_that_failed_half_way_goes_on(filled, url, tmp_path, monkeypatch)
     move_half_way(filled, place, monkeypatch)
     with pytest.raises(BudgetExceeded, match="moving to"):
         Ledger.open(url).accountant("d").spend(dp_epsilon=0.1)
+    with pytest.raises(InvalidInputError, match="finishes what was begun"):
+        Ledger.open(url).move(f"sqlite:///{tmp_path / 'elsewhere.db'}")
     moved = Ledger.open(url).move(place)
     assert moved.log() == log
     moved.accountant("d").spend(dp_epsilon=0.9)

@@ -42,12 +42,12 @@ def move(here: Totals, there: Totals) -> None:
 
     def check(tables: Tables) -> None:
         for name in tables.datasets():
-            _refuse_moved(here.found(tables, name).retired)
+            _refuse_moved(here.found(tables, name).retired, moving)
 
     def close(tables: Tables) -> tuple[str, ...]:
         states = [here.found(tables, name) for name in tables.datasets()]
         for state in states:
-            _refuse_moved(state.retired)
+            _refuse_moved(state.retired, moving)
             if state.retired is None:
                 retire(tables, here, state, moving)
         return tuple(state.name for state in states)
@@ -75,12 +75,17 @@ def move(here: Totals, there: Totals) -> None:
     here.write(closed)
 
 
-def _refuse_moved(retired: str | None) -> None:
+def _refuse_moved(retired: str | None, moving: str) -> None:
     """Refuse to move a ledger twice; `retired` is why one of its datasets is closed.
 
     Raises:
-        InvalidInputError: if it goes on elsewhere.
+        InvalidInputError: if it goes on elsewhere, or another move has begun.
     """
+    if retired is not None and retired.startswith(MOVING) and retired != moving:
+        raise InvalidInputError(
+            f"The ledger is {retired}, and may be there already; move it to that place, which "
+            "finishes what was begun. A second copy would be a second budget."
+        )
     if retired is not None and retired.startswith(_MOVED):
         raise InvalidInputError(
             f"The ledger was {retired}; go on there. A second copy would be a second budget."
