@@ -113,7 +113,6 @@ MAKERS = {
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
     "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
-    "RouteComparison": lambda: qw.counts.compare_routes(CHAIN, 4, 1, COUNT),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
     "Verdict": lambda: qw.verify_m_privacy(table(), qw.KAnonymity(1), m=1),

@@ -1,21 +1,19 @@
-"""The exact audit: how much noise promises waste, and every route to a private count."""
+"""The exact audit: how much noise promises waste."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.experiments.time_series import activity_chains
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Findings, Row, Sheet, Value
+from quiltwork.reproduce.result import Figure, Findings, Row
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
     from quiltwork.queries import Query
 
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 5.0)
-DISTANCES = (1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05)
 
 
 def _example() -> MarkovChain:
@@ -85,89 +83,6 @@ def exact_calibration(progress: Progress, length: int) -> Findings:
         "else is released.",
         tuple(rows),
         (Figure("scales", chart),),
-    )
-
-
-@experiment(
-    "count-routes",
-    title="Every route to a private count",
-    quick={"length": 30},
-    full={"length": 100},
-)
-def count_routes(progress: Progress, length: int) -> Findings:
-    """Every route to a private count at ε = 1, from group DP down to the optimal mechanism."""
-    from quiltwork import queries
-    from quiltwork.counts import compare_routes
-
-    found = compare_routes(_example(), length, 1, queries.count(1))
-    chart = found.chart()
-    rows = tuple(
-        Row(
-            name,
-            row.error,
-            unit=chart.axis,
-            note=f"leaks {row.level:.4g}; {row.nearby:.4g} at chains off by {found.distance:g}; "
-            f"for {row.scope}",
-        )
-        for (name, _), row in zip(chart.bars, found.rows, strict=True)
-    )
-    header, table = found.table()
-    cells = tuple(tuple(_cell(cell) for cell in row) for row in table)
-    return Findings(
-        "All rows but entry DP have the same proven level. Remaps use the chain's own "
-        "distribution of counts as the prior. The optimal mechanisms trust the chain completely: "
-        "their level rises most when it is slightly wrong.",
-        rows,
-        (Figure("errors", chart),),
-        (Sheet("routes", header, cells),),
-    )
-
-
-def _cell(value: Value | bool) -> Value:
-    """Say yes, no and none in words; the files have no infinities."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if isinstance(value, float) and math.isinf(value) else value
-
-
-@experiment(
-    "exact-calibration-robustness",
-    title="What a slightly wrong belief costs",
-    quick={"length": 30},
-    full={"length": 100},
-)
-def wrong_beliefs(progress: Progress, length: int) -> Findings:
-    """Exact calibration at ε = 1: levels found at nearby chains, and the proven bound."""
-    from quiltwork import calibrate, queries
-    from quiltwork.counts import robustness
-
-    chain, count = _example(), queries.count(1)
-    scale = calibrate(chain, length, 1, "optimal-scale", count).exact_scale
-    found = [robustness(chain, length, count, scale, one) for one in tracked(progress, DISTANCES)]
-    rows = tuple(
-        Row(
-            f"entries off by {one.distance:g}",
-            one.observed,
-            unit="largest level found",
-            note=f"bound {one.bound:.4g}, by {one.by}",
-        )
-        for one in found
-    )
-    chart = LineChart(
-        "Level when the belief is wrong",
-        "Largest level found and proven bound over the entrywise distance of the true chain.",
-        "distance",
-        "level",
-        (
-            Line("largest level found", tuple((one.distance, one.observed) for one in found)),
-            Line("proven bound", tuple((one.distance, one.bound) for one in found)),
-        ),
-        log_x=True,
-    )
-    return Findings(
-        f"A count over {length} time points, calibrated exactly to ε = 1 under the example chain.",
-        rows,
-        (Figure("levels", chart),),
     )
 
 
