@@ -68,7 +68,7 @@ class _Kinds:
 
 
 def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
-    """Tell who is pinned down for certain, and who may be: the same people where both arguments meet."""
+    """Tell who is pinned down for certain, and who may be: the same people where both meet."""
     kinds = _kinds(people)
     have = np.zeros((len(kinds.sizes), people.counts.shape[1]), dtype=np.int64)
     np.add.at(have, (kinds.of, people.value), 1)
