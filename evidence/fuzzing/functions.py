@@ -228,9 +228,6 @@ def _hidden() -> Any:
 OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("counts.limited_counts", "cells"): lambda: ["a", "b"],
     ("counts.release_levels", "epsilons"): lambda: [2, 1],
-    ("counts.learn_from_table", "released"): lambda: [1, 2, 2],
-    ("counts.minimax_remap", "lower"): lambda: 0,
-    ("counts.minimax_remap", "upper"): lambda: 3,
     ("counts.CountTable.from_json", "text"): TOLD.to_json,
     ("plan_holdout", "queries"): lambda: 9,
     ("plan_holdout", "overfits"): lambda: 2,
@@ -256,7 +253,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("optimal_for_chain", "length"): lambda: 4,
     ("audit.odds", "length"): lambda: 6,
     ("series.clip", "release"): lambda: RELEASE,
-    ("counts.robustness", "distance"): lambda: 0.01,
     ("tables.refute", "trials"): lambda: 20,
     ("Accountant", "length"): lambda: 20,
     ("Accountant.add", "release"): lambda: SPENDING,
@@ -268,7 +264,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("plan", "length"): lambda: 20,
     ("preview", "length"): lambda: 20,
     ("compose.sequential", "releases"): lambda: [QUILTED, QUILTED],
-    ("compose.same_quilts", "releases"): lambda: [QUILTED, QUILTED],
     ("audit.bracket", "claimed"): lambda: 3,
     ("GeometricMechanism", "epsilon"): lambda: 1,
     ("counts.release_table", "epsilon"): lambda: 1,
@@ -324,7 +319,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
 
 MADE_BY_US = {
     *("Release", "Ledger", "CountTable", "OptimalMechanism", "Remap", "Spending"),
-    *("ChainCertificate", "ChainMechanism", "Route", "RouteComparison", "Robustness"),
+    *("ChainCertificate", "ChainMechanism"),
 }
 """Results and handles: nobody calls these classes themselves."""
 

@@ -44,7 +44,7 @@ def test_an_earlier_release_pins_people_down(cli, folder):
         Table(folder / name, None, ["age", "sex"], "ill")
         for name in ("earlier.parquet", "later.csv")
     ]
-    assert ran.document["against"] == intersection(*tables).as_dict()
+    assert ran.document["against"] == intersection(*tables).body()
     assert (ran.document["against"]["by_values"], ran.document["against"]["most"]) == (2, 4)
     named = cli("risk", str(folder / "later.csv"), *ROLES, *both, "--subject", "who", "--json")
     assert named.document["against"]["linked"] == "subjects"

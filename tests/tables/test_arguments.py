@@ -112,7 +112,7 @@ CALLS = {
     ),
     "definetti": (risk.definetti, {"publication": MADE}),
     "definetti_on": (risk.definetti_on, {"published": TABLE, "original": TABLE}),
-    "downcoding": (risk.downcoding, {"publication": MADE, "constraint": K}),
+    "downcoding": (risk.downcoding, {"publication": MADE}),
     "intersection": (
         risk.intersection,
         {"earlier": TABLE, "later": TABLE, "ordinal": None, "hierarchies": None},

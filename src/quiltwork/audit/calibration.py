@@ -5,8 +5,8 @@ finds the least one; the safe end is returned. Where the two ends decide, a step
 at any length. Otherwise laws are computed once, only the noise changes, and a node that is private
 at the unsafe end is never looked at again.
 
-The result is private under the beliefs given and under nothing else; see
-docs/theory/robustness.md for what a belief that is slightly wrong costs.
+The result is private under the beliefs given and under nothing else: where
+they may be slightly wrong, give several, or sweep a `ChainBox` around them.
 
 Theorem: docs/theory/exact-calibration.md
 """

@@ -55,7 +55,7 @@ def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:
-    from quiltwork.counts.consumers.learning import learn_from_release
+    from quiltwork.counts.consumers.priors import learn_from_release
     from quiltwork.counts.levels import alpha_for_epsilon
 
     value, _, epsilon = rest.partition(":")

@@ -3,7 +3,7 @@
 `geometric` is the mechanism, `tables` tables of counts, `cascade` and `table_levels` several levels
 of one count, `contributions` people with several rows. `consumers` is what readers believe and
 fear, `remaps` each reader's best reading, `optimality` the program that no mechanism beats,
-`chains` the optimal mechanism for people or moments tied by a chain, and what every route costs.
+`chains` the optimal mechanism for people or moments tied by a chain.
 """
 
 from quiltwork._lazy import offered

@@ -5,7 +5,6 @@
 """
 
 from quiltwork.influence.bayesian.levels import bayesian_dp, dp_for_bayesian_dp
-from quiltwork.influence.bayesian.reversible import ReversibleLevel, reversible_level
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.influence.curve import InfluenceCurve, influence_curve
 from quiltwork.influence.fitted import driving_states, fit_warnings
@@ -23,7 +22,6 @@ __all__ = [
     "Interdependence",
     "Profile",
     "QuiltFamily",
-    "ReversibleLevel",
     "Run",
     "bayesian_dp",
     "calibrate",
@@ -36,7 +34,6 @@ __all__ = [
     "interdependence",
     "max_influence",
     "quilt_families",
-    "reversible_level",
 ]
 
 

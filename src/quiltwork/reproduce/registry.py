@@ -24,13 +24,11 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.reproduce.result import Findings
 
 MODULES = (
-    "quiltwork.reproduce.experiments.noise",
     "quiltwork.reproduce.experiments.time_series",
     "quiltwork.reproduce.experiments.plausible",
     "quiltwork.reproduce.experiments.accounting",
     "quiltwork.reproduce.experiments.geometric",
     "quiltwork.reproduce.experiments.consumers",
-    "quiltwork.reproduce.experiments.audit",
     "quiltwork.reproduce.experiments.anonymization",
     "quiltwork.reproduce.experiments.m_privacy",
     "quiltwork.reproduce.experiments.holdout",

@@ -111,6 +111,7 @@ def distinct_rows(
             key *= size
             key += column
         found, counts = counted(key, span)
+        del key  # as large as the table
         parts = []
         for size in reversed(sizes):
             found, part = np.divmod(found, size)

@@ -9,6 +9,7 @@ of them, and a table only if every placement leaves some group unprotected.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,9 +27,10 @@ from quiltwork.tables.constraints.distributions import (
 )
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
-from quiltwork.tables.integer_program import IntegerProgram
 
 MOST_ROUNDS = 40
+MOST_UNKNOWNS = 200_000
+MOST_STEPS = 2_000
 _SCALE = 10**6
 
 Counts = NDArray[np.int64]
@@ -204,8 +206,7 @@ def _placement(
         most = (factors * (shown - surely)[risky[places]]).sum(axis=1) - least
         blocks.append(([_sparse(weighed), _sparse(unless), None], -_SCALE * far, most))
     upper = [kinds.weight[kind], np.ones(len(risky) + len(place), dtype=np.int64)]
-    program = _program(blocks, np.concatenate(upper))
-    found = program.cheapest(np.zeros(len(program.upper), dtype=np.int64))
+    found = _solved(blocks, np.concatenate(upper))
     return None if found is None else surely + kinds.loads(found[: len(kind)], open_)
 
 
@@ -233,7 +234,16 @@ def _diagonal(numbers: NDArray[Any]) -> Any:
     return diags_array(numbers.astype(np.int64), dtype=np.int64).tocsr()
 
 
-def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> IntegerProgram:
+def _solved(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Counts | None:
+    """Return whole numbers 0 ≤ x ≤ upper with low ≤ matrix · x ≤ high; None if there are none.
+
+    SciPy's HiGHS searches; what it finds is checked in whole numbers before it counts. It is given
+    up after a number of steps, not of seconds, so that the same question has the same answer.
+
+    Raises:
+        UnsupportedError: if that is too much to search.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import block_array
 
     matrix = block_array([row for row, _, _ in blocks], format="csr")
@@ -244,4 +254,24 @@ def _program(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Int
         ).astype(np.int64)
         for side in (1, 2)
     )
-    return IntegerProgram(matrix, low, high, upper)
+    if len(upper) > MOST_UNKNOWNS:
+        raise UnsupportedError(f"{len(upper):,} unknowns are too many to search.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that options were passed on
+        found = milp(
+            np.zeros(len(upper)),
+            integrality=np.ones(len(upper)),
+            bounds=Bounds(np.zeros(len(upper)), upper.astype(np.float64)),
+            constraints=LinearConstraint(matrix, low, high),
+            options={"node_limit": MOST_STEPS},
+        )
+    if found.status == 2:
+        return None
+    if found.status != 0:
+        raise UnsupportedError(f"{len(upper):,} unknowns were searched without a result.")
+    numbers: Counts = np.rint(found.x).astype(np.int64)
+    sums = matrix.astype(np.int64) @ numbers
+    inside = (numbers >= 0) & (numbers <= upper)
+    if not (inside.all() and (sums >= low).all() and (sums <= high).all()):
+        raise UnsupportedError("What was found does not hold in whole numbers.")
+    return numbers

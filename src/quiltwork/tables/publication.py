@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.results import ResultBase
+from quiltwork.results import ResultBase, plain
 from quiltwork.tables.encoding import (
     CodedTable,
     Column,
@@ -300,7 +300,7 @@ class LocalPublication(ResultBase):
             "rows": len(self.rows),
             "groups": self.boxes.count,
             "suppressed": self.suppressed,
-            "loss": publication_loss(self).as_dict(),
+            "loss": plain(publication_loss(self)),
         }
 
     def report(self, path: str | Path | None = None) -> Any:

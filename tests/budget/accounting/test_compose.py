@@ -50,7 +50,6 @@ def test_releases_say_themselves_whether_their_levels_add_up():
         calibrate(FAST, 9, 0.5, "exact"),
     ]
     assert compose.sequential(calibrations) == 0.75
-    assert compose.same_quilts([one, one], ["a", "a"]) == 0.5
     shorter = qw.release(data[:-1], query, FAST, epsilon=0.25, method="exact")
     coin = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     other = qw.release(data, query, coin, epsilon=0.25, method="exact")
@@ -88,7 +87,6 @@ def test_hostile_levels_are_refused(value):
         lambda: compose.sequential([1, value], mqm=True),
         lambda: compose.parallel(value, 1, 0, 0),
         lambda: compose.general(1, value, 0),
-        lambda: compose.same_quilts([value], ["a"]),
     ):
         with pytest.raises(InvalidInputError):
             call()
@@ -145,14 +143,6 @@ def test_between_two_windows_both_releases_are_paid():
     assert scoped[0].epsilon == pytest.approx(1)
     assert scoped[0].scope == "1..1 and 3..3 only"
     assert not scoped[0].won
-
-
-def test_theorem_2_6_wants_equal_quilts():
-    assert compose.same_quilts([1, 0.5, 0.25], ["a"] * 3) == 3
-    with pytest.raises(UnsupportedError, match="differ"):
-        compose.same_quilts([1, 1], ["a", "b"])
-    with pytest.raises(InvalidInputError):
-        compose.same_quilts([1, 1], ["a"])
 
 
 @given(st.integers(0, 10**9))
@@ -251,86 +241,6 @@ def test_the_influence_between_windows_is_paid_by_the_right_side():
     assert compose.parallel(1, 2, math.inf, 0.5) == 3
     with pytest.raises(InvalidInputError, match="disjoint"):
         compose.influence_between(chain, (1, 3), (3, 5), 5)
-
-
-def test_theorem_3_3_checks_both_conditions():
-    found = compose.far_parallel(FAST, (1, 40), 1, (81, 120), 1)
-    assert found == compose.FarParallel(1.0, True, True, "both conditions hold")
-    near = compose.far_parallel(FAST, (1, 40), 1, (60, 99), 1)
-    assert near.epsilon is None
-    assert not near.far_enough
-    assert "gap" in near.reason
-    short = compose.far_parallel(FAST, (1, 3), 0.05, (10, 12), 0.05)
-    assert short.epsilon is None
-    assert not short.two_sided
-    with pytest.raises(UnsupportedError):
-        compose.far_parallel(
-            ChainBox([[0.4, 0.4], [0.4, 0.4]], [[0.6, 0.6], [0.6, 0.6]]), (1, 20), 1, (41, 60), 1
-        )
-
-
-def two_sided(query, points, epsilon):
-    """Whether some node of a window has a two-sided active quilt, by trying every node."""
-    return any(
-        len(calibrate(FAST, points, epsilon, "spectral", query, (i, i)).quilt) == 2
-        for i in range(1, points + 1)
-    )
-
-
-@pytest.mark.parametrize("asked", [qw.queries.histogram(), qw.queries.transitions()])
-@pytest.mark.parametrize("points", [20, 40])
-def test_theorem_3_3_is_checked_for_what_was_asked(asked, points):
-    """Pairs cost one more than points, so that quilts pay later: in 40 points, and not in 20."""
-    account, windows = Accountant(FAST, 3 * points), ((1, points), (2 * points + 1, 3 * points))
-    data = FAST.sample(3 * points, seed=1)
-    for window in windows:
-        account.add(qw.release(data, asked.on(*window), FAST, epsilon=1, method="spectral"))
-    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
-    found = compose.far_parallel(FAST, windows[0], 1, windows[1], 1, query_a=asked, query_b=asked)
-    assert (bound.epsilon is not None) == two_sided(asked, points, 1) == found.two_sided
-    assert two_sided(None, points, 1)
-    assert found.two_sided == (points == 40 or asked.kind == "histogram")
-
-
-def test_theorem_3_3_claims_nothing_for_answers_that_pay_for_rounding():
-    account, data = Accountant(FAST, 120), FAST.sample(120, seed=1)
-    ones = qw.queries.custom(lambda x: x.sum(), lipschitz=1)
-    for window in ((1, 40), (81, 120)):
-        account.add(qw.release(data, ones.on(*window), FAST, epsilon=1, method="spectral"))
-    (bound,) = (b for b in account.explain().bounds if b.theorem.startswith("Theorem 3.3"))
-    assert bound.epsilon is None
-    assert "rounding" in bound.note
-
-
-@pytest.mark.parametrize("epsilon", [1, 3])
-def test_theorem_3_3_holds_by_the_exact_law_of_both_counts(epsilon):
-    """MQMApprox noise on two windows of 30 points, 30 apart."""
-    windows = ((1, 30), (60, 89))
-    assert compose.far_parallel(FAST, windows[0], epsilon, windows[1], epsilon).epsilon == epsilon
-    scale = calibrate(FAST, 30, epsilon, method="spectral").scale
-    noise = np.exp(-np.abs(np.subtract.outer(np.arange(31), np.arange(31))) / scale)
-    for node in (1, 8, 15, 16, 23, 30, 60, 67, 75, 89):
-        one, other = (noise @ law_of_counts(windows, node, state) @ noise for state in (0, 1))
-        assert np.abs(np.log(one / other)).max() <= epsilon
-
-
-def law_of_counts(windows, node, state):
-    """The joint law of the number of ones in both windows given X_node, by counting along."""
-    (a, b), (c, d) = windows
-    table = np.zeros((2, b - a + 2, d - c + 2))
-    table[:, 0, 0] = 0.5
-    for t in range(1, d + 1):
-        if t > 1:
-            table = np.einsum("xy,xij->yij", FAST.transition, table)
-        if t == node:
-            table[1 - state] = 0
-        if a <= t <= b:
-            table[1, 1:] = table[1, :-1].copy()
-            table[1, 0] = 0
-        if c <= t <= d:
-            table[1, :, 1:] = table[1, :, :-1].copy()
-            table[1, :, 0] = 0
-    return table.sum(axis=0) / table.sum()
 
 
 @given(st.integers(0, 10**9))

@@ -13,6 +13,7 @@ import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import random_chain
 from quiltwork import queries
+from quiltwork.counts.chains.tables import shifted_chains
 from quiltwork.counts.consumers.priors import ChainCounts
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -175,3 +176,11 @@ def test_what_has_no_program_is_refused(arguments, message):
     } | arguments
     with pytest.raises(qw.QuiltworkError, match=message):
         qw.optimal_for_chain(**given)
+
+
+def test_shifted_chains_stay_within_the_distance():
+    for other in shifted_chains(CHAIN, 0.07):
+        assert np.abs(other.transition - CHAIN.transition).max() <= 0.07 + 1e-12
+    assert len(list(shifted_chains(CHAIN, 0.07))) == 9
+    with pytest.raises(qw.InvalidInputError, match="between 0 and 1"):
+        next(shifted_chains(CHAIN, 0))

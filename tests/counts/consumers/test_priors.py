@@ -6,18 +6,21 @@ from itertools import pairwise, product
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import quiltwork as qw
-from quiltwork.counts import ChainCounts, Consumer
+from quiltwork.counts import ChainCounts, Consumer, learn_from_release
 from quiltwork.counts.consumers.priors import read_fractions, read_probabilities
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from tests.counts.oracle import ALPHAS, geometric, priors
 
 
 def test_uniform_and_arrays():
     assert read_probabilities("uniform", 3).tolist() == [0.25] * 4
-    for given in ([0.5, 0.5], (0.5, 0.5), np.array([0.5, 0.5]), pd.Series([0.5, 0.5])):
-        assert read_probabilities(given, 1).tolist() == [0.5, 0.5]
+    for prior in ([0.5, 0.5], (0.5, 0.5), np.array([0.5, 0.5]), pd.Series([0.5, 0.5])):
+        assert read_probabilities(prior, 1).tolist() == [0.5, 0.5]
 
 
 def test_floats_are_read_as_decimals():
@@ -104,3 +107,33 @@ def test_chain_counts_refuse_what_they_cannot_do():
 def test_a_consumer_may_believe_a_chain():
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     assert Consumer(ChainCounts(chain, 1)).probabilities(20).sum() == pytest.approx(1)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 8).flatmap(priors), ALPHAS, st.integers(-3, 12))
+def test_one_release_gives_its_posterior(base, alpha, released):
+    n = len(base) - 1
+    found = learn_from_release(released, n, alpha, base)
+    matrix = geometric(n, alpha)
+    answer = min(max(released, 0), n)
+    exact = [base[i] * matrix[i][answer] for i in range(n + 1)]
+    assert np.allclose(found, [float(e / sum(exact)) for e in exact], atol=1e-12)
+
+
+def test_releases_add_up():
+    once = learn_from_release(4, 10, 0.5)
+    twice = learn_from_release([4, 6], 10, [0.5, 0.5])
+    assert np.allclose(twice, learn_from_release(6, 10, 0.5, base=once))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: learn_from_release(1, 3, 0), "strictly"),
+        (lambda: learn_from_release([1, 2], 3, [0.5]), "one for each"),
+        (lambda: learn_from_release(1.5, 3, 0.5), "released"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(call, words):
+    with pytest.raises(InvalidInputError, match=words):
+        call()

@@ -28,12 +28,6 @@ def test_both_consumers_of_theorem_6_3_lose_together():
     assert together > 2 * 77 / 240 + 0.0249
 
 
-def test_random_consumers_are_served_optimally():
-    result = consumers.universal_optimality.function(quiet, consumers=10)
-    assert result.rows[-1].ours == 0
-    assert len(result.sheets[0].rows) == 10
-
-
 def test_every_consumer_gains_about_what_was_expected():
     """A quarter is 9 standard deviations of the least certain mean."""
     result = consumers.three_consumers.function(quiet, tables=120)

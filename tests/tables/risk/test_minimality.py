@@ -50,7 +50,7 @@ def test_a_cut_that_was_refused_above_the_final_groups_counts():
     assert number_of_ways(made) == 9
     assert [way.tolist() for way in consistent(made, make)] == [[*"aabbba"]]
     found = refused_cuts(made)
-    assert (found.groups, found.of, found.records, found.nothing) == (2, 2, 6, False)
+    assert (found.groups, found.of, found.rows, found.nothing) == (2, 2, 6, False)
     told = made.report().assessment.warnings[0].message
     assert "2 of 2 groups, with 6 records, would not have been made" in told
 
@@ -59,7 +59,7 @@ def test_a_group_that_was_left_whole_counts():
     table = table_of("aabbabab")  # 0..3 is not cut, 4..7 is
     made = anonymize(table, KAnonymity(2) & LDiversity(2), 0)
     found = refused_cuts(made)
-    assert (found.groups, found.of, found.records) == (1, 3, 4)
+    assert (found.groups, found.of, found.rows) == (1, 3, 4)
 
 
 def test_sizes_alone_give_nothing_away():
@@ -102,7 +102,7 @@ def test_other_constraints_and_left_out_rows():
     ):
         made = anonymize(table, asked, 0, suppression=0.2)
         found = refused_cuts(made)
-        assert found.records <= len(made.rows)
+        assert found.rows <= len(made.rows)
         assert 0 < found.groups <= found.of == made.boxes.count
         assert not found.nothing
 

@@ -51,16 +51,17 @@ def enumerated(people):
 
 @given(populations())
 @settings(max_examples=60)
-def test_small_tables_are_decided_as_enumeration_does(people):
+def test_bounds_hold_for_what_enumeration_finds(people):
     sure, may = pinned_down(people)
-    assert sure.tolist() == may.tolist() == enumerated(people)
+    truth = np.array(enumerated(people))
+    assert (sure <= truth).all()
+    assert (truth <= may).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "limit"), [("MOST_UNKNOWNS", 0), ("MOST_ENTRIES", 0), ("MOST_STEPS", 0)]
-)
+@pytest.mark.parametrize(("name", "limit"), [("MOST_ENTRIES", 0), ("MOST_STEPS", 0), ("", 0)])
 def test_what_is_too_large_is_bounded(monkeypatch, name, limit):
-    monkeypatch.setattr(worlds, name, limit)
+    if name:
+        monkeypatch.setattr(worlds, name, limit)
     rng = np.random.default_rng(5)
     undecided = 0
     for _ in range(30):
@@ -76,5 +77,6 @@ def test_what_is_too_large_is_bounded(monkeypatch, name, limit):
         assert (sure <= truth).all()
         assert (truth <= may).all()
         undecided += int((sure != may).any())
+    assert undecided <= (30 if name else 3)  # bounds and cycles decide nearly all
     if name == "MOST_ENTRIES":
         assert undecided  # values alone leave more open than counts do

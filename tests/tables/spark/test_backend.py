@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from evidence.checks.spark_scale import measured
-from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import EntropyLDiversity, KAnonymity, LDiversity, TCloseness
 from quiltwork.tables.partitioning.mondrian import CutRules
@@ -197,6 +197,13 @@ def test_the_report_is_what_the_verification_counted(baseline, tmp_path):
     assert "Published Spark table" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_a_subject_column_is_refused_with_what_to_do(source):
+    table = roles(source[1].withColumn("person", source[1]["age"]), subject="person")
+    for call in (anonymize, verify_m_privacy):
+        with pytest.raises(UnsupportedError, match="backend='local'"):
+            call(table, KAnonymity(2), 1)
+
+
 def test_generated_rows_as_in_the_full_count(spark):
     found = measured(spark, 3000)
     assert found["rows"] == 3000
@@ -211,7 +218,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     asked = domains.bound(LIMITS, known)
     columns = [*KNOWN, "hospital", "ill"]
     batches = pa.Table.from_pandas(source[0][columns], preserve_index=False).to_batches(500)
-    packed = list(blocks._encoder(known, "hospital", None)(iter(batches)))
+    packed = list(blocks._encoder(known, "hospital")(iter(batches)))
     router = Router(1)
     router.cut(0, axis=0, last=30)
     counted = pa.Table.from_batches(tree._counter(known, router, [1, 2])(iter(packed)))

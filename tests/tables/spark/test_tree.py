@@ -99,7 +99,7 @@ def _cut_works(rows: BlockRecords, here: np.ndarray, axis: int, asked, m: int) -
 
 def test_records_survive_packing():
     rows = some_rows(57, 3)
-    packing = Packing(("|u1", "<u4", "|u1", "<u2", "|u1"), 3)
+    packing = Packing(("|u1", "<u4", "|u1", "<u2", "|u1"))
     halves = [rows.take(np.arange(20)), rows.take(np.arange(20, 57))]
     read = packing.joined([packing.packed(half) for half in halves])
     assert packing.width == 9

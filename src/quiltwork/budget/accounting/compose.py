@@ -10,29 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from quiltwork.arguments import flag, listed
-from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs import Belief
 from quiltwork.budget.accounting.account import EXAMPLE
 from quiltwork.budget.accounting.divergence import divergence, max_divergence
 from quiltwork.budget.spending import HasSpending, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, shortened, to_fraction
-from quiltwork.influence import Calibration, calibrate, max_influence
-from quiltwork.queries.base import Query, read_query
+from quiltwork.influence import Calibration, max_influence
 
 __all__ = [
-    "FarParallel",
     "divergence",
-    "far_parallel",
     "general",
     "influence_between",
     "max_divergence",
     "parallel",
-    "same_quilts",
     "sequential",
 ]
 
@@ -75,36 +70,6 @@ def sequential(
             "releases add up: give the releases themselves, or mqm=True if all of them are such."
         )
     return float_up(sum(_levels(given), Fraction(0)))
-
-
-def same_quilts(
-    releases: Iterable[Number | HasSpending | Spending | Calibration], quilts: Sequence[object]
-) -> float:
-    """Theorem 2.6: K releases with the same quilt sets cost K times the largest level.
-
-    Holds for every time point. Never better than `sequential`.
-
-    Args:
-        releases: as in `sequential`.
-        quilts: the quilt sets of each release, in any form that can be compared.
-
-    Raises:
-        UnsupportedError: if the quilt sets differ.
-
-    >>> same_quilts([1, 0.5], [{5: (3, 8)}, {5: (3, 8)}])
-    2.0
-    """
-    levels, sets = _levels(listed(releases, "releases")), listed(quilts, "quilts")
-    if len(sets) != len(levels):
-        raise InvalidInputError(
-            f"{len(levels)} levels but {len(sets)} quilt sets; give one for each release."
-        )
-    if not _alike(sets):
-        raise UnsupportedError(
-            "Theorem 2.6 is about releases with the same quilt sets, and these differ; use "
-            "sequential(), which is never worse."
-        )
-    return float_up(len(levels) * max(levels, default=Fraction(0)))
 
 
 def parallel(eps_a: Number, eps_b: Number, influence_ab: float, influence_ba: float) -> float:
@@ -152,71 +117,6 @@ def influence_between(
     )
 
 
-@dataclass(frozen=True)
-class FarParallel:
-    """Whether Theorem 3.3 applies, and the level it gives: None where it does not."""
-
-    epsilon: float | None
-    two_sided: bool
-    far_enough: bool
-    reason: str
-
-
-def far_parallel(
-    beliefs: Belief | Sequence[Belief],
-    window_a: Window,
-    eps_a: Number,
-    window_b: Window,
-    eps_b: Number,
-    *,
-    query_a: Query | None = None,
-    query_b: Query | None = None,
-) -> FarParallel:
-    """Theorem 3.3: two MQMApprox releases far apart cost the larger level, for secrets in A or B.
-
-    Both are calibrated with Lemma 2.3 (method="spectral") on their own windows. The two
-    conditions are checked: in each window, and under each belief, some active quilt is two-sided;
-    and the gap is at least as wide as either window. Says nothing about time points outside the
-    windows.
-
-    Args:
-        beliefs: one belief or a list.
-        window_a: (start, stop) of the first release.
-        eps_a: its level.
-        window_b: of the second, after it.
-        eps_b: its level.
-        query_a: what the first one asked, which decides about its quilts; without one, any query
-            that moves by the same amount for each time point, as counts and histograms do.
-        query_b: what the second one asked.
-
-    Raises:
-        UnsupportedError: if Lemma 2.3 does not apply to a belief.
-    """
-    a, b = positive_fraction(eps_a, "eps_a"), positive_fraction(eps_b, "eps_b")
-    (t1, t2), (t3, t4) = _window(window_a, "window_a"), _window(window_b, "window_b")
-    far_enough = t3 - t2 >= max(t2 - t1, t4 - t3)
-    two_sided = all(
-        _has_two_sided(belief, stop - start + 1, level, query)
-        for belief in as_beliefs(beliefs)
-        for start, stop, level, query in ((t1, t2, a, query_a), (t3, t4, b, query_b))
-    )
-    if far_enough and two_sided:
-        return FarParallel(float_up(max(a, b)), True, True, "both conditions hold")
-    missing = [] if two_sided else ["no two-sided active quilt was found in one of the windows"]
-    missing += [] if far_enough else ["the gap is shorter than the longer window"]
-    return FarParallel(None, two_sided, far_enough, "; ".join(missing))
-
-
-def _has_two_sided(belief: Belief, points: int, epsilon: Fraction, query: Query | None) -> bool:
-    """Look at the node that needs the most noise and at the one in the middle."""
-    asked = None if query is None else read_query(query).on(1, points)
-    middle = (points + 1) // 2
-    return any(
-        len(calibrate(belief, points, epsilon, "spectral", asked, secrets).quilt) == 2
-        for secrets in (None, (middle, middle))
-    )
-
-
 def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     """Theorem 3.6: any two Pufferfish mechanisms cost ε_A + ε_B + 2E.
 
@@ -229,15 +129,6 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     """
     a, b = positive_fraction(eps_a, "eps_a"), positive_fraction(eps_b, "eps_b")
     return float_up(a + b + 2 * _not_negative(divergence, "divergence"))
-
-
-def _alike(sets: list[Any]) -> bool:
-    try:
-        return all(bool(one == sets[0]) for one in sets)
-    except (TypeError, ValueError):
-        raise InvalidInputError(
-            "These quilt sets cannot be compared; give tuples or dicts of plain values."
-        ) from None
 
 
 def _is_calibrated(one: Any) -> bool:

@@ -1,9 +1,9 @@
 """Every bound on an account, one function per theorem, and the one that won.
 
 Each returns a `Bound`: its value where the theorem applies, else the reason why it does not. Only
-bounds for every time point can be the total. Theorems 3.1 and 3.3 speak of secrets inside two
-windows; between the windows more can leak (`python -m quiltwork.reproduce.examples.gap`), so they
-are shown with their scope and never lower the total.
+bounds for every time point can be the total. Theorem 3.1 speaks of secrets inside two windows;
+between the windows more can leak (`python -m quiltwork.reproduce.examples.gap`), so it is shown
+with its scope and never lowers the total.
 
 Theorem: docs/theory/composition.md, docs/theory/sweep.md
 """
@@ -16,12 +16,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from quiltwork import queries
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.leakage import Secrets, quilts_only
 from quiltwork.budget.spending import Spending
-from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_up
 from quiltwork.influence.gaussian import GaussianOutlook
 from quiltwork.influence.quilts.adaptive import Outlook
@@ -194,41 +192,7 @@ def parallel(account: Account) -> Bound:
     return Bound(name, compose.parallel(a, b, ab, ba), scope, note)
 
 
-def far_apart(account: Account) -> Bound:
-    """Theorem 3.3: two MQMApprox releases far apart, for secrets inside their windows."""
-    name, nowhere = "Theorem 3.3 (parallel)", "secrets inside two windows"
-    spendings = sorted(account.spendings, key=lambda spending: spending.start)
-    if len(spendings) != 2 or not all(by_mqm_approx(spending) for spending in spendings):
-        return Bound(name, None, nowhere, "it is about two MQMApprox releases (method='spectral')")
-    first, second = spendings
-    if first.stop >= second.start:
-        return Bound(name, None, nowhere, "the two windows are not apart")
-    if first.once or second.once:
-        return Bound(name, None, nowhere, "it is not checked for answers that pay for rounding")
-    windows = covered([first]), covered([second])
-    levels = first.epsilon or Fraction(0), second.epsilon or Fraction(0)
-    try:
-        checked = compose.far_parallel(
-            [one.belief for one in account.secrets.outlooks],
-            windows[0],
-            levels[0],
-            windows[1],
-            levels[1],
-            query_a=queries.transitions() if first.per_pair else None,
-            query_b=queries.transitions() if second.per_pair else None,
-        )
-    except UnsupportedError as error:
-        return Bound(name, None, nowhere, str(error))
-    scope = f"{first.start}..{first.stop} and {second.start}..{second.stop} only"
-    return Bound(name, checked.epsilon, scope, checked.reason)
-
-
-def by_mqm_approx(spending: Spending) -> bool:
-    """Whether a release was calibrated by Lemma 2.3."""
-    return spending.epsilon is not None and spending.method == "spectral"
-
-
-_THEOREMS = (swept, general, sequential, same_quilts, group, parallel, far_apart)
+_THEOREMS = (swept, general, sequential, same_quilts, group, parallel)
 
 
 def singles(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:

@@ -9,6 +9,7 @@ Theorem: docs/theory/optimal-mechanism.md
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -30,13 +31,16 @@ from quiltwork.counts.chains.certificate import (
     repaired,
 )
 from quiltwork.counts.chains.program import solve
-from quiltwork.counts.chains.tables import count_laws, table_leakage
+from quiltwork.counts.chains.tables import count_laws, shifted_chains, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
+from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.levels import alpha_for_epsilon
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
 from quiltwork.counts.people import belief_digest
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
+from quiltwork.influence import calibrate
 from quiltwork.queries import Query
 from quiltwork.results import plain
 
@@ -86,8 +90,6 @@ class ChainMechanism(ExactMechanism):
         Looks at the corners of that box around every belief, mass moved between two entries of a
         row: what is found is a fact about those chains, not a bound on all of them.
         """
-        from quiltwork.counts.chains.robustness import shifted_chains
-
         found = [self.leakage()]
         for chain in self.beliefs:
             found += [self.leakage(other) for other in shifted_chains(chain, distance)]
@@ -99,11 +101,12 @@ class ChainMechanism(ExactMechanism):
 
         The distance from `expected_loss` is what the simple route costs.
         """
-        from quiltwork.counts.chains.routes import noise_scale, remapped_loss
-
-        level, method = self.certificate.epsilon, "optimal-scale"
-        scale = noise_scale(self.beliefs, self.length, level, self.query, method)
-        return remapped_loss(scale, self.n, self.consumer)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", QuiltworkWarning)
+            level, method = self.certificate.epsilon, "optimal-scale"
+            scale = calibrate(self.beliefs, self.length, level, method, self.query).exact_scale
+        alpha = alpha_for_epsilon(1 / scale) if scale else Fraction(0)
+        return GeometricMechanism(self.n, alpha=alpha).remap(self.consumer).expected_loss
 
     def _debit(self) -> Any:
         start, stop = self.query.window(self.length)

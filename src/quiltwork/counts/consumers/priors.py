@@ -1,12 +1,11 @@
 """Priors: what a consumer believes about a count before seeing any answer.
 
 An array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov chain to a
-state (`ChainCounts`), or what earlier releases taught (`consumers.learning`).
+state (`ChainCounts`), or what earlier releases taught (`learn_from_release`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,8 +15,9 @@ import numpy as np
 
 from quiltwork.arguments import instance
 from quiltwork.counts.consumers.losses import FloatArray
+from quiltwork.counts.levels import read_alpha
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import integer, shortened, to_fraction
+from quiltwork.exact import Number, integer, shortened, to_fraction
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
@@ -32,8 +32,6 @@ _REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10�
 class ChainCounts:
     """How often a chain of n moments visits `state`: a prior for counts of that state.
 
-    For several independent subjects of one chain, `lengths` are their numbers of moments.
-
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     >>> ChainCounts(chain, "walk").probabilities(2).round(3).tolist()
@@ -42,7 +40,6 @@ class ChainCounts:
 
     chain: MarkovChain
     state: Any
-    lengths: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         from quiltwork.beliefs import MarkovChain
@@ -50,29 +47,19 @@ class ChainCounts:
         instance(self.chain, MarkovChain, "chain")
 
     def probabilities(self, n: int) -> FloatArray:
-        """Return P(visits = 0..n), by dynamic programming over (state, visits) for each length.
+        """Return P(visits = 0..n), by dynamic programming over (state, visits).
 
-        The subjects' distributions are convolved; terms are positive, so nothing cancels.
-        Cost: O(T²·k²) for each length T and k states, and O(n²).
+        Terms are positive, so nothing cancels. Cost: O(n²·k²) for k states.
 
         Raises:
-            InvalidInputError: if the chain has no such state, or the lengths do not add up to n.
-            UnsupportedError: above 20,000 moments of one subject.
+            InvalidInputError: if the chain has no such state.
+            UnsupportedError: above 20,000 moments.
         """
-        lengths = (integer(n, "n", 1),) if self.lengths is None else self.lengths
-        if sum(lengths) != n:
-            raise InvalidInputError(f"The subjects have {sum(lengths)} moments together, not {n}.")
+        length = integer(n, "n", 1)
         if self.state not in self.chain.states:
             raise InvalidInputError(
                 f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
             )
-        total = np.ones(1)
-        for length, times in sorted(Counter(lengths).items()):
-            total = np.convolve(total, _convolved(self._of_one(length), times))
-        return total
-
-    def _of_one(self, length: int) -> FloatArray:
-        """Return the distribution of one subject's visits."""
         if length > _LARGEST_CHAIN:
             raise UnsupportedError(
                 f"The count distribution over {shortened(length)} moments would take about "
@@ -90,13 +77,31 @@ class ChainCounts:
         return np.asarray(visits.sum(axis=0))
 
 
-def _convolved(one: FloatArray, times: int) -> FloatArray:
-    """Return the distribution of a sum of `times` independent counts, by squaring."""
-    if times == 1:
-        return one
-    half = _convolved(one, times // 2)
-    both = np.convolve(half, half)
-    return np.convolve(both, one) if times % 2 else both
+def learn_from_release(
+    released: int | Sequence[int], n: int, alpha: Number | Sequence[Number], base: Any = "uniform"
+) -> FloatArray:
+    """Return what earlier releases of the same count teach, as a prior over 0..n.
+
+    They are public, so learning from them is free. `base` is what was believed before, `alpha` the
+    level of each release.
+
+    >>> learn_from_release(2, 2, 0.5).round(4).tolist()
+    [0.1429, 0.2857, 0.5714]
+    """
+    values = list(released) if isinstance(released, Sequence) else [released]
+    ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
+    if len(ratios) != len(values):
+        raise InvalidInputError("Give one alpha, or one for each release.")
+    counts = np.arange(integer(n, "n", 1) + 1)
+    with np.errstate(divide="ignore"):
+        logs = np.log(read_probabilities(base, n))
+    for value, ratio in zip(values, map(read_alpha, ratios), strict=True):
+        if not 0 < ratio < 1:
+            raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
+        seen = min(max(integer(value, "released", -(2**62)), 0), n)
+        logs = logs + np.log(np.float64(ratio)) * np.abs(counts - seen)
+    posterior = np.exp(logs - logs.max())
+    return np.asarray(posterior / posterior.sum())
 
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:

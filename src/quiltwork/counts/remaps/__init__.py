@@ -5,5 +5,5 @@
 | absolute, asymmetric, squared, binary | `centres` | `costs` | any |
 | any other | `any_loss` | `any_loss` | up to 10,000 |
 
-All over `posteriors`. `sharpen` reads time-series releases.
+All over `posteriors`.
 """

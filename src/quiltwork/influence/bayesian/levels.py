@@ -213,9 +213,7 @@ def _lemma_4(outlook: AdversaryOutlook, target: Fraction) -> float:
     chain = outlook.belief
     if outlook.bound == "tight" or not isinstance(chain, MarkovChain):
         return 0.0
-    if not (chain.is_reversible and chain.is_aperiodic):
-        return 0.0
-    return reversible_level(chain, target, outlook.length, "paper").level
+    return reversible_level(chain, target, outlook.length)
 
 
 def _lemma_4_leak(outlook: AdversaryOutlook, level: Fraction, known: float) -> float:

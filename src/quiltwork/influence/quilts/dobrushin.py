@@ -25,6 +25,7 @@ from quiltwork.influence.arguments import read_length
 from quiltwork.influence.diameters import box_diameter
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.ratios import row_ratios
+from quiltwork.results import ResultBase
 
 _UP = 1 + 2.0**-40
 _BLANKET_ENTRIES = 1 << 18
@@ -32,7 +33,7 @@ _DENSE = 600
 
 
 @dataclass(frozen=True, eq=False)
-class Interdependence:
+class Interdependence(ResultBase):
     """The entries of Dobrushin's matrix that are not 0, and its norms.
 
     Attributes:
@@ -65,6 +66,11 @@ class Interdependence:
             return bound
         largest = float(np.linalg.norm(self.matrix(), 2))
         return min(bound, largest + 2.0**-40 * self.length)
+
+    def body(self) -> dict[str, Any]:
+        """Return the number of nodes and the norms."""
+        norms = {"row_norm": self.row_norm, "column_norm": self.column_norm}
+        return {"length": self.length, "norm": self.norm, **norms}
 
     def matrix(self) -> FloatArray:
         """Return the matrix itself; O(length²) memory."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from quiltwork.report.charts import Line, LineChart
 from quiltwork.reproduce.registry import Progress, experiment, tracked
-from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
+from quiltwork.reproduce.result import Figure, Findings, Row
 
 if TYPE_CHECKING:
     from quiltwork.counts import Consumer, Remap
@@ -105,43 +105,6 @@ def no_common_optimum(progress: Progress) -> Findings:
             Row("answer l at {1}, forced by Figure 5", str(seven), "7/12"),
             Row("answer l at {1, 3}", str(one), "1/6"),
         ),
-    )
-
-
-@experiment(
-    "universal-optimality",
-    title="One mechanism is optimal for every consumer",
-    item="geometric-mechanism, Theorem 3.1",
-    quick={"consumers": 40},
-    full={"consumers": 2000},
-)
-def universal_optimality(progress: Progress, consumers: int) -> Findings:
-    """Random consumers: the remapped geometric mechanism against each one's own program."""
-    import numpy as np
-
-    from quiltwork.counts import Consumer, GeometricMechanism, optimal_mechanism
-
-    rng = np.random.default_rng(31)
-    losses = ("absolute", "squared", "binary", "power:3/2", "asymmetric:3:1")
-    worst, sheet = 0.0, []
-    for done in tracked(progress, range(consumers)):
-        n, alpha = int(rng.integers(1, 13)), Fraction(int(rng.integers(1, 40)), 40)
-        user = Consumer(rng.dirichlet(np.full(n + 1, 0.5)), losses[done % len(losses)])
-        remapped = GeometricMechanism(n, alpha=alpha).remap(user).expected_loss
-        bound = float(optimal_mechanism(user, n, alpha).certificate.lower_bound)
-        worst = max(worst, abs(remapped - bound) / max(1.0, bound))
-        sheet.append((n, str(alpha), user.loss.name, remapped, bound))
-    return Findings(
-        f"{consumers} random consumers; the remapped geometric mechanism is never further than "
-        f"{worst:.1e} from the certified optimum of that consumer's own program.",
-        (
-            Row("consumers", consumers),
-            Row("largest distance", worst, note="relative"),
-            Row(
-                "distances above 1e-9", sum(abs(a - b) > 1e-9 * max(1, b) for *_, a, b in sheet), 0
-            ),
-        ),
-        sheets=(Sheet("consumers", ("n", "alpha", "loss", "remapped", "optimum"), tuple(sheet)),),
     )
 
 

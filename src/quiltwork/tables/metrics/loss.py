@@ -8,8 +8,8 @@ cells: 0 for the original, 1 for a table that says nothing. Suppressed records c
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,6 @@ class InformationLoss:
     average_class_size: float
     relative_class_size: float
     suppressed: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self)
 
 
 def information_loss(

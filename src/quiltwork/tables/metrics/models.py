@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -141,10 +141,6 @@ class Models:
     beta: float
     enhanced_beta: float
     delta: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self)
 
 
 def privacy_models(table: Table) -> Models:

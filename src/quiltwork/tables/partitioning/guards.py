@@ -120,6 +120,8 @@ class Guard:
         most = 0 if records.providers == 1 else self.m * records.heaviest  # of any coalition
         sure: Flags = nodes.sizes - most >= self.k
         cells = nodes.count * records.values
+        if self.plain and self.values == 1:
+            return sure
         if not self.plain or not sure.any() or not tabular(cells, len(nodes.rows)):
             return np.zeros(nodes.count, dtype=bool)
         cell = nodes.owners() * records.values + records.sensitive[nodes.rows]

@@ -58,7 +58,7 @@ def partition(
 
     The whole must be private, except for `method="separate"`.
     """
-    order = np.arange(records.count)
+    order = None
     if recipe.by_content:
         order = by_content(records, encoded.subject)
         records = records.take(order)
@@ -73,6 +73,8 @@ def partition(
         labels = mondrian(records, guard, recipe.rules, progress)
     if recipe.quality and not alone:
         labels = repair(records, labels, guard, progress)
+    if order is None:
+        return labels
     found = np.empty_like(labels)
     found[order] = labels
     return found

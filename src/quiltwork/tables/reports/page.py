@@ -22,6 +22,7 @@ from quiltwork.report import (
     section,
     table,
 )
+from quiltwork.results import plain
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.risk.assessment import Assessment, assess
@@ -237,7 +238,7 @@ class TableReport:
         """Return everything by name, JSON-ready."""
         return {
             **self.assessment.body(),
-            "loss": None if self.loss is None else self.loss.as_dict(),
+            "loss": None if self.loss is None else plain(self.loss),
             "queries": self.queries,
             "query_error": self.query_error,
         }
@@ -309,7 +310,7 @@ def publication_report(
         publication.table,
         learned=definetti(publication),
         refused=refused,
-        downcoded=downcoding(publication, publication.recipe.constraint),
+        downcoded=downcoding(publication),
     )
     loss = publication_loss(publication)
     report = TableReport(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.results import ResultBase
+from quiltwork.results import ResultBase, plain
 from quiltwork.tables.metrics.models import Models, privacy_models
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.disclosure import (
@@ -59,16 +59,12 @@ class Assessment(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
+        gains = [{**plain(one), "gain": one.gain} for one in self.disclosures]
         return {
-            "rows": self.rows,
-            "models": self.models.as_dict(),
-            "reidentification": self.reidentification.as_dict(),
-            "disclosures": [one.as_dict() for one in self.disclosures],
-            "learned": None if self.learned is None else [one.as_dict() for one in self.learned],
-            "refused": None if self.refused is None else self.refused.as_dict(),
-            "downcoded": self.downcoded.as_dict(),
-            "against": None if self.against is None else self.against.as_dict(),
-            "warnings": [one.as_dict() for one in self.warnings],
+            **super().body(),
+            "disclosures": gains,
+            "learned": None if self.learned is None else [one.body() for one in self.learned],
+            "against": None if self.against is None else self.against.body(),
         }
 
 
@@ -83,7 +79,7 @@ def assess(
 
     `against` is what `intersection(earlier, table)` found, `learned` what `definetti(publication)`
     or `definetti_on(table, original)` did, `refused` what `refused_cuts(publication)` did,
-    `downcoded` what `downcoding(publication, constraint)` did; without it the texts of the table
+    `downcoded` what `downcoding(publication)` did; without it the texts of the table
     are counted. Cost: a few passes over the rows.
 
     Raises:

@@ -12,13 +12,14 @@ drawn at random. Cost: O(pairs of person and possible value × quasi-identifiers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.results import ResultBase
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
@@ -40,7 +41,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Learned:
+class Learned(ResultBase):
     """How well sensitive values are guessed by someone who learns from the groups.
 
     Attributes:
@@ -66,9 +67,9 @@ class Learned:
         """How much more often the learner is right than the group's own frequencies."""
         return self.learned - self.by_group
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self) | {"gain": self.gain}
+    def body(self) -> dict[str, Any]:
+        """Return the values by name, and the gain."""
+        return {**super().body(), "gain": self.gain}
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ value of the whole table, that is what the table gave away.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,10 +45,6 @@ class Reidentification:
     unique: int
     below: dict[int, int]
     sizes: dict[int, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self)
 
 
 def reidentification(table: Table) -> Reidentification:
@@ -101,12 +96,6 @@ class Disclosure:
     def gain(self) -> float:
         """How much more often the guess is right than without the table's groups."""
         return self.mean - self.base
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        values = asdict(self) | {"gain": self.gain}
-        values["surer"] = {str(level): number for level, number in self.surer.items()}
-        return values
 
 
 def disclosures(table: Table) -> tuple[Disclosure, ...]:

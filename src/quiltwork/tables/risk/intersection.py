@@ -12,7 +12,7 @@ Cost: that of `worlds` with subjects, else O(groups² · quasi-identifiers).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -89,9 +89,9 @@ class Intersection(ResultBase):
             f"their two groups alone; {self.alone:,} are alone in both their groups.{changed}"
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self) | {"exact": self.exact}
+    def body(self) -> dict[str, Any]:
+        """Return the values by name, and whether the number is known."""
+        return {**super().body(), "exact": self.exact}
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,13 @@ Cost: as the anonymization.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import to_fraction
+from quiltwork.results import ResultBase
 from quiltwork.tables.anonymization import assemble
 from quiltwork.tables.constraints.base import Constraint
 from quiltwork.tables.constraints.distributions import EntropyLDiversity, RecursiveLDiversity
@@ -36,7 +36,7 @@ from quiltwork.tables.publication import LocalPublication, Publication, made_her
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(ResultBase):
     """What the algorithm gives away of sensitive values, as far as it was counted.
 
     Attributes:
@@ -44,19 +44,15 @@ class Refused:
             or of a larger part of the table above them, was refused because of sensitive values.
             Such a refusal can say something about other groups as well.
         of: groups in all.
-        records: in these groups.
+        rows: in these groups.
         nothing: whether it is proven that the algorithm gives nothing away: every assignment of
             sensitive values that fits the table would have made it.
     """
 
     groups: int
     of: int
-    records: int
+    rows: int
     nothing: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self)
 
 
 def refused_cuts(publication: Publication) -> Refused:
@@ -71,9 +67,9 @@ def refused_cuts(publication: Publication) -> Refused:
     ...     "age": [20, 21, 30, 31, 40, 41, 50, 51], "ill": [*"aababbab"]})
     >>> table = Table(frame, None, ["age"], "ill")
     >>> refused_cuts(anonymize(table, KAnonymity(2) & LDiversity(2), m=0))  # 20 and 21 are alike
-    Refused(groups=2, of=2, records=8, nothing=False)
+    Refused(groups=2, of=2, rows=8, nothing=False)
     >>> refused_cuts(anonymize(table, KAnonymity(2), m=0))
-    Refused(groups=0, of=4, records=0, nothing=True)
+    Refused(groups=0, of=4, rows=0, nothing=True)
 
     Theorem: docs/theory/anonymization.md
     """
@@ -91,7 +87,7 @@ def refused_cuts(publication: Publication) -> Refused:
     return Refused(
         groups=int(count - explained.sum()),
         of=count,
-        records=int(published.sizes[~explained].sum()),
+        rows=int(published.sizes[~explained].sum()),
         nothing=bool(explained.all()) and not joined and _only_by_cuts(published),
     )
 

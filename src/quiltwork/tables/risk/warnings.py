@@ -8,8 +8,7 @@ assumptions, and says what in this very table it would work with.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from quiltwork.tables.risk.definetti import Learned
 from quiltwork.tables.risk.disclosure import Disclosure
@@ -29,10 +28,6 @@ class RiskWarning:
 
     attack: str
     message: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by name, JSON-ready."""
-        return asdict(self)
 
 
 def warnings_for(
@@ -67,7 +62,7 @@ def _minimality(refused: Refused | None) -> RiskWarning:
         )
     else:
         told = (
-            f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.records:,} records, "
+            f"Here {refused.groups:,} of {refused.of:,} groups, with {refused.rows:,} records, "
             "would not have been made by numbers of records alone: only sensitive values can have "
             "stood in the way of a cut, there or further up in the table, which may say something "
             "about other groups as well. k-anonymity alone would rule that out."
@@ -107,10 +102,8 @@ def _downcoding(found: Downcoded) -> RiskWarning:
     if not found.generalized:
         told = "Here no value is generalized, so there is nothing to undo; the values are exact."
     else:
-        told = (
-            f"Here {found.generalized / found.cells:.1%} of all cells are generalized. "
-            + _told(found)
-            + _shared(found)
+        told = f"Here {found.generalized / found.cells:.1%} of all cells are generalized. " + _told(
+            found
         )
     return RiskWarning(
         "downcoding",
@@ -123,27 +116,12 @@ def _told(found: Downcoded) -> str:
     if not found.told:
         return "Their labels do not tell which values occur."
     least = "As ranges and sets go no further than their records"
-    if found.shared is None:
+    if not found.certain:
         least = "If ranges and sets go no further than their records, as this library's do"
     return (
         f"{least}, both ends and every member are somebody's values: that tells "
         f"{found.told / found.generalized:.1%} of these cells, but for who in the group has which. "
         "Larger groups tell less."
-    )
-
-
-def _shared(found: Downcoded) -> str:
-    if not found.shared:
-        return ""
-    times, right = (
-        "once" if number == 1 else f"{number:,} times"
-        for number in (found.shared, found.shared_right)
-    )
-    return (
-        " A group of n records that was not cut, though n is at least twice the number needed, "
-        "has one value of each column in all but 2·(needed − 1) of them, unless sensitive values "
-        f"or colluding providers stood in the way: a reader concludes {times} that a range or set "
-        f"hides such a value, and is right {right}."
     )
 
 

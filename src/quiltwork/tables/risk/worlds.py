@@ -5,12 +5,11 @@ person a value so that all these counts come out. People in the same groups are 
 people of kind c have the value v, where every kind has its people and every group its counts:
 linear equations in whole numbers. A person is pinned down if all worlds give them the same value.
 
-Three arguments, each right by itself: bounds of n that follow equation by equation show that only
+Two arguments, each right by itself: bounds of n that follow equation by equation show that only
 one value is left; a cycle of people who hand two values around shows that another is (in the graph
 of groups, with those who have the one value as edges one way and those who have the other as edges
-the other way, everybody on a cycle can); and an integer program decides the rest where it is small.
-In general that is NP-complete (Irving and Jerrum, Three-dimensional statistical data security
-problems, 1994), so larger tables get bounds.
+the other way, everybody on a cycle can). To decide the rest is NP-complete (Irving and Jerrum,
+Three-dimensional statistical data security problems, 1994), so between the two there are bounds.
 Cost: O(people · values) for cycles; O(kinds · possible values) for each of some rounds of bounds.
 """
 
@@ -23,14 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.errors import UnsupportedError
-from quiltwork.tables.integer_program import IntegerProgram
-
 MOST_ROUNDS = 50
 MOST_ENTRIES = 5_000_000
 """Pairs of kind and possible value for which bounds are computed."""
-MOST_UNKNOWNS = 2_000
-"""Such pairs, of people who depend on each other, that are searched."""
 MOST_STEPS = 200_000_000
 """Values × people up to which cycles are looked for."""
 
@@ -74,7 +68,7 @@ class _Kinds:
 
 
 def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
-    """Tell who is pinned down for certain, and who may be: the same people where it is decided."""
+    """Tell who is pinned down for certain, and who may be: the same people where both meet."""
     kinds = _kinds(people)
     have = np.zeros((len(kinds.sizes), people.counts.shape[1]), dtype=np.int64)
     np.add.at(have, (kinds.of, people.value), 1)
@@ -86,7 +80,6 @@ def pinned_down(people: Memberships) -> tuple[Flags, Flags]:
     else:
         system = _bounded(_system(people, kinds, kind, value))
         sure = np.bincount(kind[system.high > 0], minlength=len(may)) == 1
-        _decide(system, sure, may, have)
     sure &= may
     return sure[kinds.of], may[kinds.of]
 
@@ -219,46 +212,3 @@ def _bounded(system: _System) -> _System:
             break
         low, high = least, most
     return _System(matrix, system.right, system.kind, system.value, low, high)
-
-
-def _decide(system: _System, sure: Flags, may: Flags, have: Ints) -> None:
-    """Search where `sure` and `may` differ, and correct both; what is too large stays open."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    free = np.flatnonzero(system.high > system.low)
-    if not (may & ~sure)[system.kind[free]].any():
-        return
-    entries = system.matrix[:, free].tocoo()
-    nodes = len(free) + len(system.right)
-    edges = (entries.col, len(free) + entries.row)
-    graph = coo_array((np.ones(len(entries.data)), edges), shape=(nodes, nodes))
-    part = connected_components(graph, directed=False)[1][: len(free)]
-    for number in np.unique(part[(may & ~sure)[system.kind[free]]]).tolist():
-        unknowns = free[part == number]
-        if len(unknowns) <= MOST_UNKNOWNS:
-            _search(system, unknowns, sure, may, have)
-
-
-def _search(system: _System, unknowns: Ints, sure: Flags, may: Flags, have: Ints) -> None:
-    """Look for worlds in which people who may be pinned down have another value, until none is."""
-    matrix = system.matrix[:, unknowns].tocsr()
-    rows = np.flatnonzero(np.diff(matrix.indptr))
-    left = (system.right - system.matrix @ system.low)[rows]
-    upper = (system.high - system.low)[unknowns]
-    program = IntegerProgram(matrix[rows], left, left, upper)
-    kind, value = system.kind[unknowns], system.value[unknowns]
-    other = have[kind, value] == 0
-    while True:
-        asked = (may & ~sure)[kind] & other
-        if not asked.any():
-            sure[kind] |= may[kind]
-            return
-        try:
-            world = program.cheapest(-asked.astype(np.int64))
-        except UnsupportedError:
-            return
-        if world is None or not world[asked].any():
-            sure[kind] |= may[kind]
-            return
-        may[kind[asked & (world > 0)]] = False

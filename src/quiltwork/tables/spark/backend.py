@@ -21,7 +21,6 @@ from quiltwork.tables.publication import explain_publication
 from quiltwork.tables.spark.blocks import encoded_blocks
 from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
 from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
-from quiltwork.tables.spark.people import CIRCLE
 from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
 from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.spark.verification import (
@@ -77,13 +76,12 @@ class SparkPublication(ResultBase):
 
     @cached_property
     def table(self) -> Table:
-        """The same as a Table with providers; people have numbers. Never publish it."""
+        """The same as a Table with providers. Never publish it."""
         return Table(
-            self.published.drop(WIDTH, GROUP, CIRCLE),
+            self.published.drop(WIDTH, GROUP),
             self.source.provider,
             self.source.quasi_identifiers,
             self.source.sensitive,
-            self.source.subject,
             ordinal={n: v for n, v in self.source.ordinal.items() if n in self.source.sensitive},
             missing="value",
         )

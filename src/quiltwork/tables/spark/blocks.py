@@ -1,8 +1,7 @@
 """Rows as compact blocks: one Spark row holds some thousand records as a few packed arrays.
 
 Encoding happens once; every later pass reads bytes, not values. A record takes one to four bytes
-per quasi-identifier, provider and sensitive value. With a subject column there are the number of
-its person (8 bytes) and who knows them too, and no person's records are in two blocks.
+per quasi-identifier, provider and sensitive value.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.tables.spark.domains import Domains
-from quiltwork.tables.spark.people import by_person, people_of
 from quiltwork.tables.spark.session import mapped, quoted
 
 if TYPE_CHECKING:
@@ -29,16 +27,11 @@ BLOCK_SCHEMA = "data binary"
 
 @dataclass(frozen=True, eq=False)
 class BlockRecords:
-    """Some records: working codes by quasi-identifier, providers, sensitive values.
-
-    With a subject column also the number of each record's person and their circle.
-    """
+    """Some records: working codes by quasi-identifier, providers, sensitive values."""
 
     codes: tuple[NDArray[Any], ...]
     provider: NDArray[Any]
     sensitive: NDArray[Any]
-    person: NDArray[Any] | None = None
-    circle: NDArray[Any] | None = None
 
     @property
     def count(self) -> int:
@@ -48,18 +41,16 @@ class BlockRecords:
     @property
     def arrays(self) -> list[NDArray[Any]]:
         """All arrays, in the order in which they are packed."""
-        people = [] if self.person is None or self.circle is None else [self.person, self.circle]
-        return [self.provider, self.sensitive, *people, *self.codes]
+        return [self.provider, self.sensitive, *self.codes]
 
     @classmethod
-    def of(cls, arrays: list[NDArray[Any]], quasi: int) -> BlockRecords:
-        """Take the arrays back; `quasi` is the number of quasi-identifiers."""
-        others = len(arrays) - quasi
-        return cls(tuple(arrays[others:]), *arrays[:others])
+    def of(cls, arrays: list[NDArray[Any]]) -> BlockRecords:
+        """Take the arrays back."""
+        return cls(tuple(arrays[2:]), *arrays[:2])
 
     def take(self, index: NDArray[Any]) -> BlockRecords:
         """Return some of them."""
-        return BlockRecords.of([array[index] for array in self.arrays], len(self.codes))
+        return BlockRecords.of([array[index] for array in self.arrays])
 
 
 @dataclass(frozen=True)
@@ -67,23 +58,17 @@ class Packing:
     """How records become bytes: the types of the arrays, in order.
 
     Attributes:
-        types: of provider, sensitive value, with subjects of person and circle, and of the
-            quasi-identifiers.
-        quasi: how many of these there are.
+        types: of provider, sensitive value and the quasi-identifiers.
     """
 
     types: tuple[str, ...]
-    quasi: int
 
     @classmethod
     def of(cls, domains: Domains) -> Packing:
         """Choose the smallest types that hold the codes."""
-        people = []
-        if domains.circles is not None:
-            people = ["<i8", _kind(len(domains.providers) + len(domains.circles))]
         known = [_kind(len(column.values)) for column in domains.quasi]
         owner, secret = _kind(len(domains.providers)), _kind(len(domains.sensitive_values))
-        return cls((owner, secret, *people, *known), len(known))
+        return cls((owner, secret, *known))
 
     @cached_property
     def width(self) -> int:
@@ -103,12 +88,12 @@ class Packing:
         for kind in self.types:
             arrays.append(np.frombuffer(data, dtype=kind, count=count, offset=place))
             place += arrays[-1].nbytes
-        return BlockRecords.of(arrays, self.quasi)
+        return BlockRecords.of(arrays)
 
     def joined(self, parts: list[bytes]) -> BlockRecords:
         """Read several blocks as one."""
         columns = zip(*(self.unpacked(part).arrays for part in parts), strict=True)
-        return BlockRecords.of([np.concatenate(column) for column in columns], self.quasi)
+        return BlockRecords.of([np.concatenate(column) for column in columns])
 
 
 def _kind(size: int) -> str:
@@ -117,17 +102,13 @@ def _kind(size: int) -> str:
 
 def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFrame:
     """Return the table as a lazy frame of blocks."""
-    single = [name for name in (table.provider, table.subject) if name is not None]
-    names = [*table.quasi_identifiers, *table.sensitive, *single]
+    owner = [] if table.provider is None else [table.provider]
+    names = [*table.quasi_identifiers, *table.sensitive, *owner]
     chosen = frame.select(*(frame[quoted(name)] for name in names))
-    if table.subject is not None:
-        chosen = by_person(table, chosen, domains.rows)
-    return mapped(chosen, _encoder(domains, table.provider, table.subject), BLOCK_SCHEMA)
+    return mapped(chosen, _encoder(domains, table.provider), BLOCK_SCHEMA)
 
 
-def _encoder(
-    domains: Domains, provider: str | None, subject: str | None
-) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _encoder(domains: Domains, provider: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
     packing = Packing.of(domains)
 
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
@@ -135,23 +116,14 @@ def _encoder(
 
         reader = CodeReader(domains)
         parts = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-        for part in parts if subject is None else _as_one(parts):
-            data = packing.packed(_rows(reader, part, provider, subject))
+        for part in parts:
+            data = packing.packed(_rows(reader, part, provider))
             yield pa.RecordBatch.from_pydict({"data": pa.array([data], pa.binary())})
 
     return encode
 
 
-def _as_one(parts: Iterator[Any]) -> Iterator[Any]:
-    """Put tables on top of each other; nothing stays nothing."""
-    import pyarrow as pa
-
-    whole = list(parts)
-    if whole:
-        yield pa.concat_tables(whole)
-
-
-def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | None) -> BlockRecords:
+def _rows(reader: CodeReader, part: Any, provider: str | None) -> BlockRecords:
     domains = reader.domains
 
     def column(name: str) -> Any:
@@ -165,9 +137,7 @@ def _rows(reader: CodeReader, part: Any, provider: str | None, subject: str | No
     owner = np.zeros(part.num_rows, dtype=np.int64)
     if provider is not None:
         owner = reader.provider(column(provider))
-    if subject is None:
-        return BlockRecords(codes, owner, sensitive)
-    return BlockRecords(codes, owner, sensitive, *people_of(part, subject, owner, domains))
+    return BlockRecords(codes, owner, sensitive)
 
 
 class CodeReader:

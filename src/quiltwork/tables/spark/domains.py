@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.constraints.base import Conjunction, Constraint
 from quiltwork.tables.constraints.distributions import TCloseness
-from quiltwork.tables.distinct import NumberSets
 from quiltwork.tables.encoding import (
     CodedTable,
     Column,
@@ -32,7 +31,6 @@ from quiltwork.tables.encoding import (
 from quiltwork.tables.generalization.hierarchies import Hierarchy
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.partitioning.records import records_of, working_order
-from quiltwork.tables.spark.people import counts_by_value, read_circles
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.table import Table
 
@@ -64,8 +62,6 @@ class Domains:
         sensitive_counts: the records of each combination.
         types: the Arrow types of provider and sensitive columns, by name.
         rows: of the whole table.
-        circles: with a subject column, the sets of several providers that know one person; else
-            None.
     """
 
     quasi: tuple[Column, ...]
@@ -78,42 +74,30 @@ class Domains:
     sensitive_counts: Counts
     types: dict[str, Any]
     rows: int
-    circles: NumberSets | None = None
 
     def encoded(
         self,
         quasi: tuple[Column, ...],
         provider: NDArray[np.int32],
         sensitive: NDArray[np.int32],
-        person: Counts | None = None,
-        circle: NDArray[Any] | None = None,
     ) -> CodedTable:
-        """Return some rows of the table as arrays with the codes of the whole.
-
-        `person` numbers people in any way; `circle` says who knows them, in the whole table.
-        """
-        found = CodedTable(
+        """Return some rows of the table as arrays with the codes of the whole."""
+        return CodedTable(
             quasi=quasi,
             provider=provider,
             providers=self.providers,
             sensitive=sensitive,
             sensitive_values=self.sensitive_values,
             sensitive_kind=self.sensitive_kind,
-            subject=None if person is None else np.unique(person, return_inverse=True)[1],
+            subject=None,
             rows=len(provider),
         )
-        if circle is not None:
-            # These rows alone do not tell: a person may have records elsewhere.
-            found.__dict__["known_by"] = (circle.astype(np.int64), self.circles)
-        return found
 
     @property
     def nothing(self) -> CodedTable:
         """The table without its rows."""
         none = np.zeros(0, dtype=np.int32)
-        if self.circles is None:
-            return self.encoded(self.quasi, none, none)
-        return self.encoded(self.quasi, none, none, none.astype(np.int64), none)
+        return self.encoded(self.quasi, none, none)
 
 
 def read_domains(table: Table, frame: DataFrame) -> Domains:
@@ -121,9 +105,13 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
     Raises:
         InvalidInputError: for an empty table and whatever a local table refuses in its columns.
-        UnsupportedError: with more values, or sets of providers that know one person, than a driver
-            should take.
+        UnsupportedError: with a subject column, or more values than a driver should take.
     """
+    if table.subject is not None:
+        raise UnsupportedError(
+            "On Spark every record counts as a person of its own; a subject column needs "
+            "backend='local'. Where it does not fit one machine, keep one row per person."
+        )
     trees = {name: Hierarchy.read(source, name) for name, source in table.hierarchies.items()}
     owner = [] if table.provider is None else [[table.provider]]
     sets = [*([name] for name in table.quasi_identifiers), list(table.sensitive), *owner]
@@ -149,11 +137,6 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
             f"{len(providers):,} providers and {len(values):,} sensitive values are too many "
             "combinations to count per node; group small providers, or use backend='local'."
         )
-    circles = None
-    if table.subject is not None:
-        circles = read_circles(table, frame, providers)
-        found = counts_by_value(table, frame, COUNT)
-    every, _, _ = encode_product([_encoded(table, found, name) for name in table.sensitive])
     first = np.unique(codes, return_index=True)[1]
     known = Domains(
         quasi=tuple(quasi),
@@ -163,10 +146,9 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
         secrets=tuple(replace(column, codes=column.codes[first]) for column in secrets),
         sensitive_values=values,
         sensitive_kind=kind,
-        sensitive_counts=_by_code(every, found, len(values)),
+        sensitive_counts=_by_code(codes, found, len(values)),
         types=types,
         rows=int(counts[0].sum()),
-        circles=circles,
     )
     return replace(known, axes=records_of(known.nothing).axes)
 
@@ -208,6 +190,14 @@ def _providers(found: Any, name: str) -> tuple[Any, ...]:
         )
     refuse_respelled(column, "provider", _somewhere)
     return column.values
+
+
+def counts_by_value(table: Table, frame: DataFrame) -> Any:
+    """Count the records of each sensitive value, as an Arrow table with a column `COUNT`."""
+    from pyspark.sql import functions
+
+    names = [frame[quoted(name)] for name in table.sensitive]
+    return frame.groupBy(*names).agg(functions.count(functions.lit(1)).alias(COUNT)).toArrow()
 
 
 def bound(constraint: Constraint, domains: Domains) -> Constraint:

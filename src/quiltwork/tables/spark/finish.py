@@ -8,7 +8,7 @@ driver, the widest `MOST_GROUPS` at most. Cost: two passes over the published re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from quiltwork.tables.partitioning.recipe import Recipe, fitting, partition
 from quiltwork.tables.partitioning.records import Records
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import Domains
-from quiltwork.tables.spark.people import CIRCLE
 from quiltwork.tables.spark.session import mapped
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def finished(
     domains: Domains,
     recipe: Recipe,
 ) -> Any:
-    """Return the published records of all subtrees, with provider, width and group.
-
-    With a subject column also with the numbers of people, under its name, and their circles.
-    """
+    """Return the published records of all subtrees, with provider, width and group."""
     from pyspark.sql import types
 
     text = [types.StructField(name, types.StringType()) for name in table.quasi_identifiers]
@@ -58,40 +54,27 @@ def finished(
     kept = [frame.schema[name] for name in (*owner, *table.sensitive)]
     known = [types.StructField(WIDTH, types.DoubleType())]
     known.append(types.StructField(GROUP, types.LongType()))
-    if table.subject is not None:
-        known.append(types.StructField(table.subject, types.LongType()))
-        known.append(types.StructField(CIRCLE, types.IntegerType()))
     schema = types.StructType([*text, *kept, *known])
     return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe), schema)
 
 
 def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any], Any]:
     packing = Packing.of(domains)
-    roles = _Roles(table.provider, table.sensitive, table.subject)
+    owner, secrets = table.provider, table.sensitive
 
     def finish(blocks: Any) -> Any:
         rows = _in_order(packing.joined(blocks.column("data").to_pylist()))
         encoded, records = local_table(domains, rows)
         labels = partition(encoded, records, recipe)
         subtree = blocks.column("subtree")[0].as_py()
-        return _published(domains, encoded, rows, labels, subtree, roles)
+        return _published(domains, encoded, labels, subtree, owner, secrets)
 
     return finish
 
 
-@dataclass(frozen=True)
-class _Roles:
-    """The columns of a table beside the quasi-identifiers."""
-
-    provider: str | None
-    sensitive: tuple[str, ...]
-    subject: str | None
-
-
 def _in_order(rows: BlockRecords) -> BlockRecords:
     """Order records by content, so that results do not depend on how they arrived."""
-    person = [] if rows.person is None else [rows.person]
-    return rows.take(np.lexsort((*person, rows.sensitive, rows.provider, *rows.codes[::-1])))
+    return rows.take(np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1])))
 
 
 def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Records]:
@@ -112,16 +95,16 @@ def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Recor
         ids=np.arange(rows.count),
         trees=domains.axes.trees,
     )
-    return domains.encoded(quasi, provider, sensitive, rows.person, rows.circle), records
+    return domains.encoded(quasi, provider, sensitive), records
 
 
 def _published(
     domains: Domains,
     encoded: CodedTable,
-    rows: BlockRecords,
     labels: Counts,
     subtree: int,
-    roles: _Roles,
+    owner: str | None,
+    secrets: tuple[str, ...],
 ) -> Any:
     """Write each record's box as texts, in an order that content alone decides."""
     import pyarrow as pa
@@ -137,17 +120,14 @@ def _published(
         column.name: pa.array(texts, pa.string()).take(pa.array(boxes.text_of[group, place]))
         for place, (column, texts) in enumerate(zip(encoded.quasi, boxes.texts, strict=True))
     }
-    if roles.provider is not None:
-        labels_of = pa.array(domains.providers, domains.types[roles.provider])
-        columns[roles.provider] = labels_of.take(pa.array(encoded.provider[order]))
-    for name, column in zip(roles.sensitive, domains.secrets, strict=True):
+    if owner is not None:
+        labels_of = pa.array(domains.providers, domains.types[owner])
+        columns[owner] = labels_of.take(pa.array(encoded.provider[order]))
+    for name, column in zip(secrets, domains.secrets, strict=True):
         values = pa.array(column.values, domains.types[name])
         columns[name] = values.take(pa.array(column.codes[encoded.sensitive[order]]))
     columns[WIDTH] = pa.array(boxes.widths.mean(axis=1)[group])
     columns[GROUP] = pa.array((np.int64(subtree) << 32) + group)
-    if roles.subject is not None and rows.person is not None and rows.circle is not None:
-        columns[roles.subject] = pa.array(rows.person[order])
-        columns[CIRCLE] = pa.array(rows.circle[order].astype(np.int32))
     return pa.table(columns)
 
 

@@ -20,7 +20,6 @@ from quiltwork.tables.group import SparseCounts, one_group
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import MOST_CELLS, Domains
-from quiltwork.tables.spark.people import Places, people_of_nodes
 from quiltwork.tables.verification.all_groups import groups_withstand
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ class Measure:
 
     Attributes:
         values: for each quasi-identifier, records per working code.
-        holdings: its records by provider and sensitive value, as the only group of a table; with
-            a subject column its people by who knows them.
+        holdings: its records by provider and sensitive value, as the only group of a table.
     """
 
     values: tuple[Counts, ...]
@@ -180,12 +178,9 @@ def is_private(measure: Measure, constraint: Constraint, m: int) -> bool:
 def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
     """Return the function that counts nodes: per value of each column, per provider and secret.
 
-    Workers add up their own blocks; Spark adds up the workers; only the sums reach the driver. With
-    a subject column a second pass counts people.
+    Workers add up their own blocks; Spark adds up the workers; only the sums reach the driver.
     """
-    people = len(domains.providers) + len(domains.circles or ())
-    cells = sum(_shapes(domains)) + people * (len(domains.sensitive_values) + 1)
-    together = max(1, MOST_CELLS // cells)
+    together = max(1, MOST_CELLS // sum(_shapes(domains)))
 
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
         found: dict[int, Measure] = {}
@@ -197,10 +192,8 @@ def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
 
 
 def _shapes(domains: Domains) -> list[int]:
-    """Return the sizes of the tables counted per node; the last one without subjects only."""
+    """Return the sizes of the tables counted per node."""
     values = [len(column.values) for column in domains.quasi]
-    if domains.circles is not None:
-        return values
     return [*values, len(domains.providers) * len(domains.sensitive_values)]
 
 
@@ -222,20 +215,21 @@ def _measured(
         here = array == place
         counts[cell[here]] = records[here]
         tables.append(counts.reshape(len(nodes), shape))
-    known, holdings = tables[: len(domains.quasi)], tables[len(domains.quasi) :]
-    if holdings:
-        cells = len(domains.providers), len(domains.sensitive_values)
-        held = {node: one_group(holdings[0][i].reshape(cells)) for i, node in enumerate(nodes)}
-    else:
-        held = people_of_nodes(blocks, domains, _places(domains, router, nodes), nodes)
+    *known, holdings = tables
+    cells = len(domains.providers), len(domains.sensitive_values)
     return {
-        node: Measure(tuple(table[i] for table in known), held[node])
+        node: Measure(tuple(table[i] for table in known), one_group(holdings[i].reshape(cells)))
         for i, node in enumerate(nodes)
     }
 
 
-def _places(domains: Domains, router: Router, nodes: list[int]) -> Places:
-    """Return the function that reads the records of some nodes from a block."""
+def _places(
+    domains: Domains, router: Router, nodes: list[int]
+) -> Callable[[bytes], tuple[BlockRecords, Counts]]:
+    """Return the function that reads the records of some nodes from a block.
+
+    With them comes the place of each record's node among those asked.
+    """
     packing = Packing.of(domains)
     position = np.full(len(router.axis), -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
@@ -262,7 +256,7 @@ def _counter(
         for data in _blocks(batches):
             rows, at = read(data)
             holding = rows.provider.astype(np.int64) * secrets + rows.sensitive
-            for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=False):
+            for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=True):
                 total += np.bincount(at * shape + codes, minlength=len(total))
         for place, total in enumerate(totals):
             cells = np.flatnonzero(total)

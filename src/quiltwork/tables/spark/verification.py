@@ -2,8 +2,7 @@
 
 Records with equal quasi-identifiers are sent to one worker, which counts them again and runs the
 exact verification of the local backend; the driver receives one verdict per partition. Nothing of
-the partition tree is used. With a subject column, records are first told who knows their person,
-anywhere in the table.
+the partition tree is used.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -21,12 +20,12 @@ from quiltwork.exact import integer
 from quiltwork.tables.constraints.base import Constraint, as_constraint
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.group import count_groups
-from quiltwork.tables.spark.domains import COUNT, Domains, bound, read_domains
-from quiltwork.tables.spark.people import (
-    CIRCLE,
-    ROWS_PER_PARTITION,
+from quiltwork.tables.spark.domains import (
+    COUNT,
+    Domains,
+    bound,
     counts_by_value,
-    numbered,
+    read_domains,
 )
 from quiltwork.tables.spark.session import mapped, quoted, with_this_package
 from quiltwork.tables.table import Table
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 VERDICT_SCHEMA = "verdict binary"
+ROWS_PER_PARTITION = 200_000
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PartVerdict:
         verdict: of the exact verification.
         rows: the records it counted.
         groups: the groups they form.
-        smallest: the records of the smallest of them; with a subject column, its people.
+        smallest: the records of the smallest of them.
         fewest_values: the fewest sensitive values of one of them.
         squares: Σ size² over its groups.
     """
@@ -72,10 +72,7 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
     size = integer(m, "m", 0)
     domains = read_domains(table, table.frame)
     asked = bound(as_constraint(constraint), domains)
-    frame = table.frame
-    if table.subject is not None:
-        frame = numbered(table, frame.select(*_columns(table, frame)), domains)
-    return combined(part_verdicts(table, frame, domains, asked, size))
+    return combined(part_verdicts(table, table.frame, domains, asked, size))
 
 
 def combined(parts: list[PartVerdict]) -> Verdict:
@@ -100,7 +97,7 @@ def domains_left(table: Table, published: DataFrame, domains: Domains) -> Domain
     """
     from quiltwork.tables.spark.blocks import CodeReader
 
-    found = counts_by_value(table, published, COUNT)
+    found = counts_by_value(table, published)
     columns = [found.column(name).combine_chunks() for name in table.sensitive]
     counts = np.zeros(len(domains.sensitive_values), dtype=np.int64)
     np.add.at(counts, CodeReader(domains).sensitive(columns), found.column(COUNT).to_numpy())
@@ -116,13 +113,11 @@ def domains_left(table: Table, published: DataFrame, domains: Domains) -> Domain
 def part_verdicts(
     table: Table, frame: DataFrame, domains: Domains, constraint: Constraint, m: int
 ) -> list[PartVerdict]:
-    """Verify every group of a Spark frame; `constraint` is bound to the whole table.
-
-    With a subject column the frame holds numbers of people and their circles; see `numbered`.
-    """
+    """Verify every group of a Spark frame; `constraint` is bound to the whole table."""
     known = [frame[quoted(name)] for name in table.quasi_identifiers]
-    circle = [] if table.subject is None else [frame[CIRCLE]]
-    chosen = frame.select(*_columns(table, frame), *circle)
+    owner = [] if table.provider is None else [table.provider]
+    names = [*table.quasi_identifiers, *owner, *table.sensitive]
+    chosen = frame.select(*(frame[quoted(name)] for name in names))
     workers = max(1, -(-domains.rows // ROWS_PER_PARTITION))
     together = chosen.repartition(workers, *known)
     found = mapped(together, _verifier(table, domains, constraint, m), VERDICT_SCHEMA)
@@ -130,16 +125,10 @@ def part_verdicts(
     return [pickle.loads(row["verdict"]) for row in found.collect()]  # noqa: S301
 
 
-def _columns(table: Table, frame: DataFrame) -> list[Any]:
-    single = [name for name in (table.provider, table.subject) if name is not None]
-    names = [*table.quasi_identifiers, *single, *table.sensitive]
-    return [frame[quoted(name)] for name in names]
-
-
 def _verifier(
     table: Table, domains: Domains, constraint: Constraint, m: int
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    roles = (table.provider, table.quasi_identifiers, table.sensitive, table.subject)
+    roles = (table.provider, table.quasi_identifiers, table.sensitive)
 
     def verify(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -154,14 +143,14 @@ def _verifier(
 
 def _verified(
     rows: Any,
-    roles: tuple[str | None, tuple[str, ...], tuple[str, ...], str | None],
+    roles: tuple[str | None, tuple[str, ...], tuple[str, ...]],
     domains: Domains,
     constraint: Constraint,
     m: int,
 ) -> PartVerdict:
     from quiltwork.tables.spark.blocks import CodeReader
 
-    provider, quasi, sensitive, subject = roles
+    provider, quasi, sensitive = roles
     local = Table(rows, provider, quasi, sensitive, missing="value")
     reader = CodeReader(domains)
     columns = [rows.column(name).combine_chunks() for name in sensitive]
@@ -169,14 +158,10 @@ def _verified(
     owners = np.zeros(rows.num_rows, dtype=np.int32)
     if provider is not None:
         owners = reader.provider(rows.column(provider).combine_chunks()).astype(np.int32)
-    person = circle = None
-    if subject is not None:
-        person, circle = (rows.column(name).to_numpy() for name in (subject, CIRCLE))
     own = local.encoded  # its codes of quasi-identifiers are enough to tell groups apart
-    local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets, person, circle)
+    local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets)
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)
-    people = np.bincount(counts.group, weights=counts.weight, minlength=groups.count)
     sizes = np.bincount(groups.labels, minlength=groups.count)
     pairs = group_rows([groups.labels, secrets], [groups.count, len(domains.sensitive_values)])
     values = np.bincount(groups.labels[pairs.first], minlength=groups.count)
@@ -184,7 +169,7 @@ def _verified(
         verdict=verify_counts(local, counts, constraint, m),
         rows=rows.num_rows,
         groups=groups.count,
-        smallest=int(people.min()),
+        smallest=int(sizes.min()),
         fewest_values=int(values.min()),
         squares=int((sizes.astype(object) ** 2).sum()),
     )
