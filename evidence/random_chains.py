@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import MarkovChain
 from quiltwork.errors import InvalidInputError
 
-SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "nearly reducible")
+SHAPES = (
+    "positive",
+    "sparse",
+    "deterministic",
+    "periodic",
+    "absorbing",
+    "nearly reducible",
+    "transient",
+)
 STARTS = ("given", "certain", "with zeros", "stationary")
 
 
@@ -27,6 +35,11 @@ def random_matrix(rng: Generator, size: int, shape: str) -> NDArray[np.float64]:
         rows[rng.integers(size)] = np.eye(size)[rng.integers(size)]
     elif shape == "nearly reducible":
         rows = rows * 10.0 ** -rng.integers(0, 12, (size, size))
+    elif shape == "transient":  # some states that nothing leads to, or only those before them
+        few = int(rng.integers(1, size))
+        rows[:, :few] *= np.triu(np.ones((size, few)), 1) * (rng.random((size, few)) < 0.5)
+        if rng.random() < 0.2:
+            rows[0, 0] = 1.0
     for x in np.flatnonzero(rows.sum(axis=1) == 0):
         rows[x, rng.integers(size)] = 1.0
     return rows / rows.sum(axis=1, keepdims=True)

@@ -19,7 +19,7 @@ Array = np.ndarray
 LONG = 64  # longer series are chains of two states, whose suprema have a closed form
 WHOLE = 300  # beyond this many data sets, the two sides of a chain's node are programs apart
 
-SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible")
+SHAPES = ("positive", "sparse", "deterministic", "periodic", "absorbing", "reducible", "transient")
 MOST_NODES = {2: 7, 3: 5, 4: 4}
 MOST = 10.0  # spent in all: a program whose values lie e^20 apart is beyond a solver
 AMOUNTS = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)

@@ -18,7 +18,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs.structure import boolean_product, class_period
 from quiltwork.influence.quilts.protocol import FloatArray
-from quiltwork.influence.ratios import product_margin, row_ratios
+from quiltwork.influence.ratios import BoolArray, product_margin, row_ratios
 
 _GOOD_DIAMETER = 4.0
 _MOST_STEPS = 1 << 16
@@ -46,20 +46,10 @@ def _diameters(belief: Any) -> list[tuple[int, float]]:
 
 @_diameters.register
 def _(belief: MarkovChain) -> list[tuple[int, float]]:
-    if not belief.is_irreducible or class_period(belief.possible) > 1:
+    classes = belief.recurrent_classes
+    if len(classes) > 1 or class_period(belief.possible[np.ix_(classes[0], classes[0])]) > 1:
         return []
-    found: list[tuple[int, float]] = []
-    power, positive, steps = belief.transition, belief.possible, 1
-    while steps <= _MOST_STEPS:
-        if positive.all():
-            diameter = projective_diameter(power, steps)
-            if math.isfinite(diameter):
-                found.append((steps, diameter))
-            if diameter <= _GOOD_DIAMETER:
-                break
-        power, positive = power @ power, boolean_product(positive, positive)
-        steps *= 2
-    return found
+    return cycle_diameters(np.asarray(belief.transition)[np.newaxis])
 
 
 @_diameters.register
@@ -68,17 +58,19 @@ def _(belief: CyclicChain) -> list[tuple[int, float]]:
 
 
 def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
-    """The largest Δ of s matrices in a row, whatever the phase of the first. O(p·k³) for each s."""
+    """The largest Δ of s matrices in a row, whatever the phase of the first. O(p·k³) for each s.
+
+    States that nothing leads to in s steps are left out of the columns: nobody is there after s
+    steps, whatever the start.
+
+    >>> [(s, round(float(d), 6)) for s, d in cycle_diameters(np.array([[[0.9, 0.1], [0.4, 0.6]]]))]
+    [(1, 2.60269)]
+    """
     found: list[tuple[int, float]] = []
     product, positive, steps = matrices, matrices > 0, 1
     while steps <= _MOST_STEPS:
-        if positive.all():
-            if (product == product[:, :1]).all():
-                found.append((steps, 0.0))
-                break
-            ratios = row_ratios(product, None)
-            diameter = float((ratios + ratios.transpose(0, 2, 1)).max()) * (1 + 2.0**-49)
-            diameter += 2 * float(product_margin(steps, product.shape[1]))
+        if (positive == positive.any(axis=1, keepdims=True)).all():
+            diameter = _largest_diameter(product, positive, steps)
             if math.isfinite(diameter):
                 found.append((steps, diameter))
             if diameter <= _GOOD_DIAMETER:
@@ -89,37 +81,32 @@ def cycle_diameters(matrices: FloatArray) -> list[tuple[int, float]]:
     return found
 
 
+def _largest_diameter(products: FloatArray, positive: BoolArray, steps: int) -> float:
+    if (products == products[:, :1]).all():
+        return 0.0
+    ratios = row_ratios(products, None if positive.all() else positive)
+    diameter = float((ratios + ratios.transpose(0, 2, 1)).max())
+    return diameter * (1 + 2.0**-49) + 2 * float(product_margin(steps, products.shape[1]))
+
+
 @_diameters.register
 def _(belief: ChainBox) -> list[tuple[int, float]]:
     """Bounds on s-step probabilities of every chain in the box, one step at a time."""
     found: list[tuple[int, float]] = []
-    low, high = np.array(belief.lower), np.array(belief.upper)
+    low, high, possible = np.array(belief.lower), np.array(belief.upper), belief.upper > 0
     most = min(_MOST_BOX_STEPS, max(1, _BOX_WORK // belief.size**3))
     for steps in range(1, most + 1):
         if steps > 1:
             low, high = _one_step_more(belief, low, high)
+            possible = boolean_product(belief.upper > 0, possible)
         if steps & (steps - 1) == 0:
-            diameter = box_diameter(low, high)
+            reached = possible.any(axis=0)  # nobody is in another state after so many steps
+            diameter = box_diameter(low[:, reached], high[:, reached])
             if math.isfinite(diameter):
                 found.append((steps, diameter))
             if diameter <= _GOOD_DIAMETER:
                 break
     return found
-
-
-def projective_diameter(matrix: FloatArray, steps: int = 1) -> float:
-    """Return Δ of a positive matrix, rounded up. O(k³).
-
-    `steps` is the number of matrices behind the product. Equal rows give exactly 0.
-
-    >>> round(projective_diameter(np.array([[0.9, 0.1], [0.4, 0.6]])), 6)
-    2.60269
-    """
-    if (matrix == matrix[0]).all():
-        return 0.0
-    ratios = row_ratios(matrix[np.newaxis], None)[0]
-    diameter = float((ratios + ratios.T).max())
-    return diameter * (1 + 2.0**-49) + 2 * float(product_margin(steps, len(matrix)))
 
 
 def box_diameter(lower: FloatArray, upper: FloatArray) -> float:

@@ -71,7 +71,10 @@ def _most_told(sweep: Sweep, levels: Levels) -> tuple[int, int] | None:
     walk, left, right = sweep.walk, sweep.left, sweep.right
     if walk.period > 1 or not isinstance(right, Exact):
         return None
-    before, after = left.fixed(levels.backward.max()), right.fixed(levels.forward.max())
+    before, after = (
+        sweep.left_bounds(float(levels.backward.max())),
+        right.fixed(levels.forward.max()),
+    )
     if before is None or after is None:
         return None
     late = np.array([len(walk.possible) + 2])

@@ -8,7 +8,7 @@ import pytest
 from evidence.random_sweeps import SHAPES, matrix, start
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.influence.sweep import Levels, beliefs, compiled, leakage, sweep_of
+from quiltwork.influence.sweep import Levels, beliefs, compiled, leakage, stretches, sweep_of
 
 THREE = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
@@ -55,6 +55,7 @@ def test_compiled_loops_and_numpy_agree(shape, monkeypatch):
     [
         MarkovChain(THREE, [1 - 2e-4, 1e-4, 1e-4]),
         MarkovChain([[0.9, 0.1], [0.4, 0.6]], "any"),
+        MarkovChain([[0, 0.3, 0.7], [0, 0.6, 0.4], [0, 0.1, 0.9]], "any"),
         ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]]),
     ],
 )
@@ -66,7 +67,7 @@ def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch
     levels = Levels(first, runs, runs, runs, 60, 1e6)
     whole = node_by_node(belief, levels)
     monkeypatch.setattr(leakage, "SHORT", 4)
-    monkeypatch.setattr(leakage, "_SMALL_PIECE", 8)
+    monkeypatch.setattr(stretches, "SMALL_PIECE", 8)
     pieces = node_by_node(belief, levels)
     assert (pieces >= whole * (1 - 1e-9)).all()
     assert pieces == pytest.approx(whole, rel=1e-6)

@@ -5,6 +5,7 @@
 | `levels` | what releases spend on each node, as runs of equal nodes; what a query charges |
 | `walks` | a chain as matrices, laws and possible states of its nodes |
 | `program` | the one linear program: how far apart two rows can make a bounded function |
+| `any_start` | its closed form to the left, whatever the start |
 | `sides` | one step inwards, by the program or by contraction |
 | `fixed` | bounds that hold at every node of an endless series: Newton's method, then a check |
 | `stretches` | stretches of nodes swept in step, each from some nodes further out |

@@ -11,13 +11,14 @@ import numpy as np
 from quiltwork.beliefs import ChainBox, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
-from quiltwork.influence.quilts.bounds import lived_in
 from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.compiled import compilable
-from quiltwork.influence.sweep.leakage import Sweep
+from quiltwork.influence.sweep.leakage import SHORT, Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of
 
+_MOST_WEIGHTED = 64
+"""So many states have a bound per pair from any start: a step takes k⁴ operations."""
 _MOST_PLAIN = 24
 """So many states are swept exactly without compiled loops, in some seconds."""
 
@@ -64,8 +65,21 @@ def _swept(walk: Walk, coarse: Contracted, length: int, episode: int) -> Sweep:
         )
         return Sweep(walk, coarse, coarse, length, episode)
     right = Exact(walk, to_left=False)
-    left = coarse if walk.laws is None else Exact(walk, to_left=True)
+    left = coarse if _only_coarse(walk, coarse, length) else Exact(walk, to_left=True)
     return Sweep(walk, left, right, length, episode, coarse)
+
+
+def _only_coarse(walk: Walk, coarse: Contracted, length: int) -> bool:
+    """Whether one number has to do for all pairs on the left.
+
+    From any start: of many states, of long series that never forget theirs, and of days whose
+    first ones have more states than later ones.
+    """
+    if walk.laws is not None:
+        return False
+    shrinks = not (walk.possible.all() and walk.late_possible.all())
+    endless = length > SHORT and not coarse.diameters
+    return walk.size > _MOST_WEIGHTED or endless or (walk.period > 1 and shrinks)
 
 
 @sweep_of.register
@@ -98,8 +112,8 @@ def _contraction(belief: MarkovChain | CyclicChain, walk: Walk) -> Contracted:
     """How fast a chain forgets on the states that it can be in, whatever its start."""
     if (walk.steps == walk.steps[:, :1]).all():
         return Contracted(((1, 0.0),), walk.size)
-    if isinstance(belief, MarkovChain):
-        return Contracted(tuple(diameters(lived_in(belief))), walk.size)
+    if isinstance(belief, MarkovChain) and walk.size == belief.size:
+        return Contracted(tuple(diameters(belief)), walk.size)
     return Contracted(tuple(cycle_diameters(walk.steps)), walk.size)
 
 

@@ -27,6 +27,7 @@ _NEAR = 2.0**-20
 _ENOUGH = 1e12
 _FEW = 16
 _MOST_PROGRAMS = 2_000_000
+_MOST_STATES = 24
 _MOST_AT_ALL = 8_000_000  # where the other way is to protect all nodes at once
 
 NOTHING = Leak(0.0, 1, 0.0, 0.0, 0.0)
@@ -101,11 +102,17 @@ def _whatever_the_start(
 ) -> tuple[float, Leak]:
     """The largest factor for every start at once, in an endless series or all at once."""
     nothing = np.empty((0, sweep.walk.size), dtype=np.bool_)
-    walk = replace(sweep.walk, laws=None, possible=nothing, limits=None)
+    ever = np.ones((sweep.walk.period, sweep.walk.size))
+    walk = replace(sweep.walk, laws=None, possible=nothing, limits=ever)
+    exact = walk.period == 1 and walk.size <= _MOST_STATES
+    left = Exact(walk, to_left=True) if exact else side
     own, low = float(unit.own.max()), epsilon / unit.total
-    found = _endless(replace(sweep, walk=walk, left=side, right=side), unit, epsilon, epsilon / own)
-    together = low, _all_at_once(epsilon, own * low)
-    return together if found is None or found[0] < low else found
+    found = [(low, _all_at_once(epsilon, own * low))]
+    for one, other in ((side, side), (left, sweep.right)):
+        endless = replace(sweep, walk=walk, left=one, right=other)
+        if (better := _endless(endless, unit, epsilon, epsilon / own)) is not None:
+            found.append(better)
+    return max(found, key=lambda one: one[0])
 
 
 def _all_at_once(epsilon: float, own: float) -> Leak:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray, Program
+from quiltwork.influence.sweep.program import BoolArray, Bounds, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.sides import Exact
@@ -48,7 +48,7 @@ class Homogeneous:
         self.side, self.walk = side, side.walk
         self.x, self.y = side.walk.pairs
         group = np.zeros(len(self.x), dtype=np.int64)
-        self.programs = {span: Program(group, self.walk.size) for span in side.spans}
+        self.programs = {span: side.program(group) for span in side.spans}
         self.rows = {span: side.rows(span, None) for span in side.spans}
         self.tells = self.walk.tells[self.x, self.y]
         self.rest = side.rest(np.array([1 << 40]))[0][self.x, self.y]
@@ -62,7 +62,7 @@ class Homogeneous:
     def forget(self) -> None:
         """Begin as if nothing had been asked before, so that equal questions get equal answers."""
         group = np.zeros(len(self.x), dtype=np.int64)
-        self.programs = {span: Program(group, self.walk.size) for span in self.side.spans}
+        self.programs = {span: self.side.program(group) for span in self.side.spans}
         self._last = None
 
     def step(self, level: float, r: FloatArray) -> tuple[Bounds, IntArray]:

@@ -21,12 +21,19 @@ from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
-from quiltwork.influence.sweep.stretches import Pieces, agree, capped, endless, merged
+from quiltwork.influence.sweep.stretches import (
+    SMALL_PIECE,
+    Pieces,
+    agree,
+    capped,
+    endless,
+    pieces_around,
+)
 from quiltwork.influence.sweep.stretches import sweep_stretches as sweep_in_loops
 from quiltwork.influence.sweep.walks import Walk
 
 _END, _GRID = 2.0**-30, 24
-_SMALL_PIECE, _STRIDE = 256, 32
+_STRIDE = 32
 SHORT = 512
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
@@ -87,7 +94,7 @@ class Sweep:
 
     def constant(self, own: float, forward: float, backward: float) -> Leak | None:
         """What a node leaks in an endless series of constant levels; None if there is no bound."""
-        left, right = self.left.fixed(backward), self.right.fixed(forward)
+        left, right = self.left_bounds(backward), self.right.fixed(forward)
         if left is None or right is None:
             return None
         nodes = np.arange(self.walk.period) + self._late
@@ -97,6 +104,19 @@ class Sweep:
         sides = float(before[worst]), float(after[worst])
         spent = own + (self.episode - 1) * forward
         return Leak(spent + sum(sides), int(nodes[worst]), spent, *sides)
+
+    def left_bounds(self, level: float) -> FloatArray | None:
+        """Bounds to the left in an endless series of this level; None if there are none.
+
+        From any start they hold at every node, so that long spans may serve as well.
+        """
+        found = self.left.fixed(level)
+        if self.coarse is None or not (isinstance(self.left, Exact) and self.left.any_start):
+            return found
+        known = self.coarse.fixed(level)
+        if known is None:
+            return found
+        return known + self.left.rest(np.array([1])) if found is None else np.minimum(found, known)
 
     @property
     def _late(self) -> int:
@@ -129,7 +149,7 @@ class Sweep:
         The states at the two ends of an episode differ independently of each other, also where the
         data do not tell them apart: what happens at one end shifts the hidden state of the other.
         """
-        if isinstance(self.left, Exact):
+        if isinstance(self.left, Exact) and not self.left.any_start:
             with np.errstate(invalid="ignore"):
                 left = left + self.walk.tilts(nodes)
             left = np.where(np.isnan(left), np.inf, left)
@@ -189,10 +209,10 @@ class Swept:
     @cached_property
     def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
         """Bounds, by phase, that hold at every late node, left and right."""
-        sides = (self.sweep.left, self.levels.backward), (self.sweep.right, self.levels.forward)
         if self.short:
             return None, None
-        left, right = (side.fixed(float(levels.max())) for side, levels in sides)
+        left = self.sweep.left_bounds(float(self.levels.backward.max()))
+        right = self.sweep.right.fixed(float(self.levels.forward.max()))
         if self._started(1):  # a certificate of the stationary law says nothing about another
             left = self._from_any_start(float(self.levels.backward.max()))
         return left, right
@@ -246,30 +266,9 @@ class Swept:
         if self.short:
             node, last = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
             return Pieces(node, last, last, np.array([False]))
-        length, reach = self.levels.length, self.warm_up
-        edges = np.concatenate([self.levels.first, [length + 1]])
-        begins, ends = edges - reach - (self.sweep.episode - 1), edges + reach
-        begins[0], ends[0] = 1, max(ends[0], len(self.sweep.walk.possible) + reach)
-        begins, ends = merged(begins, ends)
-        begins, ends = np.maximum(begins, self.nodes.start), np.minimum(ends, self.nodes.stop)
-        kept = begins < ends
-        begins, ends = begins[kept], ends[kept]
-        size = max(_SMALL_PIECE, reach)
-        early = len(self.sweep.walk.possible)  # swept from the start, so better in one piece
-        start = [
-            np.unique(np.append(np.arange(max(b, min(early, e - 1)), e, size), b))
-            for b, e in zip(begins, ends, strict=True)
-        ]
-        stop = [np.append(s[1:], e) - 1 for s, e in zip(start, ends, strict=True)]
-        gap_first = np.concatenate([[self.nodes.start], ends])
-        gap_last = np.concatenate([begins, [self.nodes.stop]]) - 1
-        gaps = gap_first <= gap_last
-        gap_first, gap_last = gap_first[gaps], gap_last[gaps]
-        gap_stop = np.minimum(gap_first + self.sweep.walk.period - 1, gap_last)
-        starts = np.concatenate([*start, gap_first]).astype(np.int64)
-        stops = np.concatenate([*stop, gap_stop]).astype(np.int64)
-        lasts = np.concatenate([*stop, gap_last]).astype(np.int64)
-        return Pieces(starts, stops, lasts, np.arange(len(starts)) >= len(starts) - len(gap_first))
+        early, more = len(self.sweep.walk.possible), self.sweep.episode - 1
+        edges = np.concatenate([self.levels.first, [self.levels.length + 1]])
+        return pieces_around(edges, self.nodes, self.warm_up, early, more, self.sweep.walk.period)
 
     def bounds(self, pieces: Pieces) -> FloatArray:
         """A quick bound for each piece, from the highest levels in and around it."""
@@ -329,7 +328,7 @@ class Swept:
 
     @property
     def _lanes(self) -> int:
-        cells = self.sweep.walk.size**2 * max(_SMALL_PIECE, self.warm_up)
+        cells = self.sweep.walk.size**2 * max(SMALL_PIECE, self.warm_up)
         return max(1, _CELLS // cells)
 
     def profile(self) -> tuple[IntArray, IntArray, FloatArray]:

@@ -10,10 +10,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from quiltwork.influence.sweep.limits import LARGEST_LIMIT, SLACK
+from quiltwork.influence.sweep.limits import LARGEST_LIMIT, SLACK, SMALLEST_ENTRY
 from quiltwork.influence.sweep.pivots import best_tree
 
 _njit = numba.njit(cache=True)
+_ROOT = SMALLEST_ENTRY**0.5
 
 
 @_njit
@@ -30,6 +31,26 @@ def _two(above: Any, below: Any, a: Any) -> float:
             value = -np.inf
         best = max(best, value)
     return best + 2.0**-48
+
+
+@_njit
+def _weighted(above: Any, below: Any, fading: Any, spread: Any) -> float:
+    """Columns weighted in any way, as square roots: see `any_start.py`."""
+    size, most = len(above), 0.0
+    for z in range(size):
+        if above[z] == 0:
+            continue
+        top, least = max(above[z], _ROOT), below[z] * (1 - 2.0**-50)
+        for y in range(size):
+            if y == z or below[y] == 0:
+                continue
+            b = 0.0
+            if above[y] >= _ROOT and below[z] >= _ROOT:
+                b = min(above[y] * least / (top * max(below[y], _ROOT)), 1.0)
+            a = fading[z, y]
+            gain = spread[z, y] * (1 - b)
+            most = max(most, gain / (a + b) if a + b > 0 else np.inf)
+    return float(2 * np.log1p(most) * (1 + 2.0**-46) + 2.0**-48)
 
 
 @_njit
@@ -98,6 +119,7 @@ def sweep(
     y: Any,
     tells: Any,
     to_left: bool,
+    any_start: bool,
     start: Any,
     begin: Any,
     steps: Any,
@@ -142,7 +164,7 @@ def sweep(
                     for u in range(size):
                         for w in range(size):
                             closed[u, w] = beyond[u, w] + level * tells[u, w] if u != w else 0.0
-                    if size > 2:
+                    if size > 2 and not any_start:
                         for z in range(size):
                             for u in range(size):
                                 for w in range(size):
@@ -154,6 +176,11 @@ def sweep(
                             large = large or closed[u, w] > LARGEST_LIMIT
                             limit = min(closed[u, w], LARGEST_LIMIT)
                             a[u, w] = limit + SLACK * (1 + abs(limit))
+                    if any_start:
+                        for u in range(size):
+                            for w in range(size):
+                                a[u, w] = np.exp(-closed[u, w] / 2)
+                                closed[u, w] = -np.expm1(-closed[u, w] / 2)
                     phase = (node - span - 1 if to_left else node - 1) % phases
                     for m in range(pairs):
                         if to_left and not (possible[g, j, x[m]] and possible[g, j, y[m]]):
@@ -162,7 +189,9 @@ def sweep(
                             reached = not to_left or possible[g, j - span, z]
                             p[z] = above[s, phase, m, z] if reached else 0.0
                             q[z] = below[s, phase, m, z] if reached else 0.0
-                        if size == 2:
+                        if any_start:
+                            value = _weighted(p, q, a, closed)
+                        elif size == 2:
                             value = _two(p, q, a)
                         else:
                             if not planted[s, m] and m > 0 and planted[s, m - 1]:
@@ -171,7 +200,7 @@ def sweep(
                             tree = parent[s, m], upper[s, m], planted[s, m]
                             value = best_tree(p, q, a, *tree, flow, numbers, places, flags)
                             planted[s, m] = True
-                        if large or value == np.inf:
+                        if not any_start and (large or value == np.inf):
                             bound = _without_trees(p, q, closed)
                             if large:
                                 # limits that the rows do not reach do not count

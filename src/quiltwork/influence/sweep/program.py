@@ -75,10 +75,11 @@ class Bounds:
 class Rows:
     """Pairs of rows p, q, each (n, k) and not negative; rounded towards privacy.
 
-    L rises with p and falls with q.
+    L rises with p and falls with q. `given` is what they were before.
     """
 
     def __init__(self, above: FloatArray, below: FloatArray) -> None:
+        self.given = above, below
         self.above = np.where(above > 0, np.maximum(above, SMALLEST_ENTRY), 0.0)
         self.below = np.where(below >= SMALLEST_ENTRY, below, 0.0)
         self.seen = (self.above > 0) | (self.below > 0)

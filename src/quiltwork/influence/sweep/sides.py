@@ -18,6 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
+from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
 from quiltwork.influence.sweep.walks import Walk
@@ -59,10 +60,22 @@ class Stepper(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """The exact program of every pair of states, to the right or to the left."""
+    """The exact program of every pair of states, to the right or to the left.
+
+    Where every start is meant at once, a bound to the left is of log E[h|X_t=x]/E[h|X_t=x'].
+    """
 
     walk: Walk
     to_left: bool
+
+    @property
+    def any_start(self) -> bool:
+        """Whether laws are unknown, so that columns may be weighted in any way."""
+        return self.to_left and self.walk.laws is None
+
+    def program(self, group: IntArray) -> Program | AnyStartProgram:
+        """The program of one step for pairs of states in these groups."""
+        return (AnyStartProgram if self.any_start else Program)(group, self.walk.size)
 
     @property
     def spans(self) -> tuple[int, ...]:
@@ -70,8 +83,8 @@ class Exact:
         return self.walk.spans
 
     def rest(self, nodes: IntArray) -> FloatArray:
-        """0 to the right; to the left the log-ratios of the law itself."""
-        if not self.to_left:
+        """0 to the right; to the left the log-ratios of the law itself, if it is known."""
+        if not self.to_left or self.any_start:
             return np.zeros((len(nodes), self.walk.size, self.walk.size))
         bounds = np.swapaxes(self.walk.tilts(nodes), 1, 2).copy()
         bounds[:, np.arange(self.walk.size), np.arange(self.walk.size)] = 0.0
@@ -86,12 +99,16 @@ class Exact:
         return ExactStepper(self, count)
 
     def rows(self, span: int, nodes: IntArray | None, phase: int = 0) -> Rows:
-        """The rows of all pairs that lead to these nodes; None for late nodes of one phase."""
+        """The rows of all pairs that lead to these nodes; None for late nodes of one phase.
+
+        From any start earlier nodes may have more states, and bounds of late nodes rest on theirs:
+        for these all states are possible.
+        """
         x, y = self.walk.pairs
         products = self.walk.products[span]
         if nodes is None:
             matrices = products[[(phase - span) % len(products) if self.to_left else phase]]
-            if self.to_left:
+            if self.to_left and not self.any_start:
                 late = self.walk.late_possible[[(phase - span) % self.walk.period]]
                 matrices = matrices * late[:, :, np.newaxis]
         else:
@@ -108,6 +125,8 @@ class Exact:
     def uniform(self) -> bool:
         """Whether all nodes have the same rows."""
         settled = not self.to_left or len(self.walk.possible) == 0
+        if self.any_start:
+            settled = bool(self.walk.possible.all() and self.walk.late_possible.all())
         return self.walk.period == 1 and settled
 
     def fixed(self, level: float) -> FloatArray | None:
@@ -124,7 +143,7 @@ class Exact:
 
     @cached_property
     def stacked(self) -> tuple[FloatArray, FloatArray]:
-        """The rows of all pairs, (spans, phases, pairs, k): p and q."""
+        """The rows of all pairs, (spans, phases, pairs, k): p and q, from any start their roots."""
         found = [self._phases(span) for span in self.spans]
         above, below = (np.stack(rows) for rows in zip(*found, strict=True))
         return above, below
@@ -136,7 +155,10 @@ class Exact:
         size = self.walk.size
         rows = Rows(matrices[:, x].reshape(-1, size), matrices[:, y].reshape(-1, size))
         shape = len(matrices), len(x), size
-        return rows.above.reshape(shape), rows.below.reshape(shape)
+        above, below = rows.above, rows.below
+        if self.any_start:
+            above, below = (np.sqrt(entries) for entries in rows.given)
+        return above.reshape(shape), below.reshape(shape)
 
     @cached_property
     def homogeneous(self) -> Homogeneous:
@@ -151,7 +173,7 @@ class ExactStepper:
         self.side, self.count = side, count
         pairs = len(side.walk.pairs[0])
         group = np.repeat(np.arange(count), pairs)
-        self._programs = {span: Program(group, side.walk.size) for span in side.spans}
+        self._programs = {span: side.program(group) for span in side.spans}
         self._rows: dict[int, Rows] = {}
 
     def rows(self, span: int, nodes: IntArray) -> Rows:
@@ -181,7 +203,7 @@ class ExactStepper:
         assert best is not None  # noqa: S101  (a span of one node is always there)
         found = np.zeros((self.count, walk.size, walk.size))
         found[:, x, y] = best
-        if self.side.to_left and not (walk.laws is not None and self.side.uniform()):
+        if self.side.to_left and not self.side.uniform():
             possible = walk.possible_at(nodes)
             both = possible[:, :, np.newaxis] & possible[:, np.newaxis, :]
             found[~both] = np.inf

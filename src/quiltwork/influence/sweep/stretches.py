@@ -14,6 +14,7 @@ from quiltwork.influence.sweep.compiled import Kernels, kernels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Exact, Side
 
+SMALL_PIECE = 256
 _CONVERGED = 2.0**-36
 _FIRST_NODES = 256
 _MOST_TURNS = 64
@@ -43,6 +44,37 @@ def merged(begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     opens = np.append(True, begins[1:] > reach[:-1])
     closes = np.append(opens[1:], True)
     return begins[opens], reach[closes]
+
+
+def pieces_around(
+    edges: IntArray, nodes: range, reach: int, early: int, more: int, period: int
+) -> Pieces:
+    """Stretches up to `reach` nodes around the edges, in pieces, and one node for each rest.
+
+    The first `early` nodes are swept from the start, so they stay in one piece. A secret begins up
+    to `more` nodes before an edge that it meets.
+    """
+    begins, ends = edges - reach - more, edges + reach
+    begins[0], ends[0] = 1, max(ends[0], early + reach)
+    begins, ends = merged(begins, ends)
+    begins, ends = np.maximum(begins, nodes.start), np.minimum(ends, nodes.stop)
+    kept = begins < ends
+    begins, ends = begins[kept], ends[kept]
+    size = max(SMALL_PIECE, reach)
+    start = [
+        np.unique(np.append(np.arange(max(b, min(early, e - 1)), e, size), b))
+        for b, e in zip(begins, ends, strict=True)
+    ]
+    stop = [np.append(s[1:], e) - 1 for s, e in zip(start, ends, strict=True)]
+    gap_first = np.concatenate([[nodes.start], ends])
+    gap_last = np.concatenate([begins, [nodes.stop]]) - 1
+    gaps = gap_first <= gap_last
+    gap_first, gap_last = gap_first[gaps], gap_last[gaps]
+    gap_stop = np.minimum(gap_first + period - 1, gap_last)
+    starts = np.concatenate([*start, gap_first]).astype(np.int64)
+    stops = np.concatenate([*stop, gap_stop]).astype(np.int64)
+    lasts = np.concatenate([*stop, gap_last]).astype(np.int64)
+    return Pieces(starts, stops, lasts, np.arange(len(starts)) >= len(starts) - len(gap_first))
 
 
 def capped(bounds: FloatArray, pieces: Pieces, outer: FloatArray) -> FloatArray:
@@ -137,6 +169,7 @@ def sweep_stretches(
         *walk.pairs,
         walk.tells.astype(np.float64),
         side.to_left,
+        side.any_start,
         np.ascontiguousarray(start),
         begin.astype(np.int64),
         steps.astype(np.int64),
