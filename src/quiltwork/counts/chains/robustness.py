@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from quiltwork.audit import leakage
-from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.inner import single_chains
 from quiltwork.beliefs import Belief, ChainBox, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import InvalidInputError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import instance, listed
 from quiltwork.audit import leakage
-from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.inner import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.counts.chains.mechanism import LARGEST, optimal_for_chain
