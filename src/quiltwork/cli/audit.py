@@ -143,8 +143,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(
-            "Note: the release was calibrated under other beliefs than those given; its promise "
-            "does not speak about these."
+            "Note: the release was calibrated under other beliefs than those given, namely "
+            f"{' and '.join(released.beliefs)}; its promise does not speak about these."
         )
     if released.subjects > 1:
         notes.append(
