@@ -15,18 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs import MarkovChain
+from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
 
 Paths = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
-def all_paths(chain: MarkovChain, length: int) -> Paths:
-    """Every path of positive probability, one per row, and its probability."""
+def all_paths(belief: MarkovChain | CyclicChain | HiddenChain, length: int) -> Paths:
+    """Every path of positive probability, one per row, and its probability; what it shows."""
+    chain = belief.inner if isinstance(belief, HiddenChain) else belief
+    matrices = chain.matrices if isinstance(chain, CyclicChain) else [chain.transition]
     rows = np.array(list(itertools.product(range(chain.size), repeat=length)))
     weight = np.asarray(chain.start)[rows[:, 0]]
     for t in range(1, length):
-        weight = weight * chain.transition[rows[:, t - 1], rows[:, t]]
-    return rows[weight > 0], weight[weight > 0]
+        weight = weight * matrices[(t - 1) % len(matrices)][rows[:, t - 1], rows[:, t]]
+    shown = np.asarray(belief.shown)[rows] if isinstance(belief, HiddenChain) else rows
+    return shown[weight > 0], weight[weight > 0]
 
 
 def answers(query, states, rows) -> NDArray[Any]:

@@ -3,13 +3,14 @@
 Chains have 2 to 4 states and 1 to 8 time points, with zero entries, deterministic rows, periodic
 and absorbing states; queries are counts, windows, histograms, shares, sums, means, transition
 counts and pairs of releases; noise runs from a fiftieth of a unit to twenty units of the answer.
+As many cases have matrices that repeat, or inner states of which a function is shown.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from quiltwork.errors import QuiltworkError, QuiltworkWarning
 from quiltwork.queries import Query
 
 NAME = "The exact audit is exact, and every mechanism keeps its promise"
-CLAIM = "on 2,000 random chains the dynamic program equals enumeration; no mechanism exceeds ε"
+CLAIM = "on 4,000 random beliefs the dynamic program equals enumeration; no mechanism exceeds ε"
 
 CASES = 2000
+SHAPED_METHODS = ("sweep", "optimal-scale")
 METHODS = ("exact", "approx", "spectral", "contraction", "group", "optimal-scale")
 PROGRAM_EVERY = 10
 _MOST_PATHS = 20_000
@@ -30,7 +32,7 @@ _MOST_OUTPUTS = 3_000
 
 @dataclass(frozen=True)
 class Case:
-    chain: qw.MarkovChain
+    chain: qw.MarkovChain | qw.CyclicChain | qw.HiddenChain
     length: int
     releases: list[tuple[Query, float]]
     secrets: tuple[int, int] | None
@@ -97,6 +99,31 @@ def random_case(seed: int) -> Case:
             return case
 
 
+def random_shaped_case(seed: int) -> Case:
+    """The same with matrices that repeat, or with inner states of which a function is shown.
+
+    Odd seeds give one to four matrices of the same size, even ones two to four inner states that
+    show two or more states at random.
+    """
+    draw, case = np.random.default_rng(seed), random_case(seed)
+    if seed % 2:
+        turn = [case.chain]
+        while len(turn) < draw.integers(1, 5):
+            other = random_chain(draw)
+            if other.size == case.chain.size:
+                turn.append(other)
+        matrices = [one.transition for one in turn]
+        return replace(case, chain=qw.CyclicChain(matrices, range(len(matrices[0])), turn[0].start))
+    while (inner := random_chain(draw)).size ** case.length > _MOST_PATHS or inner.size < 3:
+        if case.length > 6:
+            return random_shaped_case(seed + 2 * CASES)
+    shows = [int(one) for one in draw.integers(0, case.chain.size, size=inner.size)]
+    if len(set(shows)) == 1:
+        shows[0] = (shows[0] + 1) % case.chain.size
+    labels = range(case.chain.size)
+    return replace(case, chain=qw.HiddenChain(inner.transition, shows, inner.start, labels))
+
+
 def _outputs(case: Case) -> float:
     size = 1.0
     for query, _ in case.releases:
@@ -124,7 +151,7 @@ def audit_differs(case: Case) -> float:
 
 
 def excess(
-    chain: qw.MarkovChain,
+    chain: qw.MarkovChain | qw.CyclicChain | qw.HiddenChain,
     length: int,
     query: Query,
     epsilon: float,
@@ -182,6 +209,13 @@ def run(progress: Callable[[int, int], None]) -> dict[str, object]:
             assert over <= 1e-9, (seed, method, query, epsilon, over)
             promises += 1
             closest = max(closest, over)
+        shaped = random_shaped_case(seed)
+        largest = max(largest, audit_differs(shaped))
+        for method in SHAPED_METHODS:
+            query = shaped.releases[0][0]
+            over = excess(shaped.chain, shaped.length, query, epsilon, method, shaped.secrets)
+            assert over is None or over <= 1e-9, (seed, method, "shaped", epsilon, over)
+            refused, promises = refused + (over is None), promises + (over is not None)
         if seed % PROGRAM_EVERY == 0:
             for cap in (None, 1.5):
                 over = program_excess(case, epsilon, cap)
@@ -191,6 +225,7 @@ def run(progress: Callable[[int, int], None]) -> dict[str, object]:
     assert largest <= 1e-9, largest
     return {
         "chains": CASES,
+        "cyclic and hidden chains": CASES,
         "largest difference between audit and enumeration": f"{largest:.1e}",
         "promises of calibrated noise checked": promises,
         "promises of optimal mechanisms checked": programs,

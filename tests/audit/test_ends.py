@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
+from evidence import leakage as enumerated
 from evidence.checks import audit_ends
 from quiltwork import audit, queries
 from quiltwork.audit.ends import TiltedChain
@@ -134,7 +135,7 @@ def test_the_shortest_series(length):
 
 def test_a_chain_that_hardly_forgets_is_followed_step_by_step():
     slow = qw.MarkovChain([[1 - 1e-6, 1e-6], [2e-6, 1 - 2e-6]])
-    found = audit.worst_case(slow, 20_000, [(COUNT, 20_000)])
+    found = audit.worst_case(slow, 2_000, [(COUNT, 2_000)])
     assert found.epsilon == pytest.approx(audit.leakage(slow, 200, [(COUNT, 200)]), abs=0.02)
     assert found.epsilon - found.at_least < 1e-8
     absorbing = qw.MarkovChain([[0.99, 0.01], [0, 1]], [1, 0])
@@ -220,3 +221,38 @@ def test_the_check_looks_at_all_steps_whatever_is_protected():
         assert everywhere == decided(laws_of(chain, 8, release, range(8, 9)))
         seen.add((everywhere, TiltedChain(laws_of(chain, 8, release)).order.always))
     assert seen == {(True, True), (True, False), (False, False)}
+
+
+def test_days_whose_every_matrix_keeps_the_order_are_decided_by_their_ends():
+    day = qw.CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.7, 0.3], [0.2, 0.8]], np.eye(2)])
+    laws = laws_of(day, 60, [(COUNT, 2.0), (COUNT.on(3, 20), 5.0)])
+    assert decided(laws)
+    found, followed = exact_leakage(laws), by_laws(laws)
+    assert found.epsilon == pytest.approx(followed.epsilon, abs=1e-9)
+    assert np.allclose(found.per_node, followed.per_node, atol=1e-9)
+    assert audit.leakage(day, 2_000, [(COUNT, 20)]) > audit.leakage(day, 60, [(COUNT, 20)])
+
+
+def test_one_matrix_that_turns_the_order_round_leaves_days_to_their_law():
+    day = qw.CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.1, 0.9], [0.8, 0.2]]])
+    assert TiltedChain(laws_of(day, 60, [(COUNT, 2.0)])).order is None
+
+
+@pytest.mark.parametrize("shows", [[0, 1, 1], [1, 0, 1]])
+def test_the_ends_of_a_hidden_chain_bound_its_level_from_below(shows):
+    hidden = qw.HiddenChain(STEPS.transition, shows, [0.2, 0.3, 0.5], states=[0, 1])
+    laws = laws_of(hidden, 40, [(COUNT, 3.0)])
+    series, law = TiltedChain(laws), by_laws(laws)
+    found = series.ends([1 / 3])
+    assert series.order is None
+    assert float(found.leak.max()) <= law.epsilon + 1e-9
+    short = laws_of(hidden, 6, [(COUNT, 3.0)])
+    rows, weight = enumerated.all_paths(hidden, 6)
+    tilted = weight * np.exp(rows.sum(axis=1) / 3)
+    moments = [tilted[rows[:, 2] == a].sum() / weight[rows[:, 2] == a].sum() for a in (0, 1)]
+    upper = abs(math.log(moments[1] / moments[0]))
+    tilted = weight * np.exp(-rows.sum(axis=1) / 3)
+    moments = [tilted[rows[:, 2] == a].sum() / weight[rows[:, 2] == a].sum() for a in (0, 1)]
+    ends = TiltedChain(short).ends([1 / 3])
+    told = ends.leak[np.searchsorted(ends.starts, 3, side="right") - 1]
+    assert told == pytest.approx(max(upper, abs(math.log(moments[1] / moments[0]))), abs=1e-9)

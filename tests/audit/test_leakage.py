@@ -10,7 +10,14 @@ import pytest
 
 import quiltwork as qw
 from evidence import leakage as enumerated
-from evidence.checks.audit_enumeration import audit_differs, enumerate_leakage, random_case
+from evidence.checks.audit_enumeration import (
+    SHAPED_METHODS,
+    audit_differs,
+    enumerate_leakage,
+    excess,
+    random_case,
+    random_shaped_case,
+)
 from quiltwork import audit, queries
 from quiltwork.audit import levels as levels_module
 from quiltwork.audit.leakage import by_laws
@@ -25,6 +32,25 @@ def test_the_dynamic_program_equals_enumeration(block):
     assert max(audit_differs(random_case(seed)) for seed in range(20 * block, 20 * block + 20)) <= (
         1e-9
     )
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_days_and_hidden_states_are_audited_as_enumeration_has_it(block):
+    cases = [random_shaped_case(seed) for seed in range(20 * block, 20 * block + 20)]
+    assert max(map(audit_differs, cases)) <= 1e-9
+
+
+def test_exact_calibration_for_days_and_hidden_states_keeps_its_promise_and_wastes_nothing():
+    over = []
+    for seed in range(40):
+        case = random_shaped_case(seed)
+        for method in SHAPED_METHODS:
+            query = case.releases[0][0]
+            over.append(excess(case.chain, case.length, query, 1.0, method, case.secrets))
+    reached = [one for one in over if one is not None]
+    assert len(reached) > 60
+    assert max(reached) <= 1e-9
+    assert sum(one > -1e-6 for one in reached) > 10
 
 
 def test_a_noise_off_by_five_per_cent_would_be_seen():
@@ -108,6 +134,17 @@ def test_logarithms_and_floats_agree(monkeypatch):
     assert logs.epsilon != floats.epsilon
     assert logs.epsilon == pytest.approx(floats.epsilon, abs=1e-9)
     assert np.allclose(logs.per_node, floats.per_node, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_days_and_hidden_states_are_audited_in_logarithms_and_in_integers_too(seed, monkeypatch):
+    case = random_shaped_case(seed)
+    truth = enumerate_leakage(case)
+    monkeypatch.setattr(levels_module, "_SMALLEST", np.inf)
+    found = audit.leakage(case.chain, case.length, case.releases, secrets=case.secrets)
+    assert found == pytest.approx(truth, abs=1e-8)
+    enclosed = audit.enclose(case.chain, case.length, case.releases, secrets=case.secrets)
+    assert enclosed.lower - 1e-12 <= truth <= enclosed.upper + 1e-12
 
 
 def test_noise_too_small_for_floats_is_still_audited():

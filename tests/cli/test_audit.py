@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import quiltwork as qw
+from quiltwork.beliefs import beliefs_to_json
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2], states=["rest", "walk"])
 DATA = ["rest", "walk", "walk", "rest", "rest"] * 20
@@ -150,3 +151,40 @@ def test_an_edge_beyond_all_floats_gets_one_sentence(cli, folder):
     ran = cli("fit", "data.csv", "--value", "x", "--edges", "1e999")
     assert ran.code == 2
     assert "larger than any float" in ran.err
+
+
+DAY = qw.CyclicChain(
+    [[[0.9, 0.1], [0.4, 0.6]], [[0.4, 0.6], [0.7, 0.3]]], ["rest", "walk"], initial=[0.8, 0.2]
+)
+NAPS = qw.HiddenChain(
+    [[0.9, 0.1, 0], [0, 0.5, 0.5], [0.3, 0, 0.7]], ["rest", "walk", "walk"], [1, 0, 0]
+)
+
+
+def test_a_list_of_days_and_hidden_states_is_audited_exactly(cli, folder):
+    listed = [DAY, NAPS, CHAIN]
+    (folder / "list.json").write_text(beliefs_to_json(listed))
+    made = qw.release(DATA, COUNT, listed, epsilon=1)
+    (folder / "made.json").write_text(made.to_json())
+    ran = cli("audit", "made.json", "--belief", "list.json")
+    assert ran.code == 0, ran.err
+    truth = max(qw.audit.leakage(one, 100, [(COUNT, made.scale)]) for one in listed)
+    assert f"True level: {truth:.6g}." in ran.out
+
+
+def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder):
+    (folder / "day.json").write_text(DAY.to_json())
+    made = qw.release(DAY.sample(4_500, seed=1), qw.queries.histogram(), DAY, epsilon=1)
+    (folder / "made.json").write_text(made.to_json())
+    ran = cli("audit", "made.json", "--belief", "day.json")
+    assert ran.code == 0, ran.err
+    assert "(a bound, by the sweep); the exact law is too large to follow." in ran.out
+    assert "The promise of 1 holds." in ran.out
+    document = cli(
+        *("audit", "--belief", "day.json", "--length", "4500"),
+        *("--query", "count:walk", "--scale", "30", "--json"),
+    ).document
+    assert document["joint"] is False
+    assert document["lower"] < document["bound"] == document["upper"]
+    asked = [(COUNT, made.noise_scale)]
+    assert qw.audit.leakage(DAY, 300, asked) <= qw.audit.misfit(made, DAY).bound

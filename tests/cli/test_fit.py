@@ -137,7 +137,7 @@ def test_the_smallest_files_are_fitted(cli, folder, cells, scale):
     assert cli("fit", "small.csv").code == 0
 
 
-def test_files_that_begin_at_several_times_of_day_are_refused_by_a_release(cli, folder):
+def test_subjects_that_begin_at_several_times_of_day_are_released_together(cli, folder):
     cli("fit", "pilot.csv", *READ, "--period", "day", "-o", "day.json")
     rows = [
         f"{who},{line}"
@@ -145,11 +145,28 @@ def test_files_that_begin_at_several_times_of_day_are_refused_by_a_release(cli, 
         for line in (folder / name).read_text().splitlines()[1:]
     ]
     (folder / "both.csv").write_text("\n".join(["who,time,activity", *rows]))
-    release = ("release", "both.csv", *READ, "--subject", "who", "--belief", "day.json")
-    ran = cli(*release, "--epsilon", "1")
-    assert ran.code == 2
-    assert "phases later than this belief" in ran.err
-    assert cli(*release, "--epsilon", "1", "--apart").code == 0
+    release = ("release", "both.csv", *READ, "--subject", "who", "--epsilon", "1", "--json")
+    ran = cli(*release, "--belief", "day.json")
+    assert ran.code == 0, ran.err
+    assert [one.rpartition("from ")[2] for one in ran.document["beliefs"]] == ["08:00)", "11:00)"]
+    times = ("--begins", "08:00", "--begins", "11:00")
+    turned = cli("belief", "turn", "day.json", *times, "-o", "turned.json")
+    assert turned.code == 0, turned.err
+    again = cli(*release, "--belief", "turned.json")
+    assert again.document["belief_digest"] == ran.document["belief_digest"]
+    wrong = cli("belief", "turn", "day.json", "--begins", "noon", "-o", "no.json")
+    assert wrong.code == 2
+    assert "such as 08:00" in wrong.err
+    assert cli(*release, "--belief", "day.json", "--apart").code == 0
+    url = f"sqlite:///{folder}/b.db"
+    for name in ("day", "turned"):
+        create = ("ledger", "create", url, name, "--belief", f"{name}.json")
+        assert cli(*create, "--length", "1680", "--budget", "2").code == 0
+    refused = cli(*release, "--belief", "day.json", "--ledger", url, "--dataset", "day")
+    assert refused.code == 2
+    assert "belief turn" in refused.err
+    paid = cli(*release, "--belief", "turned.json", "--ledger", url, "--dataset", "turned")
+    assert paid.code == 0, paid.err
 
 
 @pytest.mark.parametrize("options", [(), ("--initial", "any"), ("--initial", "empirical")], ids=str)

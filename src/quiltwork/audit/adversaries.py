@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
+from quiltwork.audit.inner import inner_chain, single_chains
 from quiltwork.audit.laws import (
     MOST_PRODUCTS,
     Weights,
@@ -30,7 +31,6 @@ from quiltwork.audit.laws import (
     supports,
     too_long,
 )
-from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import LawBlock, Laws, block_levels, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, MarkovChain
@@ -96,7 +96,7 @@ def strongest_adversary(
     nodes = read_secrets(secrets, points)
     rows = _read_known(known, points)
     statistic = joint(releases, chains[0].states, points)
-    check_cost(chains[0], points, statistic, range(1, 1))
+    check_cost(inner_chain(chains[0]), points, statistic, range(1, 1))
     best = Adversary(0.0, None, None, None, 1)
     for belief, chain in enumerate(chains, start=1):
         for (left, node, right), level in _levels(chain, points, statistic, nodes, rows):
@@ -122,7 +122,7 @@ def _levels(
             )
     work = len(todo) * chain.size**3 * statistic.cells**2 / 6
     if work > MOST_PRODUCTS:
-        refuse(chain, length, statistic, too_long(work))
+        refuse(inner_chain(chain), length, statistic, too_long(work))
     waiting = iter(todo.values())
     while batch := list(islice(waiting, _BATCH)):
         yield from _batch_levels(sides, batch)
@@ -154,7 +154,7 @@ class Bridges:
     def __init__(self, chain: MarkovChain, length: int, statistic: Joint) -> None:
         """Nothing is computed yet."""
         self.chain, self.length, self.statistic = chain, length, statistic
-        self.possible = supports(chain, length)
+        self.possible = supports(inner_chain(chain), length)
         self.whole = all(part.first == 2 and part.last == length for part in statistic.parts)
         self.befores: dict[object, list[Weights]] = {}
         self.afters: dict[object, list[Weights]] = {}

@@ -31,6 +31,7 @@ _DIGITS = 12
 _CHUNK = 1 << 14
 _LOWEST = -150.0
 _LEAST_LOSS = -1e-150
+_MOST_NUMBERS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,28 +78,48 @@ class TiltedChain:
     def __init__(self, laws: Laws) -> None:
         """Cost: O(k³)."""
         self.laws, self.length = laws, laws.length
-        chain, parts = laws.chain, laws.statistic.parts
-        reached = chain.support(1)
+        chain = laws.chain
+        reached, possible = chain.begins, np.asarray(chain.possible.any(axis=0))
         for _ in range(chain.size):
-            reached = reached | chain.possible[reached].any(axis=0)
+            reached = reached | possible[reached].any(axis=0)
         self.states = np.flatnonzero(reached)
         kept = np.ix_(self.states, self.states)
-        self.transition, self.start = chain.transition[kept], chain.start[self.states]
-        self.gains = [part.gain[kept] for part in parts]
+        self.matrices = chain.matrices[:, self.states[:, None], self.states]
+        self.start, self.shown = chain.start[self.states], chain.shown[self.states]
+        self.gains = [part.gain[kept] for part in laws.statistic.parts]
+
+    @cached_property
+    def edges(self) -> list[int]:
+        """The first step of each run of equal ones, and one past the last step."""
+        parts, chain = self.laws.statistic.parts, self.laws.chain
         edges = {2, self.length + 1, *(e for part in parts for e in (part.first, part.last + 1))}
-        self.edges = sorted(edge for edge in edges if 2 <= edge <= self.length + 1)
+        if chain.period > 1:
+            if self.length * chain.size**2 > _MOST_NUMBERS:
+                raise OutOfRangeError
+            edges.update(range(2, self.length + 1))
+        return sorted(edge for edge in edges if 2 <= edge <= self.length + 1)
 
     @cached_property
     def order(self) -> Order | None:
-        """The order in which the answers rise; None without one, and for pairs of states."""
+        """The order in which the answers rise; None without one, and for pairs of states.
+
+        Where matrices change from step to step, all of them must keep it whatever the noise.
+        """
         if any((gain != gain[0]).any() for gain in self.gains):
             return None
-        return find_order(self.transition, [gain[0] for gain in self.gains])
+        if not self.laws.chain.plain:
+            return None
+        found = find_order(self.matrices[0], [gain[0] for gain in self.gains])
+        if found is None or len(self.matrices) == 1:
+            return found
+        both = np.ix_(found.states, found.states)
+        kept = found.always and all(not (_minors(one[both]) < 0).any() for one in self.matrices)
+        return found if kept else None
 
     @cached_property
     def marginals(self) -> Orbit:
         """The distribution of every node."""
-        legs = [(self.transition.T, self.length - 1)]
+        legs = [(self._step(edge).T, n) for edge, n in self._spans()]
         return orbit(self.start, legs, self._error(0.0))
 
     def ends(self, rates: Sequence[float]) -> Ends:
@@ -114,15 +135,18 @@ class TiltedChain:
         down = self._tilt([-rate for rate in up.rates])
         nodes = self._nodes([self.marginals, up.forwards, down.forwards], [up, down])
         nodes = sorted_union([np.clip(nodes, self.laws.nodes.start, self.laws.nodes.stop - 1)])
-        before, slack = self.marginals.at(nodes - 1)
+        laws, slack = self.marginals.at(nodes - 1)
+        before = self._gathered(laws)
         possible, told, margins = before > -np.inf, [], []
         for tilt in (up, down):
             one, apart = tilt.forwards.at(nodes - 1)
             other, further = tilt.backwards.at(self.length - nodes)
-            moments = np.subtract(one, before, where=possible, out=np.zeros_like(one)) + other
+            both = self._gathered(one + other)
+            moments = np.subtract(both, before, where=possible, out=np.zeros_like(both))
             told.append(np.stack([np.where(possible, moments, x) for x in (-np.inf, np.inf)]))
-            sizes = np.where(possible, np.abs(one) + np.abs(before), 0.0) + np.abs(other)
-            margins.append(slack + apart + further + 16 * _UNIT * (1 + sizes.max(axis=1)))
+            sizes = np.where(laws > -np.inf, np.abs(one) + np.abs(laws), 0.0) + np.abs(other)
+            terms = 1 + len(self.states)
+            margins.append(slack + apart + further + 16 * _UNIT * terms * (1 + sizes.max(axis=1)))
         spread = [high.max(axis=1) - low.min(axis=1) for high, low in told]
         upper = spread[0] >= spread[1]
         high, low = np.where(upper[None, :, None], told[0], told[1])
@@ -132,11 +156,23 @@ class TiltedChain:
             nodes,
             np.where(unknown, np.maximum(*spread) + margin, 0.0),
             margin,
-            self.states[high.argmax(axis=1)],
-            self.states[low.argmin(axis=1)],
+            self._told[high.argmax(axis=1)],
+            self._told[low.argmin(axis=1)],
             upper,
             (up, down),
         )
+
+    @cached_property
+    def _told(self) -> IntArray:
+        """The positions of the states that can be shown."""
+        return np.unique(self.shown)
+
+    def _gathered(self, logs: FloatArray) -> FloatArray:
+        """Logarithms per inner state added up to those per shown state."""
+        if self.laws.chain.plain:
+            return logs
+        columns = [np.logaddexp.reduce(logs[:, self.shown == one], axis=1) for one in self._told]
+        return np.stack(columns, axis=1)
 
     def exact(self, found: Ends) -> bool:
         """Whether no output tells more than the ends: the tilted chain keeps the order."""
@@ -165,13 +201,13 @@ class TiltedChain:
         first = np.zeros(len(self.states))
         for rate, part in zip(rates, self.laws.statistic.parts, strict=True):
             first += rate * part.start[self.states]
-        spans = list(zip(self.edges[:-1], self.edges[1:], strict=True))
+        spans = self._spans()
         added = [self._exponents(rates, step) for step, _ in spans]
         largest = max(float(np.abs(one).max()) for one in (first, *added))
         if not largest <= _LARGEST_EXPONENT:
             raise OutOfRangeError
-        steps = [stop - step for step, stop in spans]
-        legs = [(self.transition * np.exp(x), n) for x, n in zip(added, steps, strict=True)]
+        tilted = zip(added, spans, strict=True)
+        legs = [(self._step(edge) * np.exp(x), n) for x, (edge, n) in tilted]
         error = self._error(largest)
         return Tilt(
             tuple(rates),
@@ -179,9 +215,17 @@ class TiltedChain:
             orbit(np.ones(len(self.states)), legs[::-1], error),
         )
 
+    def _spans(self) -> list[tuple[int, int]]:
+        """The first step of each run of equal ones, and how many there are."""
+        return [(one, after - one) for one, after in zip(self.edges, self.edges[1:], strict=False)]
+
+    def _step(self, t: int) -> FloatArray:
+        """The matrix that leads to node t."""
+        return np.asarray(self.matrices[self.laws.chain.phase(t)])
+
     def _exponents(self, rates: Sequence[float], step: int) -> FloatArray:
         """What the step that arrives at a node adds to the exponent, per pair of states."""
-        total = np.zeros_like(self.transition)
+        total = np.zeros(self.matrices.shape[1:])
         for rate, part, gain in zip(rates, self.laws.statistic.parts, self.gains, strict=True):
             if part.first <= step <= part.last:
                 total += rate * gain

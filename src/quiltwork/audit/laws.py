@@ -22,14 +22,14 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.audit.inner import InnerChain
 from quiltwork.audit.statistics import Joint
-from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
 
 Weights: TypeAlias = NDArray[Any]
 """Floats, or Python integers of any size."""
-Back: TypeAlias = Callable[[Weights, IntArray], Weights]
+Back: TypeAlias = Callable[[Weights, int], Weights]
 
 _MOST_NUMBERS = 1 << 26
 MOST_PRODUCTS = 3 * 10**10
@@ -54,46 +54,55 @@ class NodeLaw:
     possible: BoolArray
 
 
-def supports(chain: MarkovChain, length: int) -> list[BoolArray]:
-    """Which states each time point can take, by boolean steps: no probability is too small."""
-    current = chain.support(1)
+def supports(chain: InnerChain, length: int) -> list[BoolArray]:
+    """Which inner states each time point can take, by boolean steps: none is too rare."""
+    current = chain.begins
     found = [current]
-    for _ in range(length - 1):
-        current = np.asarray(chain.possible[current].any(axis=0))
+    for t in range(2, length + 1):
+        current = np.asarray(chain.possible[chain.phase(t)][current].any(axis=0))
         found.append(current)
     return found
 
 
-def marginals(chain: MarkovChain, length: int) -> list[FloatArray]:
+def marginals(chain: InnerChain, length: int) -> list[FloatArray]:
     """The distribution of each time point, by steps of the chain's own floats."""
     found = [np.array(chain.start)]
-    for _ in range(length - 1):
-        found.append(found[-1] @ chain.transition)
+    for t in range(2, length + 1):
+        found.append(found[-1] @ chain.matrices[chain.phase(t)])
     return found
 
 
-def float_laws(
-    chain: MarkovChain, length: int, statistic: Joint, nodes: range
-) -> Iterator[NodeLaw]:
+def float_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> Iterator[NodeLaw]:
     """Yield the law at each node as probabilities, conditional on every possible state.
 
     The prefix runs on the backward kernels m_{t−1}(b)·P(b, a)/m_t(a), so that nothing is small
-    only because the state of the node is rare.
+    only because the state of the node is rare. Inner states that show the same are mixed by how
+    likely each is given what the node shows.
     """
     check_cost(chain, length, statistic, nodes)
     m = marginals(chain, length)
 
     def kernel(t: int) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
-            backwards = m[t - 2][:, None] * chain.transition / m[t - 1][None, :]
-        return np.nan_to_num(backwards, nan=0.0, posinf=0.0)
+            backwards = m[t - 2][:, None] * chain.matrices[chain.phase(t)] / m[t - 1][None, :]
+        return np.asarray(np.nan_to_num(backwards, nan=0.0, posinf=0.0))
+
+    def shares(node: int) -> FloatArray:
+        here = m[node - 1]
+        totals = np.bincount(chain.shown, weights=here, minlength=len(chain.states))
+        return np.asarray(here / np.where(totals > 0, totals, 1.0)[chain.shown])
 
     sure = (m[0] > 0).astype(np.float64)
-    return _laws(chain, length, statistic, nodes, sure, kernel, chain.transition)
+    for law in _laws(chain, length, statistic, nodes, sure, kernel, chain.matrices):
+        if chain.plain:
+            yield law
+        else:
+            mixed = law.weights * shares(law.node)[:, None]
+            yield _shown(chain, law.node, mixed, law.possible)
 
 
 def integer_laws(
-    chain: MarkovChain, length: int, statistic: Joint, nodes: range
+    chain: InnerChain, length: int, statistic: Joint, nodes: range
 ) -> Iterator[NodeLaw]:
     """Yield the joint weights of (X_i = a, F) as integers, up to one common power of two.
 
@@ -101,8 +110,13 @@ def integer_laws(
     time point.
     """
     check_cost(chain, length, statistic, nodes, slower=_INTEGER_COST * length)
-    step, start = dyadic(chain.transition), dyadic(chain.start)
-    return _laws(chain, length, statistic, nodes, start, lambda t: step, step)
+    steps, start = dyadic(chain.matrices), dyadic(chain.start)
+
+    def forward(t: int) -> Weights:
+        return np.asarray(steps[chain.phase(t)])
+
+    for law in _laws(chain, length, statistic, nodes, start, forward, steps):
+        yield _shown(chain, law.node, law.weights, law.possible)
 
 
 def dyadic(values: FloatArray) -> Weights:
@@ -114,18 +128,23 @@ def dyadic(values: FloatArray) -> Weights:
 
 
 def _laws(
-    chain: MarkovChain,
+    chain: InnerChain,
     length: int,
     statistic: Joint,
     nodes: range,
     start: Weights,
-    forward: Any,
-    backward: Weights,
+    forward: Callable[[int], Weights],
+    matrices: Weights,
 ) -> Iterator[NodeLaw]:
+    """The law per inner state of each node; `forward(t)` is the kernel that leads to node t."""
     possible = supports(chain, length)
-    last = np.ones((chain.size, 1), dtype=backward.dtype)
+    last = np.ones((chain.size, 1), dtype=matrices.dtype)
     after = suffixes(
-        last, length, statistic, nodes.start, lambda law, gain: retreat(law, backward, gain)
+        last,
+        length,
+        statistic,
+        nodes.start,
+        lambda law, t: retreat(law, matrices[chain.phase(t)], statistic.gain(t)),
     )
     before = first_prefix(start, statistic)
     for node in range(1, nodes.stop):
@@ -139,8 +158,14 @@ def _laws(
             yield NodeLaw(node, np.array(rows), possible[node - 1])
 
 
+def _shown(chain: InnerChain, node: int, weights: Weights, possible: BoolArray) -> NodeLaw:
+    """Add up the laws of the inner states that show the same."""
+    summed = chain.summed(weights, lambda rows: rows.sum(axis=0))
+    return NodeLaw(node, summed, chain.summed(possible, np.any))
+
+
 def check_cost(
-    chain: MarkovChain, length: int, statistic: Joint, nodes: range, slower: float = 1
+    chain: InnerChain, length: int, statistic: Joint, nodes: range, slower: float = 1
 ) -> None:
     """Refuse what would not fit in memory or take minutes, before anything is computed.
 
@@ -169,16 +194,17 @@ def too_long(work: float) -> str:
     )
 
 
-def refuse(chain: MarkovChain, length: int, statistic: Joint, why: str) -> NoReturn:
+def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoReturn:
     """Name the size of a law, and what to ask instead."""
     raise TooLargeError(
         f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
-        f"with {chain.size} states, {why}. Ask about one cell, a shorter series or window, or a "
-        "coarser sum; quiltwork.audit.bracket answers at any length."
+        f"with {chain.size} {chain.noun}, {why}. Ask about one cell, a shorter series or window, "
+        "or a coarser sum; quiltwork.audit.bracket answers at any length, and the bound of "
+        "quiltwork.audit.misfit holds there."
     )
 
 
-def products(chain: MarkovChain, statistic: Joint, nodes: range) -> float:
+def products(chain: InnerChain, statistic: Joint, nodes: range) -> float:
     """How many multiplications the convolutions of these nodes take, at most."""
     at = np.arange(nodes.start, nodes.stop, dtype=np.float64)
     dense_before, dense_after = np.ones_like(at), np.ones_like(at)
@@ -223,11 +249,11 @@ def advance(law: Weights, matrix: Weights, gain: IntArray) -> Weights:
 def suffixes(last: Weights, length: int, statistic: Joint, first: int, back: Back) -> list[Weights]:
     """What the steps after each node first..length add, given its state; O(k²·V) per step.
 
-    `last` is what follows the last node, and back(law, gain) goes one step backward.
+    `last` is what follows the last node, and back(law, t) goes back over the step to node t.
     """
     found = [last]
     for t in range(length, first, -1):
-        found.append(back(found[-1], statistic.gain(t)))
+        found.append(back(found[-1], t))
     return found[::-1]
 
 
@@ -254,29 +280,31 @@ def convolve(one: Weights, other: Weights, cells: int) -> Weights:
     return law
 
 
-def log_laws(chain: MarkovChain, length: int, statistic: Joint, nodes: range) -> Iterator[NodeLaw]:
+def log_laws(chain: InnerChain, length: int, statistic: Joint, nodes: range) -> Iterator[NodeLaw]:
     """Yield the logarithm of the law at each node, conditional on every possible state."""
     check_cost(chain, length, statistic, nodes, slower=_LOGARITHM_COST)
     possible = supports(chain, length)
-    step = logarithm(chain.transition)
+    steps = logarithm(chain.matrices)
     after = suffixes(
         np.zeros((chain.size, 1)),
         length,
         statistic,
         nodes.start,
-        lambda law, gain: _log_advance(law, step.T, gain.T),
+        lambda law, t: _log_advance(law, steps[chain.phase(t)].T, statistic.gain(t).T),
     )
     before = first_prefix(logarithm(chain.start), statistic, -np.inf)
     slopes: list[float] = []
     for node in range(1, nodes.stop):
         if node > 1:
-            before = _log_advance(before, step, statistic.gain(node))
+            before = _log_advance(before, steps[chain.phase(node)], statistic.gain(node))
         if node in nodes:
             rows = []
             for one, other in zip(before, after[node - nodes.start], strict=True):
                 row, slopes = _log_convolve(one, other, statistic.cells, slopes)
-                rows.append(_conditional(row))
-            yield NodeLaw(node, np.array(rows), possible[node - 1])
+                rows.append(row)
+            gathered = chain.summed(np.array(rows), np.logaddexp.reduce)
+            able = chain.summed(possible[node - 1], np.any)
+            yield NodeLaw(node, np.array([_conditional(row) for row in gathered]), able)
 
 
 def logarithm(values: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ Theorem: docs/theory/exact-leakage.md
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,10 +19,11 @@ import numpy as np
 
 from quiltwork.arguments import choice
 from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
+from quiltwork.audit.inner import followed
 from quiltwork.audit.levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.audit.statistics import joint
-from quiltwork.beliefs import Belief, Label, MarkovChain, as_beliefs
+from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
@@ -89,6 +91,8 @@ class Leakage(ResultBase):
 
     def explain(self) -> str:
         """Say who learns what from which output."""
+        if self.epsilon == math.inf and self.node is None:
+            return "No output was followed: the series is too long for that under this belief."
         if self.node is None or self.states is None:
             return "Nothing is learnt: under the beliefs given, no protected time point is unknown."
         shown = self.output[0] if len(self.output) == 1 else self.output
@@ -126,12 +130,14 @@ def leakage(
     """Return the exact leakage ε* of releases with additive noise, rounded up.
 
     Counts, sums and means on chains that keep an order in which they rise (two states with
-    P₀₀ ≥ P₁₀, for one) take milliseconds at any length, also several of them together. Otherwise
-    the law of the answer is followed: O(k·T·V²) for V values, seconds at T = 2,000 with two
-    states; several numbers (a histogram, transition counts) jointly, on small cases only.
+    P₀₀ ≥ P₁₀, for one) take milliseconds at any length, also several of them together; if all
+    matrices of a day do, microseconds per time point. Otherwise the law of the answer is followed:
+    O(k·T·V²) for V values and k (inner) states, seconds at T = 2,000 with two states; several
+    numbers (a histogram, transition counts) jointly, on small cases only.
 
     Args:
-        beliefs: one chain or several, each with a known start; the worst counts.
+        beliefs: one chain of any kind or several, each with a known start; the worst counts. Of
+            hidden chains, secrets and queries are about what they show.
         length: the number of time points.
         releases: pairs (query, scale): the scale of the noise actually added to every number of
             the answer, in units of the answer, such as `release.scale`. A sum or mean is taken
@@ -142,7 +148,8 @@ def leakage(
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
         UnsupportedError: for beliefs that are no single chains, queries without an additive form,
-            and laws that are too large, with their cost; `bracket` answers for those.
+            and laws that are too large, with their cost; `bracket` and `misfit`, which bounds what
+            a release tells by the sweep, answer for those.
 
     >>> from quiltwork import queries
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -172,7 +179,7 @@ def worst_case(
     Theorem: docs/theory/exact-leakage.md
     """
     choice(noise, NOISES, "noise")
-    chains = single_chains(beliefs)
+    chains = followed(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
@@ -251,30 +258,15 @@ def _nothing(nodes: range) -> Leakage:
     return Leakage(0.0, 0.0, None, None, (), 1, nodes, first, np.zeros(1))
 
 
+def not_followed(nodes: range) -> Leakage:
+    """Nothing was found out: the level is anything from 0 on."""
+    first = np.array([nodes.start])
+    return Leakage(math.inf, 0.0, None, None, (), 1, nodes, first, np.full(1, np.inf))
+
+
 def worst_of(found: Sequence[Leakage]) -> Leakage:
     """The worst of several beliefs, and the worst of them node by node."""
     belief = max(range(len(found)), key=lambda one: found[one].epsilon)
     starts = sorted_union([one.starts for one in found])
     each = [one.levels[np.searchsorted(one.starts, starts, side="right") - 1] for one in found]
     return replace(found[belief], belief=belief + 1, starts=starts, levels=np.max(each, axis=0))
-
-
-def single_chains(beliefs: Any) -> tuple[MarkovChain, ...]:
-    """Read beliefs that are single chains with a known start.
-
-    Raises:
-        UnsupportedError: for any other belief.
-    """
-    members = as_beliefs(beliefs)
-    for position, belief in enumerate(members, start=1):
-        if not isinstance(belief, MarkovChain):
-            raise UnsupportedError(
-                f"Belief {position} is a {type(belief).__name__}; the exact leakage is that of "
-                "one chain or a finite list of chains. Use calibrate or influence_curve for it."
-            )
-        if isinstance(belief.initial, str) and belief.initial == "any":
-            raise UnsupportedError(
-                f"Belief {position} has initial='any', every start at once; the exact leakage "
-                "needs one. Give initial= a distribution or 'stationary', or list several chains."
-            )
-    return tuple(belief for belief in members if isinstance(belief, MarkovChain))

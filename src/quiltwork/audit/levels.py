@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from quiltwork.audit.inner import Followed, InnerChain, inner_chain
 from quiltwork.audit.laws import NodeLaw, check_cost, float_laws, log_laws, marginals, supports
 from quiltwork.audit.statistics import Joint
-from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53
@@ -67,12 +67,22 @@ class NodeLevels:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """One belief's laws of a statistic at some nodes."""
+    """One belief's laws at some nodes of a statistic that is asked of the states it shows."""
 
-    chain: MarkovChain
+    belief: Followed
     length: int
-    statistic: Joint
+    asked: Joint
     nodes: range
+
+    @cached_property
+    def chain(self) -> InnerChain:
+        """The belief as a chain of inner states."""
+        return inner_chain(self.belief)
+
+    @cached_property
+    def statistic(self) -> Joint:
+        """The statistic as one of the inner states."""
+        return self.asked if self.chain.plain else self.asked.over(self.chain.shown)
 
     @cached_property
     def in_floats(self) -> bool:

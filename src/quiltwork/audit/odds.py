@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import listed
+from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import check_cost, logarithm, marginals
-from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws, rate
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief, Label
@@ -109,13 +109,14 @@ def odds(
     >>> seen.posterior[0].round(3).tolist()
     [0.269, 0.731]
     """
-    (chain,) = single_chains(belief)
+    (known,) = followed(belief)
     points = integer(length, "length", 1)
-    statistic = joint(releases, chain.states, points)
-    check_cost(chain, points, statistic, range(1, points + 1))
+    laws = Laws(known, points, joint(releases, known.states, points), range(1, points + 1))
+    chain, statistic = laws.chain, laws.statistic
+    check_cost(chain, points, statistic, laws.nodes)
     kernel = _log_kernel(statistic, output)
-    laws = Laws(chain, points, statistic, range(1, points + 1))
-    before, moved, nodes, after = np.array(marginals(chain, points)), [], [], []
+    before = np.array([chain.summed(one, np.sum) for one in marginals(chain, points)])
+    moved, nodes, after = [], [], []
     for block in laws.blocks(logs=True):
         likelihood = np.logaddexp.reduce(block.weights + kernel[:, None, None], axis=0)
         top = np.where(block.possible, likelihood, -np.inf).max(axis=1)

@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from quiltwork.audit.ends import TiltedChain
+from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import TooLargeError
 from quiltwork.audit.leakage import (
     Leakage,
     at_ends,
     exact_leakage,
-    single_chains,
+    not_followed,
     worst_case,
     worst_of,
 )
@@ -44,10 +45,11 @@ class Report(ResultBase):
     Attributes:
         claimed: what was promised; None where nothing was.
         lower: the true level is at least this …
-        upper: … and at most this; None where nothing bounds it.
+        upper: … and at most this: the exact level, the bound or the promise; None without any.
         joint: whether all integers were audited together, so that both ends are the exact level.
         worst: the secret and the output that reach `lower`.
         dp_epsilon: the level for replacing one time point, as plain differential privacy counts.
+        bound: what the sweep proves under these beliefs, where the exact level is out of reach.
     """
 
     schema = ("audit", 1)
@@ -58,6 +60,14 @@ class Report(ResultBase):
     joint: bool
     worst: Leakage
     dp_epsilon: float | None = None
+    bound: float | None = None
+
+    def bounded(self, bound: float) -> Report:
+        """The same with a proven bound on the level under these beliefs, such as the sweep's.
+
+        A promise that it exceeds says nothing about these beliefs, so it is the bound that counts.
+        """
+        return replace(self, upper=max(bound, self.lower), bound=max(bound, self.lower))
 
     @property
     def sound(self) -> bool | None:
@@ -66,7 +76,8 @@ class Report(ResultBase):
             return None
         if self.lower > self.claimed:
             return False
-        return True if self.joint else None
+        proven = self.joint or (self.bound is not None and self.bound <= self.claimed)
+        return True if proven else None
 
     @property
     def tightness(self) -> float | None:
@@ -90,6 +101,7 @@ class Report(ResultBase):
             "sound": self.sound,
             "tightness": self.tightness,
             "dp_epsilon": _finite(self.dp_epsilon),
+            "bound": _finite(self.bound),
             "node": self.worst.node,
             "states": None if states is None else labels_to_json(states),
             "output": list(self.worst.output),
@@ -128,7 +140,7 @@ def report(
     Theorem: docs/theory/exact-leakage.md
     """
     promise = None if claimed is None else float_up(positive_fraction(claimed, "claimed"))
-    chains = single_chains(beliefs)
+    chains = followed(beliefs)
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
     nodes = read_secrets(secrets, points)
@@ -145,14 +157,14 @@ def report(
 
 
 def _found(laws: Laws) -> Leakage:
-    """The level of one cell where that is in reach, otherwise what its two ends tell."""
+    """The level of one cell where that is in reach, otherwise what its two ends tell, if any."""
     try:
         return exact_leakage(laws)
     except TooLargeError:
         with suppress(OutOfRangeError):
             rates = [rate(scale) for scale in laws.statistic.scales]
             return at_ends(TiltedChain(laws).ends(rates), laws)
-        raise
+        return not_followed(laws.nodes)
 
 
 def bracket(
@@ -208,6 +220,11 @@ def _dp_level(
 def _lines(found: Report) -> list[str]:
     if found.joint:
         lines = [f"True level: {found.upper:.6g}."]
+    elif found.bound is not None:
+        lines = [
+            f"True level: between {found.lower:.6g} (the largest found) and {found.bound:.6g} (a "
+            "bound, by the sweep); the exact law is too large to follow."
+        ]
     elif found.upper is None:
         lines = [f"True level: at least {found.lower:.6g} (the largest found)."]
     else:

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import NodeLaw, Weights, integer_laws
-from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import read_secrets
@@ -56,16 +57,17 @@ def enclose(
 
     Theorem: docs/theory/exact-leakage.md
     """
-    chains = single_chains(beliefs)
+    chains = followed(beliefs)
     points = integer(length, "length", 1)
     nodes = read_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
     bits = _bits(statistic)
     ratios = [exp_minus(1 / scale, bits) for scale in statistic.scales]
+    every = [Laws(chain, points, statistic, nodes) for chain in chains]
     found = [
-        node_bracket(law, statistic.sizes, ratios, bits)
-        for chain in chains
-        for law in integer_laws(chain, points, statistic, nodes)
+        node_bracket(law, laws.statistic.sizes, ratios, bits)
+        for laws in every
+        for law in integer_laws(laws.chain, points, laws.statistic, nodes)
     ]
     return Bracket(max(one.lower for one in found), max(one.upper for one in found))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -89,6 +89,12 @@ class Joint:
         """The code that X_1 adds, per state."""
         weighted = [s * part.start for s, part in zip(self.strides, self.parts, strict=True)]
         return np.asarray(np.sum(weighted, axis=0, dtype=np.int64))
+
+    def over(self, shown: IntArray) -> Joint:
+        """The same statistics of inner states, each of which shows one of the states."""
+        pairs = np.ix_(shown, shown)
+        parts = [replace(one, start=one.start[shown], gain=one.gain[pairs]) for one in self.parts]
+        return Joint(tuple(parts), self.scales)
 
     def gain(self, t: int) -> IntArray:
         """The code that the step arriving at time point t adds, per pair of states."""

@@ -38,13 +38,6 @@ class Belief(ABC):
         """Return whether encoded data can occur at all, by supports; True where unknown."""
         return True
 
-    def refuse_misplaced(self, sequence: Any) -> None:  # noqa: B027  (most have no phases)
-        """Refuse a sequence whose times are known not to be those of the belief.
-
-        Raises:
-            InvalidInputError: naming where it begins.
-        """
-
     def fitted_on(self, data: Any) -> bool:
         """Return whether `data` are noticed to be, or to overlap, what this belief was fitted on.
 

@@ -22,7 +22,7 @@ from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
 from quiltwork.beliefs.origins import grid_of, start_of
-from quiltwork.beliefs.phases import Period, read_period, smoothed_phases, tally_phases
+from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
 from quiltwork.beliefs.sequences import encode, label_array, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
 from quiltwork.beliefs.states import Label, read_states, show_labels
@@ -46,8 +46,8 @@ class CyclicChain(Belief):
             or "any" for every distribution.
         grid: what a time point and a state are, if that is to be checked.
         sources: where the data of a fit were; `fit` knows.
-        anchor: a moment of phase 0 in seconds, where the grid has a step; data that are known to
-            begin at another phase are then refused.
+        anchor: a moment of phase 0 in seconds, where the grid has a step; a release turns the
+            belief to the phases in which its data are known to begin.
 
     Raises:
         InvalidInputError: naming the matrix and row that is wrong, or for a stationary start where
@@ -221,7 +221,9 @@ class CyclicChain(Belief):
             UnsupportedError: for a given start, which is that of phase 0.
         """
         later = integer(phase, "phase", 0) % self.period
-        if not isinstance(self.initial, str) and later:
+        if not later:
+            return self
+        if not isinstance(self.initial, str):
             raise UnsupportedError(
                 "This belief has a start of its own, which is that of phase 0; make one with the "
                 "distribution of the other phase."
@@ -286,18 +288,6 @@ class CyclicChain(Belief):
             self.support(1)[codes[0]] and self.possible[phases, codes[:-1], codes[1:]].all()
         )
 
-    def refuse_misplaced(self, sequence: Any) -> None:
-        """Refuse a sequence that is known to begin at another phase than this belief.
-
-        Raises:
-            InvalidInputError: naming the phase.
-        """
-        if later := self.phases_before(sequence):
-            raise InvalidInputError(
-                f"The data begin {later} of {self.period} phases later than this belief; use its "
-                f"starting({later}), which is about series that begin there."
-            )
-
     def phases_before(self, sequence: Any) -> int:
         """How many phases later than this belief a sequence is known to begin; 0 if unknown."""
         begins, step = start_of(sequence), None if self.grid is None else self.grid.step
@@ -361,8 +351,15 @@ class CyclicChain(Belief):
         noun = "state" if self.size == 1 else "states"
         return (
             f"CyclicChain({self.size} {noun}: {show_labels(self.states)}; period={self.period}; "
-            f"initial={initial}{grid_words(self.grid)})"
+            f"initial={initial}{grid_words(self.grid)}{self._begins()})"
         )
+
+    def _begins(self) -> str:
+        """When the first time point is, if the cycle is a day or a week and begins elsewhere."""
+        step = None if self.grid is None else self.grid.step
+        if step is None or self.anchor is None:
+            return ""
+        return begin_words(self.anchor, self.period * step)
 
     def __getstate__(self) -> tuple[Any, ...]:
         """Pickle the fields only."""

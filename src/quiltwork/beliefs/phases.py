@@ -26,6 +26,7 @@ _DAY, _WEEK = 86_400, 604_800
 _MONDAY = 4 * _DAY  # the first moment of the clock was a Thursday
 _CYCLES = {"day": (_DAY, 0), "week": (_WEEK, _MONDAY)}
 _LONGEST = 100_000
+_WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,21 @@ def _cycle(period: str, step: int | None) -> tuple[int, int]:
             "read the data in other steps."
         )
     return seconds // step, anchor
+
+
+def begin_words(anchor: int, cycle: int) -> str:
+    """Say when a day or week of these seconds begins, unless at midnight or before Monday.
+
+    >>> begin_words(8 * 3600, 86_400), begin_words(_MONDAY, 604_800), begin_words(60, 604_800)
+    (', from 08:00', '', ', from Thursday 00:01')
+    """
+    if anchor % cycle in {start for length, start in _CYCLES.values() if length == cycle}:
+        return ""
+    minutes = anchor % _DAY // 60
+    clock = f"{minutes // 60:02d}:{minutes % 60:02d}"
+    if cycle == _DAY:
+        return f", from {clock}"
+    return f", from {_WEEKDAYS[anchor % _WEEK // _DAY]} {clock}" if cycle == _WEEK else ""
 
 
 def tally_phases(

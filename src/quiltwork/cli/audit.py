@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ class Audited:
     length: int
     releases: list[tuple[Query, Fraction]]
     claimed: Fraction | None
+    bound: Callable[[], float]
     secrets: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
 
@@ -68,7 +70,8 @@ def audit(
 
     SOURCE is a release's JSON file or a ledger's URL. Without it, --query, --scale and --length
     describe a noise, for example that of a library for plain differential privacy, and the answer
-    is what it leaks under the belief. Exit code 1: a promise is broken.
+    is what it leaks under the belief. Where the exact level is out of reach, the largest found and
+    a proven bound are told. Exit code 1: a promise is broken.
     """
     from quiltwork.audit import report
 
@@ -89,6 +92,8 @@ def audit(
         subject.claimed,
         protected or subject.secrets,
     )
+    if not found.joint:
+        found = found.bounded(subject.bound())
     document = files.dump("audit", 1, found.body() | {"notes": list(subject.notes)})
     emit(document, [*found.explain().splitlines(), *subject.notes])
     if found.sound is False:
@@ -107,7 +112,25 @@ def _noise(
             "give a release's JSON or a ledger's URL, or --belief, --length, --query and --scale"
         )
     query = read_query(question, members[0].states, window)
-    return Audited(members, length, [(query, scale)], None)
+    return Audited(members, length, [(query, scale)], None, _sweep(members, length, query, scale))
+
+
+def _sweep(
+    members: tuple[Belief, ...], length: int, query: Query, scale: Fraction
+) -> Callable[[], float]:
+    """What bounds the level of noise on one answer, given in its units."""
+
+    def bound() -> float:
+        from quiltwork.influence.arguments import check_states, read_question
+        from quiltwork.influence.other_beliefs import leak_under
+
+        asked = check_states(query, members) or query
+        start, stop = asked.window(length)
+        unit = asked.grid(stop - start + 1)[1]
+        question = read_question(asked, length, None, 1)
+        return leak_under(members, question, scale / unit)[0] if scale else math.inf
+
+    return bound
 
 
 def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
@@ -120,8 +143,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(
-            "Note: the release was calibrated under other beliefs than those given; its promise "
-            "does not speak about these."
+            "Note: the release was calibrated under other beliefs than those given, namely "
+            f"{' and '.join(released.beliefs)}; its promise does not speak about these."
         )
     if released.subjects > 1:
         notes.append(
@@ -132,7 +155,12 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     _check_cells(released.query, released.cells, members)
     pairs = [_pair(released.query, released.length, released.noise_scale)]
     claimed, secrets = released.exact_epsilon, released.secrets
-    return Audited(members, released.length, pairs, claimed, secrets, tuple(notes))
+
+    def bound() -> float:
+        leak: float = released.leak_under(members)[0]
+        return leak
+
+    return Audited(members, released.length, pairs, claimed, bound, secrets, tuple(notes))
 
 
 def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -> Audited:
@@ -143,6 +171,7 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
     with Ledger.open(url) as ledger:
         name = dataset or _only_dataset(status.dataset for status in ledger.datasets())
         status, debits = ledger.status(name), ledger.history(name)
+        account = ledger.accountant(name)
     described = [debit.request for debit in debits if "query" in debit.request]
     if not described:
         raise InvalidInputError(
@@ -164,7 +193,12 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
             _check_cells(query, tuple(labels_from_json(request["cells"])), audited)
         pairs.append(_pair(query, int(request["length"]), Fraction(request["noise_scale"])))
     claimed = status.exact_total
-    return Audited(audited, length, pairs, claimed, None, tuple(notes))
+
+    def bound() -> float:
+        leak: float = account.leak_under(audited)[0]
+        return leak
+
+    return Audited(audited, length, pairs, claimed, bound, None, tuple(notes))
 
 
 def _pair(query: Query, length: int, noise_scale: Fraction) -> tuple[Query, Fraction]:

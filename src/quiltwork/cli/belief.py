@@ -13,6 +13,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.belief_check import check
+from quiltwork.cli.belief_turn import turn
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import split_list
@@ -237,3 +238,4 @@ def _lines(
 
 belief.add_command(make)
 belief.add_command(check)
+belief.add_command(turn)

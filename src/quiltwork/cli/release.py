@@ -17,7 +17,6 @@ from quiltwork.cli.command import command, confidence_option, exact_number
 from quiltwork.cli.output import deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
-    placed,
     protect_option,
     read,
     read_beliefs,
@@ -111,9 +110,11 @@ def release(
     episode = read_episode(protect, beliefs, reading["every"])
     _check_delivery(query, output, plot)
     series = read(file, reading, beliefs=beliefs)
-    if ledger_url is None and not apart:  # a ledger holds the beliefs as they are
-        beliefs = placed(beliefs, series.data.values())
     if preview:
+        if ledger_url is None:  # a ledger holds the beliefs as they are
+            from quiltwork.beliefs.placement import placed
+
+            beliefs = placed(beliefs, series.data.values())
         _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
         return
 
@@ -123,10 +124,7 @@ def release(
     writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
-            each = {
-                str(who): answer(data, query, placed(beliefs, [data]), **options)
-                for who, data in bar
-            }
+            each = {str(who): answer(data, query, beliefs, **options) for who, data in bar}
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)

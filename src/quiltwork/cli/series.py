@@ -5,7 +5,7 @@ On the command line a question is data: a named query with its arguments, never 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -109,24 +109,6 @@ def read_beliefs(paths: tuple[str, ...]) -> tuple[Belief, ...]:
     from quiltwork.beliefs import as_beliefs, beliefs_from_json
 
     return as_beliefs([one for path in paths for one in beliefs_from_json(files.contents(path))])
-
-
-def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
-    """Turn beliefs about days to the phase in which all sequences begin, as far as that is known.
-
-    Where sequences begin in several phases nothing is turned, and a release refuses them.
-    """
-    from quiltwork.beliefs import CyclicChain
-
-    data = list(sequences)
-
-    def turned(belief: Belief) -> Belief:
-        if not isinstance(belief, CyclicChain) or not isinstance(belief.initial, str):
-            return belief
-        phases = {belief.phases_before(one) for one in data}
-        return belief.starting(phases.pop()) if len(phases) == 1 else belief
-
-    return tuple(map(turned, beliefs))
 
 
 def step_lines(beliefs: Sequence[Belief]) -> list[str]:

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from quiltwork.audit.calibration import least_scale, scales_per_node
+from quiltwork.audit.inner import Followed, followed
 from quiltwork.audit.laws import TooLargeError
-from quiltwork.audit.leakage import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import Additive, Joint, additive_parts
-from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
 from quiltwork.influence.arguments import (
@@ -104,7 +104,7 @@ def optimal_calibration(
     Theorem: docs/theory/exact-calibration.md
     """
     level = privacy_level(epsilon, "epsilon")
-    chains = single_chains(beliefs)
+    chains = followed(beliefs)
     lengths = read_lengths(chains, length)
     points = max(lengths)
     question = read_question(query, points, secrets, episode)
@@ -153,7 +153,7 @@ def optimal_calibration(
     )
 
 
-def _statistics(chain: MarkovChain, query: Query | None, points: int) -> list[Joint]:
+def _statistics(chain: Followed, query: Query | None, points: int) -> list[Joint]:
     """What is to be protected: the query's integers jointly, or the count of every state."""
     if query is None:
         counts = [additive_parts(Count(state=s), chain.states, points) for s in chain.states]

@@ -16,6 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from quiltwork.audit.inner import inner_chain
 from quiltwork.audit.laws import Weights, integer_laws
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
@@ -64,7 +65,7 @@ def outward_laws(chains: Sequence[MarkovChain], length: int, query: Query) -> Ou
     low, high = [], []
     for chain in chains:
         statistic = statistic_of(query, chain, length)
-        for law in integer_laws(chain, length, statistic, range(1, length + 1)):
+        for law in integer_laws(inner_chain(chain), length, statistic, range(1, length + 1)):
             rows = law.weights[law.possible]
             if len(rows) > 1:
                 totals = rows.sum(axis=1)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.arguments import instance
-from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.inner import single_chains
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending

@@ -12,7 +12,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from quiltwork.audit.leakage import single_chains
+from quiltwork.audit.inner import single_chains
 from quiltwork.audit.levels import Laws
 from quiltwork.audit.statistics import Joint, additive_parts
 from quiltwork.beliefs import Belief, MarkovChain

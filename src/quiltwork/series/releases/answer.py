@@ -14,6 +14,7 @@ import numpy as np
 
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.beliefs.digests import digest
+from quiltwork.beliefs.placement import placed, refuse_misplaced
 from quiltwork.budget.payment import Request, pay_and_keep, read_payer
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
@@ -59,7 +60,8 @@ def release(
             Polars series, path), or a list or dict of them: independent subjects, whose answers are
             pooled. A list of tuples is one sequence, since tuples are states.
         query: from `qw.queries`.
-        beliefs: what an adversary may believe; one belief or a list.
+        beliefs: what an adversary may believe; one belief or a list. Beliefs about days are turned
+            to every phase in which a subject is known to begin; with a ledger they are fixed.
         epsilon: the guarantee.
         method: how to calibrate; None takes the sweep for chains and trees, else quilts. With
             "entry" on data that depend on each other the guarantee is weaker than asked for: the
@@ -98,6 +100,9 @@ def release(
     payer = read_payer(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
+    if payer is None:
+        members = placed(members, source.given)
+    refuse_misplaced(members, source.given)
     plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
     if isinstance(query, CustomQuery) and states:
         query.rehearse(plan.length, states)

@@ -220,9 +220,6 @@ def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
     for grid in set(map(known_grid, source.given)):
         for belief in members:
             refuse_other_grid(belief.grid, grid)
-    for sequence in source.given:
-        for belief in members:
-            belief.refuse_misplaced(sequence)
 
 
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
