@@ -20,4 +20,5 @@ from .ledger.records import Receipt as Receipt
 from .ledger.records import Share as Share
 from .ledger.records import Status as Status
 from .payment import Request as Request
+from .people import PEOPLE as PEOPLE
 from .spending import Spending as Spending

@@ -16,16 +16,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from fractions import Fraction
 from inspect import cleandoc
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class FileName(click.types.StringParamType):
+    """The name of a file, which shells complete."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell, which knows its files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def _complete_files(made: click.Command) -> None:
+    """Let shells complete every parameter that names a file."""
+    for one in made.params:
+        named = one.metavar == "FILE" or one.name in ("file", "files", "artifact")
+        if named and isinstance(one.type, click.types.StringParamType):
+            one.type = FileName()
 
 
 class ExampleCommand(click.Command):
@@ -51,6 +73,16 @@ class HelpGroup(click.Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Turn off click's own answer, whose exit code changed between its versions."""
         super().__init__(*args, **{**kwargs, "no_args_is_help": False})
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest those spelled alike if there is none."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            alike = get_close_matches(args[0], self.list_commands(ctx), n=2)
+            meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+            ctx.fail(f"No such command {args[0]!r}{meant}")
+        return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the help if nothing was typed."""
@@ -125,6 +157,30 @@ def confidence_option(meaning: str) -> Callable[[Function], Function]:
     )
 
 
+output_option = click.option(
+    "-o", "--output", metavar="FILE", help="Write the result here, as JSON; - prints it."
+)
+report_option = click.option(
+    "--report", metavar="FILE", help="Write a page to forward: numbers, pictures, what is kept."
+)
+plot_option = click.option(
+    "--plot", metavar="FILE", help="Draw the result here (.png, .svg or .pdf)."
+)
+belief_option = click.option(
+    "--belief",
+    multiple=True,
+    metavar="FILE",
+    help="What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.",
+)
+
+
+def named_beliefs(belief: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files given with --belief, or as arguments, which older scripts do."""
+    if not belief and not files:
+        raise click.UsageError("Give what an adversary may believe: --belief belief.json")
+    return (*belief, *files)
+
+
 def common_options(function: Function) -> Function:
     """Add the options that every command has: `--json` and `--debug`.
 
@@ -150,15 +206,17 @@ def command(
     """Make a command with the common options and an example in its help."""
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
-        build = click.command(name, cls=ExampleCommand, example=example)
-        return build(common_options(function))
+        build = click.command(name, cls=ExampleCommand, example=example, context_settings=_HELP)
+        made = build(common_options(function))
+        _complete_files(made)
+        return made
 
     return decorate
 
 
 def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
     """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
-    return click.group(name, cls=HelpGroup)
+    return click.group(name, cls=HelpGroup, context_settings=_HELP)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         --categories sex=f,m --categories town=@towns.txt
     quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
     quiltwork count visits.csv --by ward --categories a,b --epsilon 1 \\
-        --subject patient --at-most 3
+        --subject patient --max-rows 3
     quiltwork count --value 42 --n 100 --epsilon 1
     quiltwork count people.csv --where vote=yes --epsilon 1 --adjacency replace \\
         --belief households.json
@@ -70,11 +70,13 @@ if TYPE_CHECKING:
 @click.option(
     "--subject",
     metavar="COLUMN",
-    help="Tells people apart: of each, only the first rows count, as many as --at-most says "
+    help="Tells people apart: of each, only the first rows count, as many as --max-rows says "
     "(1 without it).",
 )
 @click.option(
+    "--max-rows",
     "--at-most",
+    "at_most",
     type=click.IntRange(min=1),
     metavar="NUMBER",
     help="How many rows of one person count at most; the noise grows with it. Without --subject "
