@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs
+from quiltwork.cli.command import belief_option, command, level_number, named_beliefs
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
     protect_option,
@@ -42,7 +42,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 @belief_option
 @click.option("--length", type=int, help="Number of time points; leave out for clusters.")
 @click.option(
-    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
 )
 @click.option(
     "--method",

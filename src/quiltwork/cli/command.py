@@ -15,6 +15,7 @@ None; to end with exit code 1 after a result, it calls `click.get_current_contex
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from fractions import Fraction
@@ -23,6 +24,8 @@ from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from quiltwork.errors import QuiltworkWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -92,6 +95,7 @@ class HelpGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+_LITTLE, _MUCH, _NO_LEVEL = Fraction(1, 10_000), 20, 100
 _ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
 """An exponent of five digits or more: as an exact number it would fill the memory."""
 
@@ -135,6 +139,21 @@ def exact_number(text: str) -> Fraction:
         return TypedNumber(text)
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(f"{text!r} is not a number such as 1, 0.5 or 1/3") from None
+
+
+def level_number(text: str) -> Fraction:
+    """Read a privacy level exactly, for `type=`; warn about levels that nobody means."""
+    level = exact_number(text)
+    if _MUCH <= level < _NO_LEVEL:  # beyond, the reader of levels warns itself
+        _warn(f"{text} lets odds change by a factor of e^{float(level):g}, which protects little")
+    elif 0 < level < _LITTLE:
+        _warn(f"{text} takes noise about {float(1 / level):.3g} times as large as what it hides")
+    return level
+
+
+def _warn(what: str) -> None:
+    usual = "usual levels lie between 0.01 and 10"
+    warnings.warn(f"A level of {what}; {usual}.", QuiltworkWarning, stacklevel=4)
 
 
 def confidence_number(text: str) -> Fraction:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import belief_option, command, exact_number, group, named_beliefs
+from quiltwork.cli.command import (
+    belief_option,
+    command,
+    exact_number,
+    group,
+    level_number,
+    named_beliefs,
+)
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import BudgetExceeded
@@ -50,7 +57,7 @@ def _opened(url: str) -> Ledger:
 @click.option("--length", type=int, metavar="N", help="Time points; not for beliefs about rows.")
 @click.option(
     "--budget",
-    type=exact_number,
+    type=level_number,
     metavar="NUMBER",
     required=True,
     help="What all releases together may tell about any time point, or any person.",

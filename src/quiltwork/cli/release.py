@@ -16,7 +16,7 @@ from quiltwork.cli.calibrate import METHODS
 from quiltwork.cli.command import (
     command,
     confidence_option,
-    exact_number,
+    level_number,
     output_option,
     plot_option,
     report_option,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 )
 @click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
 @click.option(
-    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
 )
 @click.option("--method", type=click.Choice(METHODS), help="How to bound influence.")
 @click.option("--secrets", metavar="START:STOP", help="Protect only these time points.")

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.beliefs import Belief
+from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
@@ -22,13 +23,14 @@ from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
 from quiltwork.series.releases.protection import WHO, Protection, Who, read_protection
-from quiltwork.series.releases.usefulness import Usefulness, advice, judged, signal_of
+from quiltwork.series.releases.usefulness import advice, signal_of
 
 _MOST_SUBJECTS = 10**10
 _CHEAP = 0.05
 _PLAIN_DP = (
     "There are so many persons that hiding each as a whole costs little, so plain "
-    "differential privacy for persons is the right tool: protect='person' needs no belief. For sums and means by group over independent "
+    "differential privacy for persons is the right tool: protect='person' needs no belief. For "
+    "sums and means by group over independent "
     "people use OpenDP or Tumult Analytics."
 )
 

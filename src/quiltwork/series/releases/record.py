@@ -32,8 +32,8 @@ from quiltwork.series.releases.error_bars import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from quiltwork.budget.judging import Usefulness
     from quiltwork.series.releases.protection import Who
-    from quiltwork.series.releases.usefulness import Usefulness
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Whether an answer is worth its price: a word, its reason, and what would help.
+"""Judging series: what an error is compared with, what drives the noise, what would help.
 
 Before anything is paid the expected error is compared with what a cell may be expected to be
 (`signal_of`), which is public. Afterwards it is compared with the released numbers alone, so that
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quiltwork.beliefs import Belief, MarkovChain
-from quiltwork.budget.accounting.planning import signal_range, verdict
+from quiltwork.budget.accounting.planning import signal_range
+from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.influence import Calibration
 
 if TYPE_CHECKING:
@@ -24,27 +25,6 @@ if TYPE_CHECKING:
 _USEFUL = 0.1
 _TIED = 0.5
 _NO_VALUE = ("missing", None)
-
-
-class Usefulness(NamedTuple):
-    """ "useless", "rough" or "useful", and why.
-
-    Useless: the expected error is as large as the answer. Rough: at least a tenth of it.
-    """
-
-    verdict: str
-    reason: str
-
-    def __str__(self) -> str:
-        """Say both."""
-        return f"{self.verdict.capitalize()}: {self.reason}"
-
-
-def judged(error: float, signal: float, of: str) -> Usefulness:
-    """Judge an expected error by what it is compared with, which `of` names."""
-    share = f"{100 * error / signal:.3g} %" if signal > 0 else "more than all"
-    reason = f"the expected error of {error:.4g} is {share} of {of}."
-    return Usefulness(verdict(error, signal), reason)
 
 
 def signal_of(plan: Plan, cells: int) -> float:
