@@ -33,6 +33,7 @@ from .budget import Accountant as Accountant
 from .budget import Ledger as Ledger
 from .budget import Spending as Spending
 from .budget import compose as compose
+from .budget import monitor as monitor
 from .budget import plan as plan
 from .counts import Consumer as Consumer
 from .counts import GeometricMechanism as GeometricMechanism

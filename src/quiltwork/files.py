@@ -15,6 +15,7 @@ import re
 import secrets
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,6 +93,8 @@ def contents(path: str | Path) -> bytes:
         InvalidInputError: if the path cannot be read, or names a folder or a device.
     """
     try:
+        if path == "-":
+            return sys.stdin.buffer.read()
         refuse_device(path)
         return Path(path).read_bytes()
     except OSError as error:

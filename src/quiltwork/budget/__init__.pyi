@@ -19,5 +19,8 @@ from .ledger.records import Quote as Quote
 from .ledger.records import Receipt as Receipt
 from .ledger.records import Share as Share
 from .ledger.records import Status as Status
+from .monitoring import Monitor as Monitor
+from .monitoring import monitor as monitor
 from .payment import Request as Request
+from .people import PEOPLE as PEOPLE
 from .spending import Spending as Spending

@@ -76,6 +76,7 @@ SPLITS = ("range", "loss", "fitness")
 @declaration_options()
 @backend_option
 @click.option(
+    "-o",
     "--output",
     metavar="FILE",
     required=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 
@@ -23,13 +23,14 @@ _MOST_STATES = 8
 
 @command(
     example="""
-    quiltwork belief check belief.json --against volunteers.csv --value activity \\
+    quiltwork belief check --belief belief.json --against volunteers.csv --value activity \\
         --subject person --time minute
-    quiltwork belief check belief.json --against pilot.csv --value state --time time \\
-        --length 1440 --epsilon 0.5 --html check.html
+    quiltwork belief check --belief belief.json --against pilot.csv --value state --time time \\
+        --length 1440 --epsilon 0.5 --report check.html
     """
 )
-@click.argument("belief", nargs=-1, required=True)
+@click.argument("named", nargs=-1, metavar="")
+@belief_option
 @click.option(
     "--against", "file", required=True, metavar="FILE", help="The public sample, CSV or Parquet."
 )
@@ -48,8 +49,15 @@ _MOST_STATES = 8
     show_default=True,
     help="The level of the histogram whose leak is told.",
 )
-@click.option("--html", metavar="FILE", help="Write everything with pictures to this page.")
+@click.option(
+    "--report",
+    "--html",
+    "html",
+    metavar="FILE",
+    help="Write everything with pictures to this page.",
+)
 def check(
+    named: tuple[str, ...],
     belief: tuple[str, ...],
     file: str,
     length: int | None,
@@ -57,7 +65,7 @@ def check(
     html: str | None,
     **reading: Any,
 ) -> None:
-    """Say how well a BELIEF fits a public sample, and what that means for a release.
+    """Say how well a belief fits a public sample, and what that means for a release.
 
     The sample is scored under the belief and under beliefs fitted on its other half. Then follow
     stays, memory, time of day and steps outside of the belief; and what a histogram calibrated with
@@ -68,7 +76,7 @@ def check(
     from quiltwork.beliefs.comparison import refuse_incomparable
     from quiltwork.influence.checks import check_belief
 
-    beliefs = read_beliefs(belief)
+    beliefs = read_beliefs(named_beliefs(belief, named))
     for one in beliefs:  # before a file is read as theirs
         refuse_incomparable(one)
     series = read(file, reading, beliefs=beliefs)

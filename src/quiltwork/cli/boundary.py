@@ -19,6 +19,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.app import app
+from quiltwork.cli.output import in_options
 from quiltwork.errors import (
     QuiltworkError,
     QuiltworkWarning,
@@ -77,7 +78,7 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _describe(error: Exception) -> tuple[str, str, int]:
     """Return (kind, message, exit code) of an error."""
     if isinstance(error, QuiltworkError):
-        return _kind(type(error)), str(error), error.exit_code
+        return _kind(type(error)), in_options(str(error)), error.exit_code
     if isinstance(error, click.ClickException):
         return "usage", _usage_message(error), 2
     if isinstance(error, OSError):
@@ -107,7 +108,8 @@ def _usage_message(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if context is None:
         return message
-    return f"{message.rstrip('.')}. See '{context.command_path} --help'."
+    end = "" if message.endswith("?") else "."
+    return f"{message.rstrip('.')}{end} See '{context.command_path} --help'."
 
 
 def _complain(kind: str, message: str, as_json: bool) -> None:
@@ -124,7 +126,7 @@ def _show_own_warnings(as_json: bool) -> None:
         if not issubclass(category, QuiltworkWarning):
             usual(message, category, *where)  # type: ignore[arg-type]
             return
-        line = " ".join(str(message).split())
+        line = in_options(" ".join(str(message).split()))
         document = files.dump("warning", 1, {"warning": {"message": line}})
         click.echo(document if as_json else f"Warning: {line}", err=True)
 

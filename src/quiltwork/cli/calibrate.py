@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork import files
-from quiltwork.cli.command import command, exact_number
+from quiltwork.cli.command import belief_option, command, level_number, named_beliefs
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
     protect_option,
@@ -22,6 +21,7 @@ from quiltwork.cli.series import (
     step_lines,
 )
 from quiltwork.errors import QuiltworkError, QuiltworkWarning
+from quiltwork.files import dump
 
 if TYPE_CHECKING:
     from quiltwork.influence import Calibration
@@ -31,16 +31,18 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 
 @command(
     example="""
-    quiltwork calibrate belief.json --length 10080 --epsilon 1
-    quiltwork calibrate belief.json --length 10080 --epsilon 1 --query count:walk --window 1:1440
-    quiltwork calibrate belief.json --length 10080 --epsilon 1 --protect 3h
-    quiltwork calibrate belief.json --length 10080 --epsilon 1 --compare
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 \\
+        --query count:walk --window 1:1440
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --protect 3h
+    quiltwork calibrate --belief belief.json --length 10080 --epsilon 1 --compare
     """
 )
-@click.argument("belief", nargs=-1, required=True)
+@click.argument("files", nargs=-1, metavar="")
+@belief_option
 @click.option("--length", type=int, help="Number of time points; leave out for clusters.")
 @click.option(
-    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
 )
 @click.option(
     "--method",
@@ -61,6 +63,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
 @protect_option
 @click.option("--compare", is_flag=True, help="Show every method side by side.")
 def calibrate(
+    files: tuple[str, ...],
     belief: tuple[str, ...],
     length: int | None,
     epsilon: Fraction,
@@ -73,7 +76,7 @@ def calibrate(
 ) -> None:
     """Find the noise scale that beliefs ask for.
 
-    Several BELIEF files make a set: the worst of them counts.
+    Several beliefs make a set: the worst of them counts.
     """
     from quiltwork import influence
 
@@ -81,9 +84,11 @@ def calibrate(
         raise click.UsageError("--window goes with --query")
     if compare and method is not None:
         raise click.UsageError("--compare shows every method: leave out --method")
-    beliefs = read_beliefs(belief)
+    beliefs = read_beliefs(named_beliefs(belief, files))
     query = None if question is None else read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
+    if protect == "person" and method is None and not compare:
+        protect, method = None, "group"  # all of a series at once
     episode = read_episode(protect, beliefs)
 
     def run(name: Any) -> Calibration:
@@ -96,7 +101,7 @@ def calibrate(
         return
     rows = [(name, *_tried(run, name)) for name in METHODS]
     body = {"methods": [{"method": n, "scale": s, "note": note} for n, s, note in rows]}
-    emit(files.dump("calibration-comparison", 1, json.loads(json.dumps(body))), _table(rows))
+    emit(dump("calibration-comparison", 1, json.loads(json.dumps(body))), _table(rows))
 
 
 def _tried(run: Any, name: str) -> tuple[float | None, str]:

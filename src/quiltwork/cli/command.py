@@ -15,17 +15,42 @@ None; to end with exit code 1 after a result, it calls `click.get_current_contex
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
+from difflib import get_close_matches
 from fractions import Fraction
 from inspect import cleandoc
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
+
+from quiltwork.errors import QuiltworkWarning
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
+
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+class FileName(click.types.StringParamType):
+    """The name of a file, which shells complete."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Leave it to the shell, which knows its files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def _complete_files(made: click.Command) -> None:
+    """Let shells complete every parameter that names a file."""
+    for one in made.params:
+        named = one.metavar == "FILE" or one.name in ("file", "files", "artifact")
+        if named and isinstance(one.type, click.types.StringParamType):
+            one.type = FileName()
 
 
 class ExampleCommand(click.Command):
@@ -52,6 +77,16 @@ class HelpGroup(click.Group):
         """Turn off click's own answer, whose exit code changed between its versions."""
         super().__init__(*args, **{**kwargs, "no_args_is_help": False})
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest those spelled alike if there is none."""
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            alike = get_close_matches(args[0], self.list_commands(ctx), n=2)
+            meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+            ctx.fail(f"No such command {args[0]!r}{meant}")
+        return super().resolve_command(ctx, args)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the help if nothing was typed."""
         if not args and not ctx.resilient_parsing:
@@ -60,6 +95,7 @@ class HelpGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+_LITTLE, _MUCH, _NO_LEVEL = Fraction(1, 10_000), 20, 100
 _ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
 """An exponent of five digits or more: as an exact number it would fill the memory."""
 
@@ -105,6 +141,21 @@ def exact_number(text: str) -> Fraction:
         raise click.BadParameter(f"{text!r} is not a number such as 1, 0.5 or 1/3") from None
 
 
+def level_number(text: str) -> Fraction:
+    """Read a privacy level exactly, for `type=`; warn about levels that nobody means."""
+    level = exact_number(text)
+    if _MUCH <= level < _NO_LEVEL:  # beyond, the reader of levels warns itself
+        _warn(f"{text} lets odds change by a factor of e^{float(level):g}, which protects little")
+    elif 0 < level < _LITTLE:
+        _warn(f"{text} takes noise about {float(1 / level):.3g} times as large as what it hides")
+    return level
+
+
+def _warn(what: str) -> None:
+    usual = "usual levels lie between 0.01 and 10"
+    warnings.warn(f"A level of {what}; {usual}.", QuiltworkWarning, stacklevel=4)
+
+
 def confidence_number(text: str) -> Fraction:
     """Read a confidence strictly between 0 and 1, for `type=`, before anything is done."""
     level = exact_number(text)
@@ -123,6 +174,30 @@ def confidence_option(meaning: str) -> Callable[[Function], Function]:
         show_default=True,
         help=meaning,
     )
+
+
+output_option = click.option(
+    "-o", "--output", metavar="FILE", help="Write the result here, as JSON; - prints it."
+)
+report_option = click.option(
+    "--report", metavar="FILE", help="Write a page to forward: numbers, pictures, what is kept."
+)
+plot_option = click.option(
+    "--plot", metavar="FILE", help="Draw the result here (.png, .svg or .pdf)."
+)
+belief_option = click.option(
+    "--belief",
+    multiple=True,
+    metavar="FILE",
+    help="What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.",
+)
+
+
+def named_beliefs(belief: tuple[str, ...], files: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the files given with --belief, or as arguments, which older scripts do."""
+    if not belief and not files:
+        raise click.UsageError("Give what an adversary may believe: --belief belief.json")
+    return (*belief, *files)
 
 
 def common_options(function: Function) -> Function:
@@ -150,15 +225,17 @@ def command(
     """Make a command with the common options and an example in its help."""
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
-        build = click.command(name, cls=ExampleCommand, example=example)
-        return build(common_options(function))
+        build = click.command(name, cls=ExampleCommand, example=example, context_settings=_HELP)
+        made = build(common_options(function))
+        _complete_files(made)
+        return made
 
     return decorate
 
 
 def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
     """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
-    return click.group(name, cls=HelpGroup)
+    return click.group(name, cls=HelpGroup, context_settings=_HELP)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -12,6 +12,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "fit": "quiltwork.cli.fit:fit",
         "calibrate": "quiltwork.cli.calibrate:calibrate",
         "release": "quiltwork.cli.release:release",
+        "monitor": "quiltwork.cli.monitor:monitor",
         "audit": "quiltwork.cli.audit:audit",
     },
     "Budgets": {

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, confidence_option, exact_number
-from quiltwork.cli.output import deliver, text_table
+from quiltwork.cli.command import (
+    command,
+    confidence_option,
+    exact_number,
+    level_number,
+    output_option,
+    plot_option,
+    report_option,
+)
+from quiltwork.cli.output import check_targets, deliver, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
@@ -32,7 +40,8 @@ if TYPE_CHECKING:
         --categories sex=f,m --categories town=@towns.txt
     quiltwork count people.csv --where "age>=65" --where town=Ghent --epsilon 0.5
     quiltwork count visits.csv --by ward --categories a,b --epsilon 1 \\
-        --subject patient --at-most 3
+        --subject patient --max-rows 3
+    quiltwork count people.csv --by sex --categories f,m --epsilon 1 --report page.html
     quiltwork count --value 42 --n 100 --epsilon 1
     quiltwork count people.csv --where vote=yes --epsilon 1 --adjacency replace \\
         --belief households.json
@@ -70,11 +79,13 @@ if TYPE_CHECKING:
 @click.option(
     "--subject",
     metavar="COLUMN",
-    help="Tells people apart: of each, only the first rows count, as many as --at-most says "
+    help="Tells people apart: of each, only the first rows count, as many as --max-rows says "
     "(1 without it).",
 )
 @click.option(
+    "--max-rows",
     "--at-most",
+    "at_most",
     type=click.IntRange(min=1),
     metavar="NUMBER",
     help="How many rows of one person count at most; the noise grows with it. Without --subject "
@@ -84,7 +95,7 @@ if TYPE_CHECKING:
 @click.option("--n", type=int, help="With --value: the number of people, which is public.")
 @click.option(
     "--epsilon",
-    type=exact_number,
+    type=level_number,
     metavar="NUMBER",
     help="The privacy level, for example 1 or 0.1.",
 )
@@ -126,6 +137,9 @@ if TYPE_CHECKING:
 )
 @ledger_options
 @confidence_option("Of the intervals.")
+@output_option
+@plot_option
+@report_option
 def count(
     file: str | None,
     by: tuple[str, ...],
@@ -147,6 +161,9 @@ def count(
     key: str | None,
     analyst: str | None,
     confidence: Fraction,
+    output: str | None,
+    plot: str | None,
+    report: str | None,
 ) -> None:
     """Release private counts with their intervals.
 
@@ -157,13 +174,18 @@ def count(
     cost is debited, durably, before any noise is drawn.
     """
     debit = partial(open_ledger, ledger_url, dataset, key, analyst)
+    check_targets(output, report)
+    if plot is not None:
+        from quiltwork.report.plots import check_figure_path
+
+        check_figure_path(plot)
     if value is not None:
         described = (file, by, where, categories, categories_from_data, subject, cell_alpha)
-        if any(described) or total is not None or at_most is not None:
+        if any((*described, report, plot)) or total is not None or at_most is not None:
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
             )
-        _release_number(value, n, epsilon, alpha, beliefs, confidence, debit)
+        _release_number(value, n, epsilon, alpha, beliefs, confidence, debit, output)
         return
     if file is None:
         raise click.UsageError("Give a CSV file, or a number with --value and --n")
@@ -197,7 +219,18 @@ def count(
         where=where,
         **debit(),
     )
-    _show_table(table, where, confidence)
+    writes: list[Callable[[], object]] = []
+    if report is not None:
+        writes.append(partial(table.report, report, confidence))
+    if plot is not None:
+        writes.append(partial(_draw, table, confidence, plot))
+    _show_table(table, where, confidence, writes, output)
+
+
+def _draw(table: CountTable, confidence: Fraction, path: str) -> None:
+    from quiltwork.report.plots import write_figure
+
+    write_figure(table.plot(confidence=confidence), path)
 
 
 def _cells(
@@ -274,7 +307,13 @@ def _beliefs(paths: tuple[str, ...]) -> Any:
     return read_beliefs(paths)
 
 
-def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction) -> None:
+def _show_table(
+    table: CountTable,
+    where: tuple[str, ...],
+    confidence: Fraction,
+    writes: list[Callable[[], object]],
+    output: str | None,
+) -> None:
     each = list(table.intervals(confidence).values())
     together = list(table.intervals(confidence, simultaneous=True).values())
     body = {
@@ -284,6 +323,7 @@ def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction)
         "intervals": each,
         "simultaneous": together,
         "protects": table.explain(),
+        **table.usefulness._asdict(),
     }
     header = [*(table.dimensions or ["rows"]), "count", f"{float(100 * confidence):g} % interval"]
     rows = [
@@ -296,7 +336,8 @@ def _show_table(table: CountTable, where: tuple[str, ...], confidence: Fraction)
         lines = text_table(header, [row[:-1] for row in rows])
     else:
         lines = text_table([*header, "all at once"], rows)
-    deliver(files.dump("counts", 1, body), [*lines, "", table.explain()])
+    said = ["", table.explain(), str(table.usefulness)]
+    deliver(files.dump("counts", 1, body), [*lines, *said], writes, output)
 
 
 def _labels(cell: object, where: tuple[str, ...]) -> tuple[object, ...]:
@@ -317,6 +358,7 @@ def _release_number(
     beliefs: tuple[str, ...],
     confidence: Fraction,
     debit: Callable[[], dict[str, Any]],
+    output: str | None,
 ) -> None:
     from quiltwork.counts import GeometricMechanism
 
@@ -345,4 +387,4 @@ def _release_number(
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
         f"epsilon = {level:.6g} for {one}. {taken}",
     ]
-    deliver(files.dump("count", 1, body), lines)
+    deliver(files.dump("count", 1, body), lines, output=output)

@@ -18,6 +18,7 @@ from quiltwork.cli.output import emit, progress
     """
 )
 @click.option(
+    "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-report"),

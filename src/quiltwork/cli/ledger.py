@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, group
+from quiltwork.cli.command import (
+    belief_option,
+    command,
+    exact_number,
+    group,
+    level_number,
+    named_beliefs,
+)
 from quiltwork.cli.output import emit
 from quiltwork.cli.series import protect_option, read_beliefs, read_episode
 from quiltwork.errors import BudgetExceeded
@@ -35,30 +42,32 @@ def _opened(url: str) -> Ledger:
     example="""
     quiltwork ledger create sqlite:///budget.db meters --belief belief.json --length 52560 \\
         --budget 1
+    quiltwork ledger create sqlite:///budget.db survey --people --budget 1
     """
 )
 @click.argument("url")
 @click.argument("dataset")
+@belief_option
 @click.option(
-    "--belief",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="What an adversary may believe, as written by `fit`; repeat for a set.",
+    "--people",
+    is_flag=True,
+    help="Account for persons instead: counts, and releases with --protect person. Needs no "
+    "belief, if persons are independent of each other.",
 )
 @click.option("--length", type=int, metavar="N", help="Time points; not for beliefs about rows.")
 @click.option(
     "--budget",
-    type=exact_number,
+    type=level_number,
     metavar="NUMBER",
     required=True,
-    help="What all releases together may tell about any time point.",
+    help="What all releases together may tell about any time point, or any person.",
 )
 @protect_option
 def create(
     url: str,
     dataset: str,
     belief: tuple[str, ...],
+    people: bool,
     length: int | None,
     budget: Fraction,
     protect: str | None,
@@ -68,7 +77,16 @@ def create(
     The first one creates the file or the tables. Beliefs, budget and what is protected are fixed
     for ever.
     """
-    beliefs = read_beliefs(belief)
+    if people:
+        from quiltwork.budget.people import PEOPLE
+
+        if belief or length is not None or protect not in (None, "person"):
+            raise click.UsageError(
+                "--people needs no belief: leave out --belief, --length and --protect"
+            )
+        _show([_opened(url).create(dataset, PEOPLE, None, budget)])
+        return
+    beliefs = read_beliefs(named_beliefs(belief, ()))
     episode = read_episode(protect, beliefs)
     _show([_opened(url).create(dataset, beliefs, length, budget, episode)])
 
@@ -212,7 +230,7 @@ def verify(url: str, checkpoint: str | None, since: bool) -> None:
     """
 )
 @click.argument("url")
-@click.option("--output", metavar="FILE", help="Write the whole log here, for `restore`.")
+@click.option("-o", "--output", metavar="FILE", help="Write the whole log here, for `restore`.")
 @click.option("--checkpoint", metavar="FILE", help="Write a checkpoint here; keep it elsewhere.")
 def export(url: str, output: str | None, checkpoint: str | None) -> None:
     """Write a backup, a checkpoint, or both; without options, print a checkpoint."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from quiltwork.budget.people import PEOPLE
 from quiltwork.cli.output import text_table
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
     rows = [
         [
             s.dataset,
-            "any" if s.length is None else s.length,
+            "any" if s.length is None or s.beliefs == (PEOPLE,) else s.length,
             s.debits,
             f"{s.total:.6g}",
             f"{s.budget:.6g}",
@@ -54,7 +55,13 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
         return
     (status,) = statuses
     yield ""
-    yield from (f"belief: {belief!r}" for belief in status.beliefs)
+    if status.beliefs == (PEOPLE,):
+        yield (
+            "accounts for persons, each replaced as a whole; an epsilon for adding or removing one "
+            "is debited twice, which --adjacency replace avoids"
+        )
+    else:
+        yield from (f"belief: {belief!r}" for belief in status.beliefs)
     if status.episode > 1:
         yield f"protects every stretch of {status.episode} time points"
     for name in sorted({*status.shares, *status.charged}):

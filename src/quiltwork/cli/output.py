@@ -7,11 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from quiltwork import files
 from quiltwork.cli.command import JSON_KEY
 
 if TYPE_CHECKING:
@@ -30,20 +32,33 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
         click.echo(document)
         return
     for line in human_lines:
-        click.echo(line)
+        click.echo(in_options(line))
+
+
+def check_targets(output: str | None, *others: str | None) -> None:
+    """Refuse, before anything is spent, files that cannot be written; - is standard output."""
+    for path in (None if output == "-" else output, *others):
+        if path is not None:
+            files.check_writable(path)
 
 
 def deliver(
-    document: str, human_lines: Iterable[str], writes: Iterable[Callable[[], object]] = ()
+    document: str,
+    human_lines: Iterable[str],
+    writes: Iterable[Callable[[], object]] = (),
+    output: str | None = None,
 ) -> None:
     """Write and print an answer that was paid for, and lose it in no case.
 
-    A file that fails does not keep the answer from being printed; an answer that cannot be
-    printed goes to stderr as a document. The first failure is raised at the end.
+    With `output` the document goes to that file, or for - to standard output, where nothing else
+    is printed then. A file that fails does not keep the answer from being printed; an answer that
+    cannot be printed goes to stderr as a document. The first failure is raised at the end.
     """
+    if output not in (None, "-"):
+        writes = [*writes, partial(files.write, output or "", document + "\n")]
     failures = [error for write in writes if (error := _failure(write)) is not None]
     try:
-        emit(document, human_lines)
+        emit(document, [document] if output == "-" else human_lines)
     except BrokenPipeError:
         raise
     except Exception:
@@ -72,6 +87,33 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
     stream = sys.stderr if _shows_progress() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)
+
+
+_SAME = (
+    "confidence edges epsilon every labels length method missing protect rule secrets states "
+    "subject time total window"
+)
+_OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
+    "episode": "--protect",
+    "at_most": "--max-rows",
+    "max_rows": "--max-rows",
+}
+_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
+
+
+def in_options(text: str) -> str:
+    """Say in the command line's words what a sentence says in Python's.
+
+    >>> in_options("Pass missing='split' or episode=18, and states=[…].")
+    'Pass --missing split or --protect 18, and --states ….'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        value = found[2].strip("'\"[]")
+        number, stop = value.rstrip("."), value[len(value.rstrip(".")) :]
+        return f"{_OPTIONS[found[1]]} {number}{stop}"
+
+    return _ARGUMENT.sub(option, text)
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:

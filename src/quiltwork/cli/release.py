@@ -13,8 +13,15 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.calibrate import METHODS
-from quiltwork.cli.command import command, confidence_option, exact_number
-from quiltwork.cli.output import deliver, emit, progress, text_table
+from quiltwork.cli.command import (
+    command,
+    confidence_option,
+    level_number,
+    output_option,
+    plot_option,
+    report_option,
+)
+from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
     protect_option,
@@ -24,6 +31,7 @@ from quiltwork.cli.series import (
     read_query,
     read_window,
     reading_options,
+    split_list,
 )
 
 if TYPE_CHECKING:
@@ -46,10 +54,11 @@ if TYPE_CHECKING:
 @click.option(
     "--belief",
     multiple=True,
-    required=True,
     metavar="FILE",
-    help="What an adversary may believe, as written by `fit`; repeat for a set.",
+    help="What an adversary may believe, as written by `fit`; repeat for a set. Not needed with "
+    "--protect person and --states.",
 )
+@click.option("--states", metavar="LIST", help="Without --belief: the public states, as rest,walk.")
 @click.option(
     "--query",
     "question",
@@ -60,7 +69,7 @@ if TYPE_CHECKING:
 )
 @click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
 @click.option(
-    "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
+    "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
 )
 @click.option("--method", type=click.Choice(METHODS), help="How to bound influence.")
 @click.option("--secrets", metavar="START:STOP", help="Protect only these time points.")
@@ -74,11 +83,13 @@ if TYPE_CHECKING:
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
 @confidence_option("Of the intervals.")
-@click.option("-o", "--output", metavar="FILE", help="Write the release here, as JSON.")
-@click.option("--plot", metavar="FILE", help="Draw the release here (.png, .svg or .pdf).")
+@output_option
+@plot_option
+@report_option
 def release(
     file: str,
     belief: tuple[str, ...],
+    states: str | None,
     question: str,
     window: str | None,
     epsilon: Fraction,
@@ -94,6 +105,7 @@ def release(
     confidence: Fraction,
     output: str | None,
     plot: str | None,
+    report: str | None,
     **reading: Any,
 ) -> None:
     """Release an answer about FILE under the given beliefs.
@@ -102,47 +114,73 @@ def release(
     believes any of the beliefs. Subjects are independent of each other: the noise of an answer
     for all of them is that of one subject.
     """
-    if apart and (ledger_url or plot):
-        raise click.UsageError("--apart goes with neither --ledger nor --plot")
-    beliefs = read_beliefs(belief)
+    if apart and (ledger_url or plot or report):
+        raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
+    beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, window)
-    protected = None if secrets is None else read_window(secrets)
-    episode = read_episode(protect, beliefs, reading["every"])
-    _check_delivery(query, output, plot)
+    asked = {
+        "epsilon": epsilon,
+        "method": method,
+        "secrets": None if secrets is None else read_window(secrets),
+        **_protected(protect, beliefs, reading["every"]),
+    }
+    _check_delivery(query, output, report, plot)
     series = read(file, reading, beliefs=beliefs)
     if preview:
         if ledger_url is None:  # a ledger holds the beliefs as they are
             from quiltwork.beliefs.placement import placed
 
             beliefs = placed(beliefs, series.data.values())
-        _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
+        _preview(query, beliefs, series.lengths, confidence, asked)
         return
 
     from quiltwork.series import release as answer
 
-    options = {"epsilon": epsilon, "method": method, "secrets": protected, "episode": episode}
     writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
-            each = {str(who): answer(data, query, beliefs, **options) for who, data in bar}
+            each = {str(who): answer(data, query, beliefs, **asked) for who, data in bar}
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
         debit = open_ledger(ledger_url, dataset, key, analyst)
-        released = answer(series.data, query, beliefs, **options, **debit)
+        released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
+        if report is not None:
+            writes.append(partial(released.report, report, confidence))
         if plot is not None:
             writes.append(partial(_draw, released, confidence, plot))
-    if output is not None:
-        writes.append(partial(files.write, output, document + "\n"))
-    deliver(document, lines, writes)
+    deliver(document, lines, writes, output)
 
 
-def _check_delivery(query: Query, output: str | None, plot: str | None) -> None:
+def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:
+    """Read the beliefs, or for persons the states alone."""
+    if paths:
+        if states is not None:
+            raise click.UsageError("--states goes without --belief, which names its own")
+        return read_beliefs(paths)
+    if protect != "person" or states is None:
+        raise click.UsageError(
+            "Give what an adversary may believe with --belief (write one with `quiltwork belief "
+            "make` or `fit`), or protect whole persons with --protect person --states a,b"
+        )
+    from quiltwork.series.reading.values import as_labels
+    from quiltwork.series.releases.protection import any_series
+
+    return (any_series(as_labels(split_list(states), "state", apart=True)),)
+
+
+def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:
+    """Read who is protected, as arguments of a release."""
+    if text == "person":
+        return {"protect": "person"}
+    return {"episode": read_episode(text, beliefs, every)}
+
+
+def _check_delivery(query: Query, output: str | None, report: str | None, plot: str | None) -> None:
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
-    if output is not None:
-        files.check_writable(output)
+    check_targets(output, report)
     if plot is not None:
         from quiltwork.report.plots import check_figure_path
         from quiltwork.series.releases.error_bars import refuse_label_interval
@@ -162,11 +200,8 @@ def _preview(
     query: Any,
     beliefs: Any,
     lengths: tuple[int, ...],
-    epsilon: Fraction,
     confidence: Fraction,
-    method: Any,
-    secrets: tuple[int, int] | None,
-    episode: int,
+    asked: dict[str, Any],
 ) -> None:
     from quiltwork.series import preview
 
@@ -174,12 +209,9 @@ def _preview(
         query,
         beliefs,
         length=max(lengths),
-        epsilon=epsilon,
         confidence=float(confidence),
-        method=method,
-        secrets=secrets,
         subjects=len(lengths),
-        episode=episode,
+        **asked,
     )
     emit(foreseen.to_json(), foreseen.explain().splitlines())
 

@@ -60,7 +60,9 @@ _MOST_SHOWN = 40
     help="absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, or a file with a matrix.",
 )
 @confidence_option("Of the intervals, which count on the prior.")
-@click.option("--output", metavar="FILE", help="With FILE: write its rows with what was read.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="With FILE: write its rows with what was read."
+)
 @click.option("--plot", metavar="FILE", help="Draw the mechanism before and after the remap.")
 def remap(
     file: str | None,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="Run the full sizes instead of the quick ones.")
 @click.option("--fresh", is_flag=True, help="Run again what is already finished.")
 @click.option(
+    "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("reproduction"),

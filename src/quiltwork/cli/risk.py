@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     example="""
     quiltwork risk published.csv --quasi age,zip --sensitive disease
     quiltwork risk published.parquet --quasi age,zip --sensitive disease --against earlier.parquet
-    quiltwork risk published.csv --quasi age,zip --sensitive disease --html risk.html \\
+    quiltwork risk published.csv --quasi age,zip --sensitive disease --report risk.html \\
         --original a.csv --original b.csv
     """
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     help="The records behind the table: how well does a learner guess within its groups?",
 )
 @declaration_options("--order")
-@click.option("--html", "target", metavar="FILE", help="Also write a page with plots.")
+@click.option("--report", "--html", "target", metavar="FILE", help="Also write a page with plots.")
 def risk(
     source: TableFiles,
     against: str | None,

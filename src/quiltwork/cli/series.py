@@ -123,9 +123,10 @@ def protect_option(function: Function) -> Function:
     """Add the option that says how long a secret is; `read_episode` reads it."""
     return click.option(
         "--protect",
-        metavar="DURATION|N",
-        help="Hide stretches as long as this, whatever happens in them: 3h where the step is "
-        "known, or a number of time points.  [default: each time point on its own]",
+        metavar="moment|person|DURATION|N",
+        help="Who is protected: each moment, each person with the whole series, or stretches as "
+        "long as this, whatever happens in them: 3h where the step is known, or a number of time "
+        "points.  [default: moment]",
     )(function)
 
 
@@ -142,8 +143,13 @@ def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None 
     """
     from quiltwork.beliefs.grids import seconds_of
 
-    if text is None:
+    if text is None or text == "moment":
         return 1
+    if text == "person":
+        raise InvalidInputError(
+            "--protect person is for releases, and for a ledger made with --people; here give a "
+            "duration, or a number of time points."
+        )
     if text.strip().isdecimal():
         return integer(int(text), "--protect", 1)
     seconds = seconds_of(text)

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quiltwork import files
 from quiltwork.arguments import choice, flag, instance, listed
@@ -37,6 +38,11 @@ from quiltwork.exact import (
 )
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.results import Interval, ResultBase, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from quiltwork.budget.judging import Usefulness
 
 _FEW_CELLS = 256
 _MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
@@ -163,6 +169,26 @@ class CountTable(ResultBase):
         else:
             counts = f"in at most one of {len(self.cells)} cells, by the first of their rows"
         return f"{who} counts {counts}; the others are left out, and no interval speaks of them."
+
+    @property
+    def usefulness(self) -> Usefulness:
+        """Whether the counts are useless, rough or useful, judged by what was released alone."""
+        from quiltwork.counts.table_page import usefulness_of
+
+        return usefulness_of(self)
+
+    def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
+        """Draw the counts with their intervals; needs the `plot` extra."""
+        from quiltwork.counts.table_page import table_chart
+        from quiltwork.report.plots import draw
+
+        return draw(table_chart(self, confidence), ax)
+
+    def report(self, path: str | Path, confidence: Number = 0.95) -> None:
+        """Write a page to forward: counts, a picture, what they protect."""
+        from quiltwork.counts.table_page import table_page
+
+        files.write(path, table_page(self, confidence))
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per cell: its label, its count and its 0.95 interval."""

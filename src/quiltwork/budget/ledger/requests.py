@@ -22,6 +22,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 
 _LONGEST_LABEL = 1000
+_ANSWER = ("value", "noisy", "intervals", "shortfall", "verdict", "reason")
 _LEVELS = ("per_point", "per_pair", "once", "epsilon", "divergence")
 
 
@@ -115,9 +116,7 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
         InvalidInputError: if it holds what JSON has not.
     """
     kept = {
-        name: value
-        for name, value in description.items()
-        if name not in ("mechanism", "value", "noisy")
+        name: value for name, value in description.items() if name not in ("mechanism", *_ANSWER)
     }
     try:
         found: dict[str, Any] = json.loads(json.dumps(kept, default=_own, allow_nan=False))

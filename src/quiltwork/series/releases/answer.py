@@ -15,7 +15,9 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.beliefs.digests import digest
 from quiltwork.beliefs.placement import placed, refuse_misplaced
-from quiltwork.budget.payment import Request, pay_and_keep, read_payer
+from quiltwork.budget.payment import Payer, Request, pay_and_keep, read_payer
+from quiltwork.budget.people import PEOPLE, is_about_people
+from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
@@ -32,6 +34,7 @@ from quiltwork.series.releases.data import (
 )
 from quiltwork.series.releases.draw import draw_answer
 from quiltwork.series.releases.plan import Plan, make_plan
+from quiltwork.series.releases.protection import Who, any_series, read_protection
 from quiltwork.series.releases.record import Release
 
 if TYPE_CHECKING:
@@ -43,7 +46,7 @@ Evaluate = Callable[[IntArray, States], Integers]
 def release(
     data: Any,
     query: Query,
-    beliefs: Belief | Sequence[Belief],
+    beliefs: Belief | Sequence[Belief] | None,
     epsilon: Number = 1.0,
     method: str | None = None,
     ledger: Ledger | None = None,
@@ -52,8 +55,9 @@ def release(
     analyst: str | None = None,
     secrets: tuple[int, int] | None = None,
     episode: int = 1,
+    protect: Who | None = None,
 ) -> Release:
-    """Answer a query so that no protected time point is betrayed by more than epsilon.
+    """Answer a query so that nothing protected is betrayed by more than epsilon.
 
     Args:
         data: a sequence of states, or of numbers under Gaussian beliefs (list, array, pandas or
@@ -61,7 +65,8 @@ def release(
             pooled. A list of tuples is one sequence, since tuples are states.
         query: from `qw.queries`.
         beliefs: what an adversary may believe; one belief or a list. Beliefs about days are turned
-            to every phase in which a subject is known to begin; with a ledger they are fixed.
+            to every phase in which a subject is known to begin; with a ledger they are fixed. With
+            protect="person" only the states are used, and None does if the query names them.
         epsilon: the guarantee.
         method: how to calibrate; None takes the sweep for chains and trees, else quilts. With
             "entry" on data that depend on each other the guarantee is weaker than asked for: the
@@ -74,6 +79,9 @@ def release(
         analyst: for whom, where the ledger keeps shares.
         secrets: (start, stop) restricts what is protected; by default every time point.
         episode: how many time points in a row are one secret, whatever they are.
+        protect: "moment" (a time point), "episode" (`episode` of them in a row) or "person": a
+            subject's whole series, whatever is believed about it, if subjects are independent of
+            each other. By default a moment, or an episode where one is given.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -86,7 +94,7 @@ def release(
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
-    Theorem: docs/theory/query-sensitivity.md
+    Theorem: docs/theory/query-sensitivity.md; for persons `quiltwork.series.releases.protection`
 
     >>> import quiltwork as qw
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -94,23 +102,26 @@ def release(
     >>> answer.cells, answer.value.shape
     (('rest', 'walk'), (2,))
     """
-    members = as_beliefs(beliefs)
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     read_query(query)
+    members = believed(beliefs, query, protect)
+    protection = read_protection(protect, method, secrets, episode, members)
     payer = read_payer(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
     if payer is None:
         members = placed(members, source.given)
     refuse_misplaced(members, source.given)
-    plan = make_plan(query, members, source.lengths, exact_epsilon, method, secrets, episode)
+    plan = make_plan(query, members, source.lengths, exact_epsilon, protection)
     if isinstance(query, CustomQuery) and states:
         query.rehearse(plan.length, states)
     unanswered = replace(
         _record(plan, members, states or (), exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
     )
-    request = cache(lambda: _request(unanswered, key))
+    request = cache(
+        lambda: _request(unanswered, key, payer if protection.who == "person" else None)
+    )
     evaluate: Evaluate = plan.query.evaluate
     if payer is not None:
         payer.check(request())  # before any cell is looked at
@@ -124,6 +135,20 @@ def release(
         return _answered(unanswered, plan, series, states or (), evaluate)
 
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
+
+
+def believed(
+    beliefs: Belief | Sequence[Belief] | None, query: Query, protect: str | None
+) -> tuple[Belief, ...]:
+    """Return the beliefs; for persons, where there are none, anything that the query can count."""
+    if beliefs is None:
+        if protect != "person":
+            raise InvalidInputError(
+                "Give what an adversary may believe, such as qw.MarkovChain(…); only "
+                "protect='person' needs no belief."
+            )
+        return (any_series(getattr(query, "states", None)),)
+    return as_beliefs(beliefs)
 
 
 def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: EncodedSeries) -> None:
@@ -195,8 +220,8 @@ def _record(
     )
 
 
-def _request(unanswered: Release, key: str | None) -> Request:
-    """What a ledger is asked for.
+def _request(unanswered: Release, key: str | None, for_persons: Payer | None) -> Request:
+    """What a ledger is asked for; one of people accounts for persons, not for time points.
 
     Raises:
         UnsupportedError: without noise, which no ledger can price, and for a key of a custom query
@@ -218,6 +243,10 @@ def _request(unanswered: Release, key: str | None) -> Request:
             "a plain function with numbers, text or arrays, or leave key out."
         )
     document = {**json.loads(unanswered.to_json()), "dp_epsilon": str(unanswered.exact_dp_epsilon)}
+    if for_persons is not None and is_about_people(for_persons):
+        whole = {"belief_digest": digest((PEOPLE,)), "length": PEOPLE.length}
+        spending = Spending.dp(unanswered.exact_epsilon, 1, PEOPLE.length)
+        return Request(spending, unanswered.mechanism, {**document, **whole})
     return Request(unanswered.spending, unanswered.mechanism, document)
 
 

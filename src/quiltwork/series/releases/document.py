@@ -1,7 +1,8 @@
 """The release's JSON: schema `quiltwork/release`, version 1.
 
-Exact numbers are strings ("1/10"), labels carry their types as in beliefs, and nothing in the
-document depends on the data but through the noisy answer.
+Exact numbers are strings ("1/10"), beside plain ones for readers; labels carry
+their types as in beliefs, and nothing in the document depends on the data but through the noisy
+answer.
 """
 
 from __future__ import annotations
@@ -44,9 +45,21 @@ def release_to_json(release: Release) -> str:
         "total": None if release.total is None else str(release.total),
         "value": _value_to_json(release),
     }
+    if release.noisy:
+        body |= _for_readers(release)
     if release.assumed_step is not None:
         body[_WHERE_ASSUMED] = release.assumed_step
     return files.dump(SCHEMA, VERSION, body)
+
+
+def _for_readers(release: Release) -> dict[str, Any]:
+    """What follows from the rest, as plain numbers: nothing of it is read back."""
+    plain = {"epsilon": release.epsilon, "scale": release.scale, "protects": release.protects}
+    judged = release.usefulness._asdict() if release.noise_scale else {}
+    if release.mechanism == "exponential":
+        return {**plain, **judged, "shortfall": release.shortfall()}
+    low, high = (np.ravel(end).tolist() for end in release.interval())
+    return {**plain, **judged, "intervals": [list(pair) for pair in zip(low, high, strict=True)]}
 
 
 def release_from_json(text: str | bytes) -> Release:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def explain_release(release: Release) -> str:
     """Say what was released, with which noise and why that much, and what it protects."""
     lines = [_what(release), _noise(release), _reason(release), _protects(release)]
+    if release.noise_scale:
+        lines.append(str(release.usefulness))
     if release.assumed_step is not None:
         lines.append(
             "The step of the data was not given: the belief is one time point per "
@@ -56,6 +58,12 @@ def _noise(release: Release) -> str:
 
 
 def _reason(release: Release) -> str:
+    if release.protects == "person":
+        moved = _spent(release, 1, release.length) * release.noise_scale * release.unit
+        return (
+            "Calibrated for whole series, without any belief: replacing one moves the answer by "
+            f"up to {float(moved):.6g} in all."
+        )
     if release.method == "entry":
         return (
             "Calibrated by method 'entry', as if no time point said anything about the others: "
@@ -109,6 +117,11 @@ def stretch(episode: int) -> str:
 
 
 def _protects(release: Release) -> str:
+    if release.protects == "person":
+        return (
+            f"Protects every person with ε = {release.epsilon:g}: the whole of their series, "
+            "whatever is believed about it, as long as persons are independent of each other."
+        )
     which = f"every {stretch(release.episode)}"
     if release.secrets is not None:
         within = f"the time points {release.secrets[0]}..{release.secrets[1]}"

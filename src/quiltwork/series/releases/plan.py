@@ -18,11 +18,12 @@ from fractions import Fraction
 
 from quiltwork.beliefs import Belief
 from quiltwork.errors import InvalidInputError
-from quiltwork.influence import Calibration, calibrate
+from quiltwork.influence import Calibration
 from quiltwork.influence.arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
 from quiltwork.series.releases.grids import on_grid
+from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 _FAR = 10_000
@@ -60,9 +61,7 @@ def make_plan(
     members: tuple[Belief, ...],
     lengths: Iterable[int],
     epsilon: Fraction,
-    method: str | None = None,
-    secrets: tuple[int, int] | None = None,
-    episode: int = 1,
+    protection: Protection,
 ) -> Plan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
@@ -73,10 +72,9 @@ def make_plan(
     counted = Counter(lengths)
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
-    subjects = None if all(belief.length is not None for belief in members) else counted
 
     def calibrated(level: Fraction, asked: Query = query) -> Calibration:
-        return calibrate(members, subjects, level, method, asked, secrets, episode)
+        return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
     fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)

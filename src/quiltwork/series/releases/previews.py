@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.beliefs import Belief, as_beliefs
-from quiltwork.errors import InvalidInputError
+from quiltwork.beliefs import Belief
+from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
 from quiltwork.results import ResultBase
+from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
+from quiltwork.series.releases.protection import WHO, Protection, Who, read_protection
+from quiltwork.series.releases.usefulness import advice, signal_of
 
 _MOST_SUBJECTS = 10**10
+_CHEAP = 0.05
+_PLAIN_DP = (
+    "There are so many persons that hiding each as a whole costs little, so plain "
+    "differential privacy for persons is the right tool: protect='person' needs no belief. For "
+    "sums and means by group over independent "
+    "people use OpenDP or Tumult Analytics."
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,11 @@ class Preview(ResultBase):
         confidence: of the half-widths.
         method: of the calibration.
         episode: how many time points in a row would be one secret.
+        signal: what the error is judged by: how much the answer can vary, or an even share of the
+            total where cells share one.
+        protect: what would be one secret: "moment", "episode" or "person".
+        others: the same for the other two, where the beliefs say something about them.
+        advice: what drives the noise and what would help, in sentences.
     """
 
     query: Query
@@ -54,18 +71,56 @@ class Preview(ResultBase):
     confidence: float
     method: str
     episode: int = 1
+    signal: float = 0.0
+    protect: Who = "moment"
+    others: tuple[Preview, ...] = field(default=(), repr=False)
+    advice: tuple[str, ...] = ()
     schema = ("preview", 1)
+
+    @property
+    def usefulness(self) -> Usefulness:
+        """Whether the answer would be useless, rough or useful, and why."""
+        of = "what the answer can be" if self.cells == 1 else "what a cell may be expected to be"
+        return judged(self.expected_error, self.signal, of)
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON values, with the query as a document."""
         held = {**super().body(), "query": to_document(self.query), "guarantee": self.epsilon}
         del held["epsilon"]
-        return held
+        return {**held, **self.usefulness._asdict(), "protections": self.records()}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row for each of moment, episode and person, with noise, error and verdict."""
+        shown = ("protect", "episode", "scale", "expected_error", "half_width")
+        ordered = sorted((self, *self.others), key=lambda one: WHO.index(one.protect))
+        return [
+            {name: getattr(one, name) for name in shown} | {"verdict": one.usefulness.verdict}
+            for one in ordered
+        ]
 
     def explain(self) -> str:
-        """Say it in a sentence."""
+        """Say what error to expect, whether that is useful, and what others would cost."""
+        return "\n".join([self._in_a_sentence(), str(self.usefulness), *self.advice, *self._rows()])
+
+    def _rows(self) -> list[str]:
+        if not self.others:
+            return []
+        rows = [
+            f"  {_secret(row['protect'], row['episode']):<32}noise {row['scale']:<10.4g}"
+            f"±{row['half_width']:<10.4g}{row['verdict']}"
+            for row in self.records()
+        ]
+        cheap = any(
+            one.protect == "person" and one.expected_error <= _CHEAP * one.signal
+            for one in (self, *self.others)
+        )
+        return ["Side by side:", *rows, *([_PLAIN_DP] if cheap else [])]
+
+    def _in_a_sentence(self) -> str:
         level = f"At ε = {self.epsilon:g}"
-        if self.episode > 1:
+        if self.protect == "person":
+            level += " for every person"
+        elif self.episode > 1:
             level += f" for every {stretch(self.episode)}"
         if self.query.mechanism == "exponential":
             return (
@@ -81,7 +136,7 @@ class Preview(ResultBase):
 
 def preview(
     query: Query,
-    beliefs: Belief | Sequence[Belief],
+    beliefs: Belief | Sequence[Belief] | None,
     *,
     length: int | None = None,
     epsilon: Number = 1.0,
@@ -90,8 +145,11 @@ def preview(
     secrets: tuple[int, int] | None = None,
     subjects: int = 1,
     episode: int = 1,
+    protect: Who | None = None,
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
+
+    What it would take to protect a moment, an episode and a person stands side by side.
 
     Args:
         query: from `qw.queries`.
@@ -103,29 +161,80 @@ def preview(
         secrets: as in `release`.
         subjects: how many series of this length would be pooled.
         episode: as in `release`.
+        protect: as in `release`.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
     >>> print(preview(queries.histogram(states=["a", "b"]), people, epsilon=1.0).explain())
     At ε = 1 a cell (2 in all) errs by 1.91903 on average; 95 % intervals are ±6 a cell,
     ±7 for all at once.
+    Useful: the expected error of 1.919 is 0.384 % of what a cell may be expected to be.
     """
-    members = as_beliefs(beliefs)
     read_query(query)
+    members = believed(beliefs, query, protect)
+    protection = read_protection(protect, method, secrets, episode, members)
     query = asked_of(query, members)
     states = public_states(members, query) or ()
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    plan = make_plan(query, members, lengths, exact_epsilon, method, secrets, episode)
+
+    def seen(one: Protection) -> Preview:
+        plan = make_plan(query, members, lengths, exact_epsilon, one)
+        return _preview_of(plan, one, members, states, exact_epsilon, confidence)
+
+    found = seen(protection)
+    known = beliefs is not None and fixed_length(members) is None and method is None
+    others = _others(protection, members, max(lengths)) if known else []
+    return replace(found, others=tuple(_each_that_can(seen, others)))
+
+
+def _others(asked: Protection, members: tuple[Belief, ...], length: int) -> Iterator[Protection]:
+    """What else could be protected: a usual episode where none was asked for."""
+    if asked.who != "moment":
+        yield Protection("moment", secrets=asked.secrets)
+    if asked.who != "episode":
+        usual = min(usual_episode(members), length)
+        if usual > 1:
+            yield Protection("episode", secrets=asked.secrets, episode=usual)
+    if asked.who != "person":
+        yield Protection("person")
+
+
+def usual_episode(members: tuple[Belief, ...]) -> int:
+    """Return an hour in steps, a day where a step is not much shorter than one, 10 if unknown."""
+    steps = [belief.grid.step for belief in members if belief.grid is not None]
+    step = next((one for one in steps if one), None)
+    if step is None:
+        return 10
+    return max(2, -(-(3600 if step <= 1200 else 86400) // step))
+
+
+def _each_that_can(
+    seen: Callable[[Protection], Preview], others: Iterable[Protection]
+) -> Iterator[Preview]:
+    for one in others:
+        with suppress(UnsupportedError):
+            yield seen(one)
+
+
+def _preview_of(
+    plan: Plan,
+    protection: Protection,
+    members: tuple[Belief, ...],
+    states: States,
+    epsilon: Fraction,
+    confidence: float,
+) -> Preview:
+    query, cells = plan.query, len(plan.query.cells(states))
+    signal = signal_of(plan, cells)
     if query.mechanism == "exponential":
         errors = _label_errors(plan, len(states), confidence)
     else:
         errors = _number_errors(plan, states, confidence)
-    _, unit = plan.query.grid(plan.points)
-    cells = len(plan.query.cells(states))
+    _, unit = query.grid(plan.points)
     return Preview(
-        query=plan.query,
-        epsilon=float(max(exact_epsilon, plan.calibration.guarantee)),
+        query=query,
+        epsilon=float(max(epsilon, plan.calibration.guarantee)),
         scale=float_up(plan.noise_scale * unit),
         expected_error=errors[0],
         expected_total_error=errors[0] * (1 if query.mechanism == "exponential" else cells),
@@ -135,7 +244,14 @@ def preview(
         confidence=float(confidence),
         method=plan.calibration.method,
         episode=plan.calibration.question.episode,
+        signal=signal,
+        protect=protection.who,
+        advice=tuple(advice(plan, members, errors[0], signal)),
     )
+
+
+def _secret(who: str, episode: int) -> str:
+    return {"moment": "each moment", "person": "each person"}.get(who, f"each {stretch(episode)}")
 
 
 def _lengths(members: tuple[Belief, ...], length: int | None, subjects: int) -> Counter[int]:

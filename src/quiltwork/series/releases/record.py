@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,9 @@ from quiltwork.series.releases.error_bars import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from quiltwork.budget.judging import Usefulness
+    from quiltwork.series.releases.protection import Who
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,6 +128,13 @@ class Release(ResultBase):
         return [(self.query, self.noise_scale * self.unit)], self.length, self.secrets
 
     @property
+    def protects(self) -> Who:
+        """What is one secret: a "moment", an "episode", or a "person" with the whole series."""
+        if self.method == "group" and self.episode >= self.length:
+            return "person"
+        return "moment" if self.episode == 1 else "episode"
+
+    @property
     def scale(self) -> float:
         """The scale of the noise actually added, in units of the value, rounded up."""
         return float_up(self.noise_scale * self.unit)
@@ -187,6 +198,13 @@ class Release(ResultBase):
         if self.mechanism == "exponential":
             return expected_shortfall(self.noise_scale, len(self.cells))
         return float_up(Fraction(self.law.expected_absolute) * self.unit + self.rounding)
+
+    @property
+    def usefulness(self) -> Usefulness:
+        """Whether the answer is useless, rough or useful, judged by what was released alone."""
+        from quiltwork.series.releases.usefulness import usefulness_of
+
+        return usefulness_of(self)
 
     def interval(self, confidence: Number = 0.95, simultaneous: bool = False) -> Interval:
         """Return an interval that covers the true answer with at least this probability.
@@ -263,6 +281,23 @@ class Release(ResultBase):
         from quiltwork.series.releases.plots import release_chart
 
         return draw(release_chart(self, confidence), ax)
+
+    def report(self, path: str | Path, confidence: Number = 0.95) -> None:
+        """Write a page to forward: numbers, a picture, what is protected and against whom."""
+        from quiltwork import files
+        from quiltwork.series.releases.page import release_page
+
+        files.write(path, release_page(self, confidence))
+
+    def _repr_html_(self) -> str:
+        """Show numbers, picture and explanation in a notebook."""
+        if self.mechanism == "exponential":
+            return super()._repr_html_()
+        from quiltwork.report import standalone_svg
+        from quiltwork.series.releases.plots import release_chart
+
+        drawn = standalone_svg(release_chart(self))
+        return f'<div style="max-width: 720px">{drawn}</div>{super()._repr_html_()}'
 
     def explain(self) -> str:
         """Say in plain words what was released, how, and what it protects."""

@@ -1,0 +1,107 @@
+"""`quiltwork monitor`: what plain differential privacy at every step really leaks."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import (
+    belief_option,
+    command,
+    exact_number,
+    level_number,
+    named_beliefs,
+    output_option,
+    plot_option,
+    report_option,
+)
+from quiltwork.cli.output import check_targets, deliver
+from quiltwork.cli.series import protect_option, read_beliefs, read_episode
+from quiltwork.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quiltwork.budget import Monitor
+
+
+@command(
+    example="""
+    quiltwork monitor --belief belief.json --epsilon 0.1 --length 365
+    quiltwork monitor --belief belief.json --epsilon 0.1 --length 365 --under 1 --plot leaks.png
+    quiltwork monitor --belief belief.json --levels spent.txt --under 1 --report page.html
+    """
+)
+@belief_option
+@click.option(
+    "--epsilon",
+    type=level_number,
+    metavar="NUMBER",
+    help="The level of the release at every step, for substituting its time point: twice the "
+    "level of a library that adds or removes records.",
+)
+@click.option("--length", type=int, metavar="N", help="With --epsilon: how many steps by now.")
+@click.option("--levels", metavar="FILE", help="Instead: one level on each line; - reads stdin.")
+@click.option(
+    "--under",
+    type=level_number,
+    metavar="NUMBER",
+    help="Also say which level keeps every moment under this bound.",
+)
+@protect_option
+@output_option
+@plot_option
+@report_option
+def monitor(
+    belief: tuple[str, ...],
+    epsilon: Fraction | None,
+    length: int | None,
+    levels: str | None,
+    under: Fraction | None,
+    protect: str | None,
+    output: str | None,
+    plot: str | None,
+    report: str | None,
+) -> None:
+    """Tell what each moment leaks if every step is released with plain differential privacy.
+
+    Releases at other steps speak of a moment too, to who knows how steps are tied. Shown is what
+    all releases by now tell about each moment, what they will if they go on for ever, and with
+    --under the level that keeps it under a bound. No data are read.
+    """
+    from quiltwork.budget import monitor as watch
+
+    if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
+        raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
+    check_targets(output, report)
+    if plot is not None:
+        from quiltwork.report.plots import check_figure_path
+
+        check_figure_path(plot)
+    beliefs = read_beliefs(named_beliefs(belief, ()))
+    spent = _listed(levels) if levels is not None else epsilon
+    seen = watch(beliefs, spent, length, under, read_episode(protect, beliefs))  # type: ignore[arg-type]
+    writes = [] if report is None else [partial(seen.report, report)]
+    if plot is not None:
+        writes.append(partial(_draw, seen, plot))
+    deliver(seen.to_json(), seen.explain().splitlines(), writes, output)
+
+
+def _listed(path: str) -> list[Fraction]:
+    lines = [line.strip() for line in files.text_of(path).splitlines()]
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            if line:
+                found.append(exact_number(line))
+        except click.BadParameter as error:
+            raise InvalidInputError(f"Line {number} of {path!r}: {error.message}.") from None
+    return found
+
+
+def _draw(seen: Monitor, path: str) -> None:
+    from quiltwork.report.plots import write_figure
+
+    write_figure(seen.plot(), path)

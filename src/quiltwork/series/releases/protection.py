@@ -1,0 +1,131 @@
+"""Who is protected: each moment, each episode, or each person with the whole of their series.
+
+Moments and episodes are hidden from adversaries with the beliefs given. Persons need no belief:
+
+Theorem. Pool series x_1, …, x_m of public lengths by adding up the integers of a query, and let
+Δ = max_i change(1, n_i). With two-sided geometric noise of scale Δ/ε on every integer, replacing
+all of one series by any other of its length changes the probability of no answer by more than e^ε.
+
+Proof. The pooled integers are a sum with one term for each series, so only the replaced one's term
+differs, by at most Δ in L1 (`Query.change` is over all pairs of sequences). Noise of scale s on an
+integer that moves by d changes its probabilities by e^(|d|/s) at most, and draws are independent,
+so all of them change by e^(Δ/s) = e^ε. (The exponential mechanism weighs e^(count/s): no weight and
+no sum of weights moves by more than e^(Δ/2s).) Nothing was said about how a series came about. If
+the persons are independent of each other, the others tell nothing about x_i, so an adversary's odds
+between any two series of one person move by e^ε at most, whatever is believed about each. ∎
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+
+from quiltwork.arguments import choice
+from quiltwork.beliefs import Belief, ChainBox, Label
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import float_up, integer
+from quiltwork.influence import Calibration, calibrate
+from quiltwork.influence.arguments import answer_unit
+from quiltwork.influence.question import Question
+from quiltwork.queries.base import Query
+
+Who: TypeAlias = Literal["moment", "episode", "person"]
+WHO: tuple[Who, ...] = ("moment", "episode", "person")
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What is one secret: a time point, `episode` of them in a row, or a person's whole series."""
+
+    who: Who
+    method: str | None = None
+    secrets: tuple[int, int] | None = None
+    episode: int = 1
+
+    def calibrated(
+        self, query: Query, members: tuple[Belief, ...], lengths: Counter[int], epsilon: Fraction
+    ) -> Calibration:
+        """Return the noise that the query needs for series of these lengths."""
+        if self.who == "person":
+            return _for_persons(query, lengths, epsilon)
+        rows = all(belief.length is not None for belief in members)
+        counted = None if rows else lengths
+        return calibrate(members, counted, epsilon, self.method, query, self.secrets, self.episode)
+
+
+def read_protection(
+    protect: Any, method: str | None, secrets: Any, episode: Any, members: Sequence[Belief]
+) -> Protection:
+    """Read who is protected; None is a moment, or an episode where `episode` says how long.
+
+    Raises:
+        InvalidInputError: for arguments that contradict each other.
+        UnsupportedError: for persons under beliefs about fixed rows.
+    """
+    stretch = integer(episode, "episode", 1)
+    if protect is None:
+        return Protection("moment" if stretch == 1 else "episode", method, secrets, stretch)
+    who = cast("Who", choice(protect, WHO, "protect"))
+    if (who == "episode") != (stretch > 1):
+        raise InvalidInputError(
+            "protect='episode' hides stretches of time points: say how many with episode=18."
+            if who == "episode"
+            else f"episode={stretch} goes with protect='episode', not with protect={who!r}."
+        )
+    if who != "person":
+        return Protection(who, method, secrets, stretch)
+    if method not in (None, "group") or secrets is not None:
+        raise InvalidInputError(
+            "protect='person' hides the whole series without any belief: leave method and secrets "
+            "out."
+        )
+    if any(belief.length is not None for belief in members):
+        raise UnsupportedError(
+            "protect='person' is about one series for each person, and these beliefs are about "
+            "rows of one data set; put all rows of a person into one cluster of qw.Clusters."
+        )
+    return Protection("person")
+
+
+def any_series(states: Sequence[Label] | None) -> ChainBox:
+    """Return what nobody can get wrong: series of these states, of which anything may be true.
+
+    Raises:
+        InvalidInputError: without states.
+    """
+    if not states:
+        raise InvalidInputError(
+            "Without a belief nobody names the states, and the cells of a release must not depend "
+            "on the data; write queries.histogram(states=[…]), or give a belief."
+        )
+    shape = (len(states), len(states))
+    return ChainBox(np.zeros(shape), np.ones(shape), states=states)
+
+
+def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Calibration:
+    """The theorem of this module."""
+    longest = max(lengths)
+    change = max(int(query.change(1, n, n)) for n in lengths)
+    unit = answer_unit(query, lengths)
+    scale = change * unit / epsilon
+    return Calibration(
+        scale=float_up(scale),
+        exact_scale=scale,
+        epsilon=epsilon,
+        node=1,
+        quilt=(),
+        influence=0.0,
+        nearby=longest,
+        change=change,
+        method="group",
+        belief=1,
+        length=longest,
+        question=Question(query, longest, range(1, longest + 1), longest),
+        outlooks=(),
+        unit=unit,
+    )

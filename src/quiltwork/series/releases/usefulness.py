@@ -1,0 +1,104 @@
+"""Judging series: what an error is compared with, what drives the noise, what would help.
+
+Before anything is paid the expected error is compared with what a cell may be expected to be
+(`signal_of`), which is public. Afterwards it is compared with the released numbers alone, so that
+judging tells nothing more about the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.budget.accounting.planning import signal_range
+from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.influence import Calibration
+
+if TYPE_CHECKING:
+    from quiltwork.series.releases.plan import Plan
+    from quiltwork.series.releases.record import Release
+
+_USEFUL = 0.1
+_TIED = 0.5
+_NO_VALUE = ("missing", None)
+
+
+def signal_of(plan: Plan, cells: int) -> float:
+    """What a cell may be expected to be, in units of the answer, before anything is known.
+
+    How much it can vary at all, over all subjects; an even share where cells share a public total.
+    """
+    each = signal_range(plan.query, plan.length)
+    all_of_them = each if plan.query.divisor(2) > 1 else each * plan.subjects
+    shared = plan.query.total(plan.points, plan.subjects) is not None
+    return all_of_them / cells if shared else all_of_them
+
+
+def usefulness_of(release: Release) -> Usefulness:
+    """Judge a release by what was released."""
+    if release.mechanism == "exponential":
+        return judged(release.expected_error, release.points, f"{release.points:,} time points")
+    largest = float(np.max(np.abs(np.asarray(release.value, dtype=float))))
+    found = judged(release.expected_error, largest, f"the largest number, {largest:.6g}")
+    low, high = (np.ravel(end) for end in release.interval())
+    lost = int(np.count_nonzero((low <= 0) & (high >= 0)))
+    if lost and len(release.cells) > 1:
+        of_all = f"{lost} of {len(release.cells)} cells cannot be told from 0."
+        return found._replace(reason=f"{found.reason} {of_all}")
+    return found
+
+
+def advice(plan: Plan, members: tuple[Belief, ...], error: float, signal: float) -> Iterator[str]:
+    """Say what drives the noise, as far as the belief tells, and what would help."""
+    calibration = plan.calibration
+    short = error / (_USEFUL * signal) if signal > 0 else math.inf
+    if not calibration.outlooks:
+        if 1 < short < math.inf:
+            yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
+        return
+    belief = members[calibration.belief - 1]
+    tied = calibration.influence > _TIED * float(calibration.epsilon)
+    if tied:
+        share = 100 * calibration.influence / float(calibration.epsilon)
+        yield (
+            f"{share:.0f} % of ε go to what neighbours tell about time point {calibration.node}"
+            f"{_longest_lasting(belief)}."
+        )
+    if 1 < short < math.inf and plan.query.change(1, 2, None) > plan.query.change(1, 1, None):
+        needed = _points_of_one(plan) * short
+        yield (
+            f"About {math.ceil(needed):,} time points{' of each' if plan.subjects > 1 else ''} "
+            "would make it useful: noise does not grow with their number."
+        )
+    if tied and short > 1:
+        yield from _fewer_ties(belief, calibration)
+
+
+def _points_of_one(plan: Plan) -> int:
+    start, stop = plan.query.window(plan.length)
+    return stop - start + 1
+
+
+def _longest_lasting(belief: Belief) -> str:
+    if not isinstance(belief, MarkovChain) or belief.size < 2:
+        return ""
+    staying = np.diag(np.asarray(belief.transition))
+    state = int(np.argmax(staying))
+    if staying[state] >= 1:
+        return ""
+    lasts = 1 / (1 - staying[state])
+    return f": state {(belief.states or range(belief.size))[state]!r} lasts {lasts:.3g} on average"
+
+
+def _fewer_ties(belief: Belief, calibration: Calibration) -> Iterator[str]:
+    if any(state in (belief.states or ()) for state in _NO_VALUE):
+        yield (
+            "Gaps are a state of their own, whose neighbours tell about it; read with "
+            "missing='split' where pieces are independent."
+        )
+    if calibration.question.episode == 1:
+        yield "A longer step (every=…) or fewer states may tie neighbours less."
