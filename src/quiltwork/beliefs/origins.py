@@ -29,11 +29,13 @@ class Origin:
         grid: how records became time points and states.
         path: the file, links resolved; None if they come from elsewhere.
         parts: how many sequences were read.
+        zone: the time zone of their moments, where one was given.
     """
 
     grid: Grid
     path: str | None
     parts: int
+    zone: str | None = None
 
 
 _NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
@@ -58,6 +60,8 @@ def _forget(place: int, _: object) -> None:
 
 def origin_of(sequence: Any) -> Origin | None:
     """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
+    if isinstance(own := getattr(sequence, "origin", None), Origin):
+        return own
     if not isinstance(sequence, np.ndarray):
         return None
     array = owner(sequence)
@@ -71,6 +75,8 @@ def known_grid(sequence: Any) -> Grid | None:
     if origin is None:
         step = index_step(sequence)
         return None if step is None else Grid(step=step)
+    if not isinstance(sequence, np.ndarray):
+        return origin.grid
     if sequence.strides == owner(sequence).strides:
         return origin.grid
     return replace(origin.grid, step=None)  # every second time point, or backwards
@@ -82,6 +88,8 @@ def start_of(sequence: Any) -> int | None:
     A slice of an array that was read begins so many steps later.
     """
     if not isinstance(sequence, np.ndarray):
+        if origin_of(sequence) is not None:
+            return sequence.start  # type: ignore[no-any-return]  # a sequence kept as codes
         if index_step(sequence) is None:
             return None
         moment = np.asarray(sequence.index[:1], dtype="datetime64[us]").astype(np.int64)[0]

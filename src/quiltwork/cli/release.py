@@ -112,7 +112,7 @@ def release(
     _check_delivery(query, output, plot)
     series = read(file, reading, beliefs=beliefs)
     if ledger_url is None and not apart:  # a ledger holds the beliefs as they are
-        beliefs = placed(beliefs, series.data.values())
+        beliefs = placed(beliefs, series.data.coded.values())
     if preview:
         _preview(query, beliefs, series.lengths, epsilon, confidence, method, protected, episode)
         return

@@ -225,7 +225,7 @@ def _state(text: str, states: tuple[Label, ...] | None) -> Any:
     if states is None:
         from quiltwork.series.reading.values import as_labels
 
-        return as_labels([text], "state", apart=True)[0]  # as the rows are read
+        return as_labels([text], apart=True)[0]  # as the rows are read
     matching = {str(state): state for state in states}
     if text not in matching:
         raise InvalidInputError(
