@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs.origins import Origin, note, note_start
+from quiltwork.beliefs.origins import Origin, note, note_codes, note_start
 from quiltwork.beliefs.states import Label
 
 
@@ -49,6 +49,7 @@ class CodedSequence(Sequence[Label]):
         """Return the labels as an array that keeps where it comes from."""
         array = np.asarray(self.labels[self.codes])
         note([array], self.origin)
+        note_codes(array, self.codes)
         if self.start is not None:
             note_start(array, self.start)
         return array

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
 from quiltwork.beliefs.origins import known_grid
 from quiltwork.beliefs.sequences import (
@@ -101,7 +102,7 @@ def encode_cells(
         return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
     if states is not None and states_are_all(members):
-        encoded = _each(source.cells, lambda cells: encode(cells, states))
+        encoded = _each(source.cells, lambda cells: _codes(cells, states))
         for belief in members:
             _each(encoded, belief.check_codes)
         return EncodedSeries(encoded, states)
@@ -113,6 +114,13 @@ def encode_cells(
     if isinstance(query, Sum):
         alphabet = _with_values(query, codes, alphabet, quietly)
     return EncodedSeries((codes,), alphabet)
+
+
+def _codes(cells: Any, states: States) -> IntArray:
+    """Encode cells; what was read in these states keeps its codes of few bytes."""
+    if isinstance(cells, CodedSequence) and cells.labels.tolist() == list(states):
+        return cells.codes
+    return encode(cells, states)
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
@@ -191,7 +199,7 @@ def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -
 
         named = states_are_all(members)
         return read_states(data, states=None if named else states, beliefs=members)
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not isinstance(data, CodedSequences):
         return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
         return [_read_paths(part, members, states) for part in data]
