@@ -23,7 +23,6 @@ from quiltwork.cli.series import (
     read_beliefs,
     read_episode,
     read_query,
-    read_window,
     reading_options,
 )
 
@@ -59,7 +58,12 @@ if TYPE_CHECKING:
     metavar="QUERY",
     help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI.",
 )
-@click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
+@click.option(
+    "--window",
+    metavar="WHEN",
+    help="Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
+    "'last 7 days', 'Mondays 18:00-22:00'.",
+)
 @click.option(
     "--epsilon", type=exact_number, metavar="NUMBER", required=True, help="The privacy level."
 )
@@ -106,11 +110,13 @@ def release(
     if apart and (ledger_url or plot):
         raise click.UsageError("--apart goes with neither --ledger nor --plot")
     beliefs = read_beliefs(belief)
-    query = read_query(question, beliefs[0].states, window)
-    protected = None if secrets is None else read_window(secrets)
+    query = read_query(question, beliefs[0].states, None)
     episode = read_episode(protect, beliefs, reading["every"])
     _check_delivery(query, output, plot)
     series = read(file, reading, beliefs=beliefs)
+    if window is not None and not apart:
+        query = query.on(*series.window(window))
+    protected = None if secrets is None else series.window(secrets)
     if ledger_url is None and not apart:  # a ledger holds the beliefs as they are
         beliefs = placed(beliefs, series.data.coded.values())
     if preview:
@@ -124,7 +130,12 @@ def release(
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
             each = {
-                str(who): answer(data, query, placed(beliefs, [data]), **options)
+                str(who): answer(
+                    data,
+                    query if window is None else query.on(*series.window(window, who)),
+                    placed(beliefs, [data]),
+                    **options,
+                )
                 for who, data in bar
             }
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}

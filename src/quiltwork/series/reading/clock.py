@@ -123,6 +123,11 @@ class Clock:
         return moment.isoformat(timespec="minutes")
 
 
+def series_clock(zone: str | None, step: int | None) -> Clock:
+    """Return the clock of a series: by what clocks show without a zone, and for whole days."""
+    return Clock(zone, zone is None or (step or 1) % DAY == 0)
+
+
 @dataclass(frozen=True)
 class TimePoints:
     """The time points of sequences that begin together: `count` steps from `start` on."""
@@ -190,12 +195,7 @@ class TimePoints:
 
     def _recurring(self, text: str) -> list[tuple[int, int]]:
         """Return the runs of time points that begin on such days, at such times of the clock."""
-        hours = _HOURS.search(text)
-        words = text[: hours.start()] if hours else text
-        chosen = {day for word in re.split(r"[,\s]+", words.lower().strip()) for day in _days(word)}
-        if not chosen or (hours and hours.end() != len(text)) or not text:
-            raise InvalidInputError(f"Cannot read the window {text!r}; {_HELP}.")
-        opens, closes = (_clock_time(hours[1]), _clock_time(hours[2])) if hours else (0, DAY)
+        chosen, opens, closes = _recurrence(text)
         shown = self.start + self.step * np.arange(self.count)
         place = read_zone(self.clock.zone)
         if place is not None and not self.clock.local:
@@ -209,6 +209,28 @@ class TimePoints:
             inside = (asked & (time >= opens)) | (eve & (time < closes))
         turns = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         return [(int(a) + 1, int(b)) for a, b in zip(turns[::2], turns[1::2], strict=True)]
+
+
+def check_window(text: str) -> None:
+    """Refuse words that mean no window, whatever the series.
+
+    Raises:
+        InvalidInputError: with those that do.
+    """
+    words = text.strip()
+    if not any(re.fullmatch(one, words) for one in (_RANGE, _MOMENT, _LAST)):
+        _recurrence(words)
+
+
+def _recurrence(text: str) -> tuple[set[int], int, int]:
+    """Return the days of the week, Monday being 0, and from when to before when on these."""
+    hours = _HOURS.search(text)
+    words = text[: hours.start()] if hours else text
+    meant = [_days(word) for word in re.split(r"[,\s]+", words.lower().strip())]
+    if not all(meant) or (hours and hours.end() != len(text)) or not text:
+        raise InvalidInputError(f"Cannot read the window {text!r}; {_HELP}.")
+    opens, closes = (_clock_time(hours[1]), _clock_time(hours[2])) if hours else (0, DAY)
+    return {day for days in meant for day in days}, opens, closes
 
 
 def _days(word: str) -> list[int]:
@@ -233,7 +255,7 @@ def _clock_time(text: str) -> int:
 
 
 def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
-    """Return from when to before when a public period such as 2026-03-01:2026-03-31 is.
+    """Return from when to before when public days such as 2026-03-01:2026-03-31 are.
 
     Raises:
         InvalidInputError: if it is none.
@@ -241,10 +263,10 @@ def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
     found = _RANGE.fullmatch(text.strip())
     if not found:
         raise InvalidInputError(
-            f"Cannot read the period {text!r}; write its first and last day, 2026-03-01:2026-03-31."
+            f"Cannot read the days {text!r}; write first and last, 2026-03-01:2026-03-31."
         )
     whole = TimePoints(0, 1, 1, clock)
     begin, end = whole._begin(found[1], found[2]), whole._end(found[3], found[4])
     if end <= begin:
-        raise InvalidInputError(f"The period {text!r} ends before it begins.")
+        raise InvalidInputError(f"The days {text!r} end before they begin.")
     return begin, end

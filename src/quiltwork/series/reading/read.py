@@ -19,7 +19,14 @@ from quiltwork.beliefs.states import Label, list_states, show_labels
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
-from quiltwork.series.reading.clock import DAY, Clock, TimePoints, period_seconds
+from quiltwork.series.reading.clock import (
+    Clock,
+    TimePoints,
+    check_window,
+    period_seconds,
+    read_zone,
+    series_clock,
+)
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.grid_asked import agreed_grid, asked_grid
@@ -62,11 +69,12 @@ class Series:
         """The number of time points of each sequence."""
         return tuple(map(len, self.data.coded.values()))
 
-    def windows(self, text: str) -> list[tuple[int, int]]:
+    def windows(self, text: str, subject: Any = ...) -> list[tuple[int, int]]:
         """Return the runs of time points, 1-based and inclusive, that words mean.
 
-        Words are `3:9` (positions), `2026-03-01:2026-03-07` (local days, both included),
-        `2026-03-01 18:00..2026-03-02 06:00`, `last 7 days`, `Mondays 18:00-22:00`, `weekdays`.
+        They are the same for all sequences, or those of one `subject`. Words are `3:9`
+        (positions), `2026-03-01:2026-03-07` (local days, both included), `last 7 days`,
+        `2026-03-01 18:00..2026-03-02 06:00`, `Mondays 18:00-22:00`, `weekdays`.
 
         Raises:
             InvalidInputError: for words that are not understood or mean no time point, and if
@@ -75,37 +83,38 @@ class Series:
         parts = [part.strip() for part in instance(text, str, "A window").split(":")]
         if len(parts) == 2 and all(part.isdecimal() for part in parts):
             return [(int(parts[0]), int(parts[1]))]
-        sequences = self.data.coded.values()
-        starts = {sequence.start for sequence in sequences}
+        check_window(text)
+        every = self.data.coded
+        chosen = list(every.values()) if subject is ... else [every[subject]]
+        starts, lengths = {one.start for one in chosen}, [len(one) for one in chosen]
         if None in starts or self.grid.step is None:
             raise InvalidInputError(
                 f"When is {text!r}? The times of this series are not known or not regular: name "
-                "the time column and a grid (time=, every=), or give positions START:STOP."
+                "the time column and a grid (time and every), or give positions START:STOP."
             )
         if len(starts) > 1:
             raise InvalidInputError(
                 f"The sequences begin at {len(starts)} different times, so that {text!r} is "
                 "another window for each. Put all on one public period, with "
-                "period='2026-03-01:2026-03-31' and missing='state'; or release them apart."
+                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
             )
         (start,) = starts
-        shortest = min(self.lengths)
-        whole = TimePoints(int(start or 0), self.grid.step, max(self.lengths), self.clock)
+        whole = TimePoints(int(start or 0), self.grid.step, max(lengths), self.clock)
         found = whole.windows(text)
-        if found[-1][1] > shortest:
+        if found[-1][1] > min(lengths):
             raise InvalidInputError(
                 f"Some sequences end before {text!r} does. Put all on one public period, with "
-                "period='2026-03-01:2026-03-31' and missing='state'; or release them apart."
+                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
             )
         return found
 
-    def window(self, text: str) -> tuple[int, int]:
+    def window(self, text: str, subject: Any = ...) -> tuple[int, int]:
         """Return the one run of time points that words mean, for `query.on(*series.window(…))`.
 
         Raises:
             InvalidInputError: as `windows` does, and if there are several runs.
         """
-        found = self.windows(text)
+        found = self.windows(text, subject)
         if len(found) > 1:
             shown = ", ".join(f"{a}:{b}" for a, b in found[:4])
             raise InvalidInputError(
@@ -133,7 +142,7 @@ def read_series(
     duration: str | None = None,
     end: str | None = None,
     timezone: str | None = None,
-    period: str | None = None,
+    days: str | None = None,
     delimiter: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
@@ -171,7 +180,7 @@ def read_series(
         end: the column that says until when, instead.
         timezone: the zone of times without an offset, and of windows: Europe/Berlin. Steps of whole
             days are then local days.
-        period: the public first and last day, 2026-03-01:2026-03-31; every subject gets all its
+        days: the public first and last day, 2026-03-01:2026-03-31; every subject gets all its
             time points, missing where there are no records, and records outside are left out.
 
     Raises:
@@ -198,7 +207,8 @@ def read_series(
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
     given = GivenDialect(delimiter, decimal, encoding, na_values, date_format, by_rows=not free)
     wanted = Wanted(value, time, subject, duration, end, timezone)
-    clock = Clock(timezone, timezone is None or (grid.step or 1) % DAY == 0)
+    clock = series_clock(timezone, grid.step)
+    read_zone(timezone)
     _refuse_skewed(members, clock)
     records = read_records(source, wanted, given, bins, grid.step, clock, free=free)
     if bins is None:
@@ -215,7 +225,7 @@ def read_series(
         )
     if records.row is not None:
         codes = codes[records.row]
-    limits = None if period is None else period_seconds(period, clock)
+    limits = None if days is None else period_seconds(days, clock)
     paths, grid = _paths(source, records, codes, bins, grid, limits)
     if missing == "error" and not free:
         _refuse_gaps(paths, records.subjects)
@@ -249,11 +259,11 @@ def _paths(
     who, when = records.who, records.seconds
     if limits is not None:
         if grid.step is None or when is None:
-            raise InvalidInputError("A period needs the time column and a grid (time, every).")
+            raise InvalidInputError("Public days need the time column and a grid (time, every).")
         inside = (when >= limits[0]) & (when < limits[1])
         who, when, codes = who[inside], when[inside], codes[inside]
         if not len(who):
-            raise InvalidInputError("No record is in the period; check it, and the time zone.")
+            raise InvalidInputError("No record is on these days; check them, and the time zone.")
     rows = ordered(who, when)
     if grid.step is None:
         refuse_twice(rows)

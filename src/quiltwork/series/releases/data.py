@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid
+from quiltwork.beliefs.origins import known_grid, origin_of, start_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -39,6 +39,7 @@ from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
+from quiltwork.series.reading.clock import series_clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +232,22 @@ def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
     for sequence in source.given:
         for belief in members:
             belief.refuse_misplaced(sequence)
+
+
+def period_of(source: Source, query: Query) -> tuple[str, str] | None:
+    """Return from when to when the window of a query is, if all sequences begin at one known time.
+
+    Of sequences that end at different times it is the longest window.
+    """
+    starts = set(map(start_of, source.given))
+    grids = {grid.step if grid is not None else None for grid in map(known_grid, source.given)}
+    start, step = starts.pop(), grids.pop()
+    if starts or grids or start is None or step is None:
+        return None
+    origin = origin_of(source.given[0])
+    clock = series_clock(None if origin is None else origin.zone, step)
+    first, last = query.window(max(source.lengths))
+    return clock.written(start + step * (first - 1)), clock.written(start + step * last)
 
 
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
