@@ -147,7 +147,7 @@ FILES = {
     "ragged": (f"t,v\n{CANARY},1,{CANARY}\n", {}),
     "quotes": (f't,v\n"{CANARY}"x,1\n', {}),
     "open quote": (f't,v\n"{CANARY},1\n', {}),
-    "not UTF-8": (f"t,v\n{CANARY},".encode() + b"\xff\n", {}),
+    "not UTF-8": (f"t,v\n{CANARY},".encode() + b"\xff\n", {"encoding": "utf-8"}),
     "grid too long": (f"t,v\n1,{CANARY}\n99999999999999,2\n", {"time": "t", "every": "1s"}),
 }
 

@@ -1,19 +1,30 @@
-"""CSV files as rows of text: read with the standard library, their troubles told in sentences."""
+"""CSV files as rows of text: how they are written, and their troubles told in sentences.
+
+The standard library reads them here; `series.reading` lets Arrow do it where that is installed, and
+comes back to these rows to say what is wrong. How a file is written is found in its first line, and
+in its first rows where these may be looked at (`found_dialect`), unless the caller says it.
+"""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
+import io
+import re
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from io import BufferedReader, TextIOWrapper
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import IO, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 
 Result = TypeVar("Result")
 
@@ -31,62 +42,222 @@ MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 
 _AT_ONCE = 4096
 _BUFFER = 1 << 17
+_SAMPLE = 1 << 16
+_DELIMITERS = "\t;|,"  # in this order where a header has as many of each
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
+_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 
 
-def with_csv(path: str, read: Callable[[Iterator[list[str]]], Result]) -> Result:
-    """Call `read` with the rows of a CSV file, the header among them.
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written.
 
-    `-` is standard input, `.gz` is decompressed within limits (`files.Unpacked`).
+    Attributes:
+        delimiter: what stands between two cells.
+        decimal: the decimal point of numbers.
+        encoding: of the text; a byte order mark is left out.
+        na_values: words for a missing value, beside `MISSING_WORDS`.
+        date_format: how times are written, as in `strptime`; None is ISO 8601 or whole seconds.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    na_values: frozenset[str] = frozenset()
+    date_format: str | None = None
+
+    @property
+    def words(self) -> str:
+        """What is not as in a plain file: comma, decimal point, UTF-8, ISO 8601; else nothing."""
+        parts = []
+        if self.delimiter != ",":
+            parts.append(
+                "delimiter tab" if self.delimiter == "\t" else f"delimiter {self.delimiter}"
+            )
+        if self.decimal == ",":
+            parts.append("decimal comma")
+        if self.encoding != "utf-8":
+            parts.append(f"encoding {self.encoding}")
+        if self.na_values:
+            parts.append(f"missing {', '.join(sorted(self.na_values))}")
+        if self.date_format is not None:
+            parts.append(f"times {self.date_format}")
+        return ", ".join(parts)
+
+    def is_missing(self, text: str) -> bool:
+        """Whether a cell stands for a missing value."""
+        cell = text.strip()
+        return cell.lower() in MISSING_WORDS or cell in self.na_values
+
+
+@dataclass(frozen=True)
+class GivenDialect:
+    """What a caller says about how a file is written; None is to be found.
 
     Raises:
-        InvalidInputError: if the file cannot be read, is not CSV in UTF-8 or not a whole gzip file,
-            or unpacks to too much.
+        InvalidInputError: for what no file has.
     """
-    try:
-        with _opened(path) as file:
-            return _told(path, file, read)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InvalidInputError(f"{path!r} is not a whole gzip file: {error}.") from None
-    except OSError as error:
-        raise InvalidInputError(f"Cannot read {path!r}: {error.strerror or error}.") from None
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    na_values: Sequence[str] = ()
+    date_format: str | None = None
+    by_rows: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        spelled = {"tab": "\t", "\\t": "\t", "semicolon": ";", "comma": ","}
+        mark = spelled.get(str(self.delimiter), self.delimiter)
+        object.__setattr__(self, "delimiter", mark)
+        if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or mark in '"\r\n'):
+            raise InvalidInputError(
+                f"A delimiter is one character, not {shortened(self.delimiter)}; write tab for one."
+            )
+        if self.decimal not in (None, ".", ",") or (mark == self.decimal is not None):
+            raise InvalidInputError(
+                "decimal is '.' or ',', and another character than the delimiter."
+            )
+        try:
+            codecs.lookup(self.encoding or "utf-8")
+        except (LookupError, TypeError, ValueError):
+            raise InvalidInputError(
+                f"There is no encoding {shortened(self.encoding)}; write utf-8, latin-1 or utf-16."
+            ) from None
 
 
-def _told(path: str, file: IO[str], read: Callable[[Iterator[list[str]]], Result]) -> Result:
-    reader = csv.reader(file, strict=True)
+def found_dialect(sample: bytes, given: GivenDialect | None = None) -> Dialect:
+    """Return how a file is written that begins with these bytes.
+
+    The delimiter is found in the first line, which is public. Encoding and decimal point are found
+    in the rows after it, unless `given.by_rows` is off: then a file without a byte order mark is
+    UTF-8, and one with semicolons has decimal commas, whatever its rows hold.
+
+    >>> found_dialect(b"time;kw\\n1;0,5\\n").words
+    'delimiter ;, decimal comma'
+    """
+    given = given or GivenDialect()
+    encoding = given.encoding or next((n for b, n in _BOMS if sample.startswith(b)), None)
+    encoding = encoding or _guessed_encoding(sample, by_rows=given.by_rows)
+    lines = sample.decode(encoding, "replace").lstrip("\ufeff").splitlines()[:200]
+    header = lines[0] if lines else ""
+    bare = re.sub(r'"[^"]*"', "", header)
+    most = max(_DELIMITERS, key=bare.count)
+    delimiter = given.delimiter or (most if most in bare else ",")
+    cells = [cell.strip() for row in csv.reader(lines[1:-1], delimiter=delimiter) for cell in row]
+    decimal = "," if delimiter == ";" else "."
+    if given.by_rows and delimiter == ";":
+        points = any(map(_POINT_NUMBER.fullmatch, cells))
+        decimal = "." if points and not any(map(_COMMA_NUMBER.fullmatch, cells)) else ","
+    words = frozenset(word.strip() for word in given.na_values)
+    return Dialect(delimiter, given.decimal or decimal, encoding, words, given.date_format)
+
+
+def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
+    looked = sample if by_rows else b""
     try:
-        with suppress(UnicodeDecodeError):  # which would carry the bytes of the file
-            return read(reader)
+        codecs.getincrementaldecoder("utf-8")().decode(looked)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+class Opened:
+    """A file, or standard input (`-`), that can be read from its beginning as often as needed.
+
+    `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory.
+    """
+
+    def __init__(self, path: str, given: GivenDialect | None = None) -> None:
+        """Find out how the file at `path` is written.
+
+        Raises:
+            InvalidInputError: if it cannot be read.
+        """
+        self.path = path
+        self._whole: bytes | None = None
+        if path != "-":
+            files.refuse_device(path)
+        with _told(path):
+            if path == "-":
+                text = sys.stdin
+                self._whole = (
+                    text.buffer.read() if hasattr(text, "buffer") else text.read().encode()
+                )
+            elif not stat.S_ISREG(Path(path).stat().st_mode):
+                self._whole = Path(path).read_bytes()
+            with self.stream() as stream:
+                self.dialect = found_dialect(stream.read(_SAMPLE), given)
+
+    def stream(self) -> BinaryIO:
+        """Open the bytes, unpacked."""
+        if self._whole is not None:
+            return io.BytesIO(self._whole)
+        if self.path.endswith(".gz"):
+            packed = gzip.open(self.path)  # noqa: SIM115  (closed by the stream around it)
+            return io.BufferedReader(files.Unpacked(packed, self.path), _BUFFER)
+        return open(self.path, "rb")
+
+    def rows(self, read: Callable[[Iterator[list[str]]], Result]) -> Result:
+        """Call `read` with the rows, the header among them.
+
+        Raises:
+            InvalidInputError: if the file cannot be read, is not CSV in its encoding or not a whole
+                gzip file, or unpacks to too much.
+        """
+        codec = "utf-8-sig" if self.dialect.encoding == "utf-8" else self.dialect.encoding
+        with _told(self.path), io.TextIOWrapper(self.stream(), encoding=codec, newline="") as file:
+            reader = csv.reader(file, strict=True, delimiter=self.dialect.delimiter)
+            try:
+                with suppress(UnicodeError):  # which would carry the bytes of the file
+                    return read(reader)
+            except csv.Error as error:
+                raise InvalidInputError(
+                    f"Line {reader.line_num} of {self.path!r} is not CSV: {error}."
+                ) from None
+        name = self.dialect.encoding.upper()
         raise InvalidInputError(
-            f"{path!r} is not UTF-8 text near line {reader.line_num + 1}; convert it first."
+            f"{self.path!r} is not {name} text near line {reader.line_num + 1}; say its encoding, "
+            "for example latin-1, or convert it first."
         )
-    except csv.Error as error:
-        raise InvalidInputError(
-            f"Line {reader.line_num} of {path!r} is not CSV: {error}."
-        ) from None
 
 
-def _opened(path: str) -> AbstractContextManager[IO[str]]:
-    if path == "-":
-        return _standard_input()
-    files.refuse_device(path)
-    if path.endswith(".gz"):
-        packed = gzip.open(path)  # noqa: SIM115  (closed by the streams around it)
-        unpacked = BufferedReader(files.Unpacked(packed, path), _BUFFER)
-        return TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
+class _told:  # noqa: N801  (reads as a phrase)
+    """Tells the troubles of reading a file in a sentence."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, (EOFError, gzip.BadGzipFile, zlib.error)):
+            raise InvalidInputError(f"{self._path!r} is not a whole gzip file: {error}.") from None
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise InvalidInputError(f"Cannot read {self._path!r}: {reason}.") from None
 
 
-@contextmanager
-def _standard_input() -> Iterator[IO[str]]:
-    """Standard input read as a file is, whatever the terminal's encoding."""
-    if not hasattr(sys.stdin, "buffer"):
-        yield sys.stdin
-        return
-    text = TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline="")
-    try:
-        yield text
-    finally:
-        text.detach()
+def with_csv(
+    path: str,
+    read: Callable[[Iterator[list[str]]], Result],
+    given: GivenDialect | None = None,
+) -> Result:
+    """Call `read` with the rows of a CSV file, the header among them.
+
+    How it is written is told by its first line alone, unless it is given: no row of a person has a
+    say in how the others are read.
+
+    Raises:
+        InvalidInputError: as `Opened` does.
+    """
+    return Opened(path, given or GivenDialect(by_rows=False)).rows(read)
 
 
 def even_rows(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:

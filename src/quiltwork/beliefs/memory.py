@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs.origins import owner
+from quiltwork.beliefs.origins import codes_of, owner
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,12 @@ class Memory:
 
 
 def _array(sequence: Any) -> NDArray[Any] | None:
-    """Return the array that a sequence is, or that a pandas series shows; None for others."""
+    """Return the array that a sequence is, or that a pandas series shows; None for others.
+
+    For what was read as codes, and for labels made of codes, it is these.
+    """
+    if (codes := codes_of(sequence)) is not None:
+        return codes
     if isinstance(getattr(sequence, "dtype", None), np.dtype) and hasattr(sequence, "to_numpy"):
         sequence = sequence.to_numpy()
     is_one = isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.size > 0

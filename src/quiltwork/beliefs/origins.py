@@ -29,15 +29,18 @@ class Origin:
         grid: how records became time points and states.
         path: the file, links resolved; None if they come from elsewhere.
         parts: how many sequences were read.
+        zone: the time zone of their moments, where one was given.
     """
 
     grid: Grid
     path: str | None
     parts: int
+    zone: str | None = None
 
 
 _NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
 _BEGUN: dict[int, tuple[weakref.ref[NDArray[Any]], int]] = {}
+_DECODED: dict[int, tuple[weakref.ref[NDArray[Any]], NDArray[Any]]] = {}
 
 
 def note(arrays: Iterable[NDArray[Any]], origin: Origin) -> None:
@@ -51,13 +54,38 @@ def note_start(array: NDArray[Any], seconds: int) -> None:
     _BEGUN[id(array)] = (weakref.ref(array, partial(_forget, id(array))), seconds)
 
 
+def note_codes(array: NDArray[Any], codes: NDArray[Any]) -> None:
+    """Remember the codes that an array of labels was made of."""
+    _DECODED[id(array)] = (weakref.ref(array, partial(_forget, id(array))), codes)
+
+
+def codes_of(sequence: Any) -> NDArray[Any] | None:
+    """Return the codes that a sequence, or what it is a slice of, was made of; None if of none."""
+    if isinstance(getattr(sequence, "origin", None), Origin):
+        return np.asarray(sequence.codes)
+    if not isinstance(sequence, np.ndarray):
+        return None
+    array = owner(sequence)
+    ref, codes = _DECODED.get(id(array), (None, None))
+    if ref is None or codes is None or ref() is not array:
+        return None
+    if sequence.ndim != 1 or sequence.itemsize != array.itemsize or sequence.size == 0:
+        return codes
+    away = sequence.__array_interface__["data"][0] - array.__array_interface__["data"][0]
+    first, stride = away // array.itemsize, sequence.strides[0] // array.itemsize
+    last = first + stride * (sequence.size - 1)
+    return codes[min(first, last) : max(first, last) + 1 : abs(stride) or 1]
+
+
 def _forget(place: int, _: object) -> None:
-    _NOTED.pop(place, None)
-    _BEGUN.pop(place, None)
+    for noted in (_NOTED, _BEGUN, _DECODED):
+        noted.pop(place, None)
 
 
 def origin_of(sequence: Any) -> Origin | None:
     """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
+    if isinstance(own := getattr(sequence, "origin", None), Origin):
+        return own
     if not isinstance(sequence, np.ndarray):
         return None
     array = owner(sequence)
@@ -71,6 +99,8 @@ def known_grid(sequence: Any) -> Grid | None:
     if origin is None:
         step = index_step(sequence)
         return None if step is None else Grid(step=step)
+    if not isinstance(sequence, np.ndarray):
+        return origin.grid
     if sequence.strides == owner(sequence).strides:
         return origin.grid
     return replace(origin.grid, step=None)  # every second time point, or backwards
@@ -82,6 +112,8 @@ def start_of(sequence: Any) -> int | None:
     A slice of an array that was read begins so many steps later.
     """
     if not isinstance(sequence, np.ndarray):
+        if origin_of(sequence) is not None:
+            return sequence.start  # type: ignore[no-any-return]  # a sequence kept as codes
         if index_step(sequence) is None:
             return None
         moment = np.asarray(sequence.index[:1], dtype="datetime64[us]").astype(np.int64)[0]

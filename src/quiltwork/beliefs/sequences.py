@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import hashable, listed
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.states import Label, read_label, show_labels
 from quiltwork.errors import InvalidInputError
@@ -36,8 +37,12 @@ def split_sequences(data: Any) -> tuple[Any, ...]:
     >>> len(split_sequences([["a", "b"], ["b", "b", "a"]])), len(split_sequences(["a", "b"]))
     (2, 1)
     """
+    if isinstance(data, CodedSequences):
+        return _not_empty(tuple(data.coded.values()))
     if isinstance(data, Mapping):
         return _not_empty(tuple(data.values()))
+    if isinstance(data, CodedSequence):
+        return (data,)
     if not isinstance(data, (list, tuple)) or set(map(type, data)) <= _PLAIN:
         return (data,)
     nested = [_is_container(item) for item in data]
@@ -75,6 +80,8 @@ def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
     Raises:
         InvalidInputError: for anything that is not a one-dimensional, non-empty sequence.
     """
+    if isinstance(sequence, CodedSequence):
+        return sequence.factorized()
     values = cells_of(sequence)
     if isinstance(values, list):
         return _factorize_objects(values)
@@ -97,6 +104,8 @@ def cells_of(sequence: Any) -> list[Any] | NDArray[Any]:
 
 
 def _values(sequence: Any) -> list[Any] | NDArray[Any]:
+    if isinstance(sequence, CodedSequence):
+        return sequence  # type: ignore[return-value]  # its length and its cells are all one needs
     if isinstance(sequence, (str, bytes)) or (
         not isinstance(sequence, Sequence)
         and np.ndim(sequence) == 0

@@ -102,7 +102,7 @@ def make(
     from quiltwork.influence.caution import DISTANCES, caution_chart, noise_by_distance
     from quiltwork.series.reading.values import as_labels
 
-    named = as_labels(split_list(_answer(states, "--states", "Which states are there")), "--states")
+    named = as_labels(split_list(_answer(states, "--states", "Which states are there")))
     every = _step(every, lasting)
     grid = None if every is None else Grid(step=seconds_of(every))
     stays = _stays(lasting, named, every)

@@ -118,7 +118,7 @@ def fit(
     from quiltwork.beliefs import beliefs_to_json
     from quiltwork.series.reading.values import as_labels
 
-    declared = None if states is None else tuple(as_labels(split_list(states), "--states"))
+    declared = None if states is None else tuple(as_labels(split_list(states)))
     series = read(file, reading, states=declared)
     given = {"confidence": confidence, "smoothing": smoothing, "initial": initial}
     options: dict[str, Any] = {name: part for name, part in given.items() if part is not None}

@@ -29,7 +29,6 @@ from quiltwork.cli.series import (
     read_beliefs,
     read_episode,
     read_query,
-    read_window,
     reading_options,
     split_list,
 )
@@ -67,7 +66,12 @@ if TYPE_CHECKING:
     metavar="QUERY",
     help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI.",
 )
-@click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
+@click.option(
+    "--window",
+    metavar="WHEN",
+    help="Ask about these time points only: 1:1440, 2026-03-01:2026-03-07 (both days included), "
+    "'last 7 days', 'Mondays 18:00-22:00'.",
+)
 @click.option(
     "--epsilon", type=level_number, metavar="NUMBER", required=True, help="The privacy level."
 )
@@ -117,20 +121,23 @@ def release(
     if apart and (ledger_url or plot or report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     beliefs = _beliefs(belief, states, protect)
-    query = read_query(question, beliefs[0].states, window)
+    query = read_query(question, beliefs[0].states, None)
+    protected = _protected(protect, beliefs, reading["every"])
+    _check_delivery(query, output, report, plot)
+    series = read(file, reading, beliefs=beliefs)
+    if window is not None and not apart:
+        query = query.on(*series.window(window))
     asked = {
         "epsilon": epsilon,
         "method": method,
-        "secrets": None if secrets is None else read_window(secrets),
-        **_protected(protect, beliefs, reading["every"]),
+        "secrets": None if secrets is None else series.window(secrets),
+        **protected,
     }
-    _check_delivery(query, output, report, plot)
-    series = read(file, reading, beliefs=beliefs)
     if preview:
         if ledger_url is None:  # a ledger holds the beliefs as they are
             from quiltwork.beliefs.placement import placed
 
-            beliefs = placed(beliefs, series.data.values())
+            beliefs = placed(beliefs, series.data.coded.values())
         _preview(query, beliefs, series.lengths, confidence, asked)
         return
 
@@ -139,7 +146,15 @@ def release(
     writes: list[Callable[[], None]] = []
     if apart:
         with progress(series.data.items(), "Releasing") as bar:
-            each = {str(who): answer(data, query, beliefs, **asked) for who, data in bar}
+            each = {
+                str(who): answer(
+                    data,
+                    query if window is None else query.on(*series.window(window, who)),
+                    beliefs,
+                    **asked,
+                )
+                for who, data in bar
+            }
         body = {"releases": {who: json.loads(r.to_json()) for who, r in each.items()}}
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
@@ -168,7 +183,7 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
     from quiltwork.series.reading.values import as_labels
     from quiltwork.series.releases.protection import any_series
 
-    return (any_series(as_labels(split_list(states), "state", apart=True)),)
+    return (any_series(as_labels(split_list(states), apart=True)),)
 
 
 def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:

@@ -23,7 +23,24 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_READING = ("value", "time", "subject", "edges", "labels", "every", "rule", "missing")
+_NAMED = (
+    "time",
+    "duration",
+    "end",
+    "timezone",
+    "days",
+    "every",
+    "rule",
+    "missing",
+    "date_format",
+)
+_DIALECT = [
+    click.option("--delimiter", metavar="CHARACTER", help="Between cells: ; or tab.  [found]"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal point.  [found]"),
+    click.option("--encoding", metavar="NAME", help="Of text: latin-1, utf-16.  [found]"),
+    click.option("--na", "na_values", metavar="LIST", help="Further words for missing: -,n.d."),
+    click.option("--date-format", metavar="FORMAT", help="Of times: %d.%m.%Y %H:%M.  [found]"),
+]
 
 
 def reading_options(function: Function) -> Function:
@@ -35,12 +52,30 @@ def reading_options(function: Function) -> Function:
         click.option(
             "--time",
             metavar="COLUMN",
-            help="Sort by this column: whole seconds or ISO 8601. Without it, the file's order.",
+            help="Sort by this column: whole seconds or dates. Without it, the file's order.",
+        ),
+        click.option(
+            "--duration",
+            metavar="COLUMN",
+            help="How long a row holds: seconds or 00:15:00 with --time and --every, else a number "
+            "of time points.",
+        ),
+        click.option("--end", metavar="COLUMN", help="Until when a row holds, instead."),
+        click.option(
+            "--timezone",
+            metavar="ZONE",
+            help="Of times without an offset, and of windows: Europe/Berlin.",
+        ),
+        click.option(
+            "--days",
+            metavar="FIRST:LAST",
+            help="The public days 2026-03-01:2026-03-31: every subject gets all their time points.",
         ),
         click.option(
             "--subject",
-            metavar="COLUMN",
-            help="Tells subjects apart; each is a sequence independent of the others.",
+            metavar="COLUMNS",
+            help="Tells subjects apart: house,meter, or filename; each is a sequence independent "
+            "of the others.",
         ),
         click.option(
             "--edges", metavar="LIST", help="Public bin edges that turn numbers into states: 0.5,2"
@@ -65,6 +100,7 @@ def reading_options(function: Function) -> Function:
             help="Missing values and empty steps: refuse, make them a state of their own, or cut "
             "the sequence there, which declares the pieces independent.",
         ),
+        *_DIALECT,
     ]
     for option in reversed(options):
         function = option(function)
@@ -82,21 +118,25 @@ def read(
     from quiltwork.series import read_series
     from quiltwork.series.reading.columns import only_column
 
+    lists = ("subject", "na_values")
+    given = {name: None if options[name] is None else split_list(options[name]) for name in lists}
+    plain = {name: options[name] for name in (*_NAMED, "delimiter", "decimal", "encoding")}
     column = options["value"] or only_column(file)
-    edges = options["edges"]
-    return read_series(
+    edges, subject = options["edges"], given["subject"]
+    series = read_series(
         file,
         column,
-        time=options["time"],
-        subject=options["subject"],
+        subject=subject[0] if subject is not None and len(subject) == 1 else subject,
+        na_values=given["na_values"] or (),
         edges=None if edges is None else [exact_number(edge) for edge in split_list(edges)],
         labels=None if options["labels"] is None else split_list(options["labels"]),
         states=states,
-        every=options["every"],
-        rule=options["rule"],
-        missing=options["missing"],
         beliefs=beliefs,
+        **plain,
     )
+    if series.reading:
+        click.echo(series.reading, err=True)
+    return series
 
 
 def split_list(text: str) -> list[str]:
@@ -213,7 +253,7 @@ def _state(text: str, states: tuple[Label, ...] | None) -> Any:
     if states is None:
         from quiltwork.series.reading.values import as_labels
 
-        return as_labels([text], "state", apart=True)[0]  # as the rows are read
+        return as_labels([text], apart=True)[0]  # as the rows are read
     matching = {str(state): state for state in states}
     if text not in matching:
         raise InvalidInputError(

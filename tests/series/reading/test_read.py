@@ -222,7 +222,7 @@ def test_bad_files_get_a_sentence(tmp_path):
         read_series(tmp_path / "two.csv", "c")
     (tmp_path / "bin.csv").write_bytes(b"v\n\xff\xfe\n")
     with pytest.raises(InvalidInputError, match="UTF-8"):
-        read_series(tmp_path / "bin.csv", "v")
+        read_series(tmp_path / "bin.csv", "v", encoding="utf-8")
     (tmp_path / "not.parquet").write_bytes(b"no")
     with pytest.raises(InvalidInputError, match="Parquet"):
         read_series(tmp_path / "not.parquet", "v")

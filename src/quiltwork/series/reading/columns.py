@@ -1,115 +1,356 @@
-"""Named columns of a CSV or Parquet file, or of a pandas, Polars or Arrow table.
+"""Named columns of files and frames, a batch of rows at a time.
 
-CSV needs nothing but the standard library; Parquet needs pyarrow (`pip install quiltwork[data]`).
-Cost: one pass over the file; only the wanted columns are kept.
+Arrow reads CSV and Parquet files where it is installed (`pip install 'quiltwork[data]'`), and
+frames of every make. Without it the standard library reads CSV, more slowly and with the same
+outcome; it also has the last word where Arrow refuses a file, since its errors name places and no
+cells. What is kept of a column is for its collector to say (`collectors`), so that memory holds
+what is needed of a row and not the row. Cost: one pass.
 """
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quiltwork import files
-from quiltwork.delimited import column_position, even_rows, with_csv
+from quiltwork.delimited import (
+    MISSING_WORDS,
+    Dialect,
+    GivenDialect,
+    Opened,
+    column_position,
+    even_rows,
+)
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
-Column: TypeAlias = "list[str] | NDArray[Any]"
-"""Text as read from CSV, or an array of whatever type a table holds."""
+FILE_NAME = "filename"
+"""The column that every file has: its own name, without folder and ending."""
+
+_BLOCK = 1 << 22
+_ROWS = 1 << 16
+_SAMPLE_ROWS = 200
+_TABLES = (".parquet", ".pq", ".arrow", ".feather")
 
 
-def read_columns(source: Any, names: Sequence[str]) -> list[Column]:
-    """Read columns by name, in the order of `names`, all of one length.
+class Collector(Protocol):
+    """Takes the cells of one column, batch by batch."""
 
-    `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.pq` are
-    Parquet) or a table with columns.
+    name: str
+
+    def mark(self) -> None:
+        """Remember how much there is before a file."""
+
+    def undo(self) -> None:
+        """Go back to where that was."""
+
+    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
+        """Prepare for a CSV file with such cells; return the Arrow type to read them as."""
+
+    def add(self, cells: Any) -> None:
+        """Take text (a list), or values (a NumPy or Arrow array)."""
+
+
+def read_columns(
+    source: Any, collectors: Sequence[Collector], given: GivenDialect | None = None
+) -> str:
+    """Show every row to the collectors, and return a sentence on how a file was written.
+
+    `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.arrow` are
+    read as such), a folder or pattern of files, a pandas, Polars (also lazy) or Arrow table, or
+    what can be read as one, such as a relation of DuckDB. The sentence is empty if there is nothing
+    to say.
 
     Raises:
         InvalidInputError: if a column or file is missing, or the file is not what it seems.
     """
-    if isinstance(source, (str, Path)):
-        path = str(source)
-        if path.endswith((".parquet", ".pq")):
-            return _from_table(_read_parquet(path, names), names, path)
-        return read_csv(path, names)
-    return _from_table(source, names, f"the {type(source).__name__}")
+    given = given or GivenDialect()
+    if not isinstance(source, (str, os.PathLike)):
+        _read_frame(source, collectors)
+        return ""
+    paths = _paths(os.fspath(source))
+    notes: dict[str, str] = {}
+    for path in paths:
+        for one in collectors:
+            one.mark()
+        if path.endswith(_TABLES):
+            _read_table_file(path, collectors)
+            continue
+        opened = Opened(path, given)
+        if not _has_arrow():
+            _read_rows(opened, collectors)
+        elif not _read_arrow(opened, collectors):
+            for one in collectors:
+                one.undo()
+            _read_rows(opened, collectors)
+        notes.setdefault(_written(opened.dialect, collectors), path)
+    said = [f"{path} is read with {words}." for words, path in notes.items() if words]
+    return " ".join(said)
 
 
-def read_csv(path: str, names: Sequence[str]) -> list[Column]:
-    """Read columns of a CSV file as text.
+def _written(dialect: Dialect, collectors: Sequence[Collector]) -> str:
+    found = next((one for one in _formats(collectors) if one is not None), None)
+    return replace(dialect, date_format=found).words
+
+
+def _formats(collectors: Sequence[Collector]) -> list[str | None]:
+    return [getattr(one, "date_format", None) for one in collectors]
+
+
+def _has_arrow() -> bool:
+    return find_spec("pyarrow") is not None
+
+
+def _paths(path: str) -> list[str]:
+    """Return the files that a path, a folder or a pattern names, in order."""
+    if os.path.isdir(path):
+        found = [entry.path for entry in os.scandir(path) if _is_data(entry)]
+    elif glob.has_magic(path) and not os.path.exists(path):
+        found = [one for one in glob.glob(path, recursive=True) if os.path.isfile(one)]
+    else:
+        return [path]
+    if not found:
+        raise InvalidInputError(f"There is no file to read in {path!r}.")
+    return sorted(found)
+
+
+def _is_data(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file() and not entry.name.startswith((".", "_"))
+
+
+def _read_arrow(opened: Opened, collectors: Sequence[Collector]) -> bool:
+    """Read a CSV file by Arrow; False if it refuses, be it for a cell that is no number.
+
+    Its errors show cells, so none of them is passed on, not even behind another.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    dialect = opened.dialect
+    header, sample = _beginning(opened)
+    own = [one for one in collectors if not _is_file_name(one, header)]
+    types = {
+        one.name: one.begin(dialect, [row[_place(opened, header, one)] for row in sample])
+        for one in own
+    }
+    missing = _spellings(dialect)
+    try:
+        with opened.stream() as stream:
+            batches = csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(block_size=_BLOCK, encoding=dialect.encoding),
+                parse_options=csv.ParseOptions(
+                    delimiter=dialect.delimiter,
+                    newlines_in_values=True,
+                    ignore_empty_lines=len(header) > 1,
+                ),
+                convert_options=csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=list(types),
+                    null_values=missing,
+                    decimal_point=dialect.decimal,
+                    timestamp_parsers=_parsers(own, csv.ISO8601),
+                ),
+            )
+            for batch in batches:
+                _give(
+                    collectors,
+                    {one.name: batch.column(one.name) for one in own},
+                    opened.path,
+                    batch.num_rows,
+                )
+    except InvalidInputError:
+        raise
+    except (pa.ArrowException, UnicodeError, ValueError, KeyError, OSError, EOFError):
+        return False
+    return True
+
+
+def _parsers(collectors: Sequence[Collector], iso: Any) -> list[Any]:
+    return [iso, *dict.fromkeys(one for one in _formats(collectors) if one is not None)]
+
+
+def _spellings(dialect: Dialect) -> list[str]:
+    """Return the usual spellings of the words for a missing value; others are seen later."""
+    words = sorted(MISSING_WORDS)
+    return list(
+        dict.fromkeys(
+            [spell(word) for word in words for spell in (str, str.upper, str.capitalize)]
+            + ["NaN", *sorted(dialect.na_values)]
+        )
+    )
+
+
+def _beginning(opened: Opened) -> tuple[list[str], list[list[str]]]:
+    """Return the header of a file and some of its rows."""
+
+    def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
+        header = next(reader, [])
+        rows = list(islice(reader, _SAMPLE_ROWS))
+        return header, [row for row in rows if len(row) == len(header)]
+
+    return opened.rows(read)
+
+
+def _is_file_name(collector: Collector, header: Sequence[str]) -> bool:
+    return collector.name == FILE_NAME and FILE_NAME not in header
+
+
+def _place(opened: Opened, header: Sequence[str], collector: Collector) -> int:
+    return column_position(header, collector.name, opened.path)
+
+
+def _give(collectors: Sequence[Collector], columns: dict[str, Any], path: str, rows: int) -> None:
+    """Hand a batch of cells to the collectors; the name of the file to those who ask for it."""
+    for one in collectors:
+        if one.name in columns:
+            one.add(columns[one.name])
+        else:
+            one.add([Path(path).name.split(".")[0]] * rows)
+
+
+def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
+    """Read a CSV file by the standard library.
 
     An empty line of a file with one column is a row whose value is missing; among several columns
     it is no row.
     """
+    header, sample = _beginning(opened)
+    own = [one for one in collectors if not _is_file_name(one, header)]
+    places = [_place(opened, header, one) for one in own]
+    for one, place in zip(own, places, strict=True):
+        one.begin(opened.dialect, [row[place] for row in sample])
 
-    def read(reader: Iterator[list[str]]) -> list[Column]:
-        header = next(reader, [])
-        wanted = [column_position(header, name, path) for name in names]
-        if len(header) == 1:
-            return [[row[0] for row in even_rows((row or [""] for row in reader), 1, path)]]
-        rows = even_rows(reader, len(header), path)
-        if len(wanted) == 1:
-            return [list(map(itemgetter(wanted[0]), rows))]
-        picked = list(map(itemgetter(*wanted), rows))
-        return [list(column) for column in zip(*picked, strict=True)] or [[] for _ in wanted]
+    def read(reader: Iterator[list[str]]) -> None:
+        next(reader, None)
+        lines = (row or [""] for row in reader) if len(header) == 1 else reader
+        rows = even_rows(lines, len(header), opened.path)
+        while some := list(islice(rows, _ROWS)):
+            columns = {o.name: [row[p] for row in some] for o, p in zip(own, places, strict=True)}
+            _give(collectors, columns, opened.path, len(some))
 
-    return with_csv(path, read)
+    opened.rows(read)
 
 
-def _read_parquet(path: str, names: Sequence[str]) -> Any:
+def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
+    """Read a Parquet or Arrow file."""
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException, dataset, parquet
     except ImportError:
         raise UnsupportedError(
-            "Parquet needs pyarrow: install it with pip install 'quiltwork[data]'."
+            "Parquet and Arrow files need pyarrow: install it with pip install 'quiltwork[data]'."
         ) from None
+    kind = "Parquet" if path.endswith((".parquet", ".pq")) else "Arrow"
     try:
-        found = parquet.read_metadata(path)
-        for name in names:
-            column_position(found.schema.to_arrow_schema().names, name, path)
-        files.check_unpacked(path, files.parquet_size(found, len(names)))
-        return parquet.read_table(path, columns=list(names))
+        files.refuse_device(path)
+        if kind == "Parquet":
+            found = parquet.read_metadata(path)
+            names = found.schema.to_arrow_schema().names
+            files.check_unpacked(path, files.parquet_size(found, len(collectors)))
+        data = dataset.dataset(path, format="parquet" if kind == "Parquet" else "feather")
+        names = data.schema.names
+        own = [one for one in collectors if not _is_file_name(one, names)]
+        for one in own:
+            column_position(names, one.name, path)
+        for batch in data.to_batches(columns=[one.name for one in own]):
+            _give(collectors, {o.name: batch.column(o.name) for o in own}, path, batch.num_rows)
     except (OSError, ArrowException) as error:
-        raise InvalidInputError(f"Cannot read {path!r} as Parquet: {error}.") from None
+        reason = " ".join(str(error).split())
+        raise InvalidInputError(f"Cannot read {path!r} as {kind}: {reason}.") from None
 
 
-def _from_table(table: Any, names: Sequence[str], what: str) -> list[Column]:
-    known = list(getattr(table, "column_names", None) or getattr(table, "columns", []))
+def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
+    what = f"the {type(table).__name__}"
+    names = [one.name for one in collectors]
+    known = _columns_of(table)
     if not known:
         raise InvalidInputError(
             f"Cannot find columns in {what}; give a path or a pandas, Polars or Arrow table."
         )
     for name in names:
-        column_position([str(column) for column in known], name, what)
-    return [_array(table[name]) for name in names]
+        column_position(known, name, what)
+    if hasattr(table, "collect"):  # lazy, of Polars
+        table = table.select(names).collect()
+    made_by = type(table).__module__.split(".")[0]
+    if made_by not in ("pandas", "polars") and hasattr(table, "__arrow_c_stream__"):
+        table = _arrow_table(table, what)
+    for one in collectors:
+        column = table[one.name]
+        for part in getattr(column, "chunks", [column]):
+            one.add(_cells(part))
 
 
-def _array(column: Any) -> Column:
-    if hasattr(column, "to_pylist"):  # Arrow
-        values = column.to_numpy() if column.null_count == 0 else None
-        if values is not None and values.dtype.kind in "biufM":
-            return cast("NDArray[Any]", values)
-        return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
-    values = column.to_numpy()
-    return np.asarray(values)
+def _columns_of(table: Any) -> list[str]:
+    if hasattr(table, "collect_schema"):
+        return list(table.collect_schema().names())
+    if hasattr(table, "column_names"):
+        return list(table.column_names)
+    if hasattr(table, "schema") and hasattr(table.schema, "names"):
+        return list(table.schema.names)
+    return [str(name) for name in getattr(table, "columns", [])]
 
 
-def only_column(path: str | Path) -> str:
-    """Return the name of the only column of a CSV file, or ask which one.
+def _arrow_table(table: Any, what: str) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise UnsupportedError(
+            f"Reading {what} needs pyarrow: install it with pip install 'quiltwork[data]'."
+        ) from None
+    return pa.table(table)
+
+
+def _cells(column: Any) -> Any:
+    """Return a column of a frame as an array; moments with a zone keep it as a note."""
+    if hasattr(column, "to_pylist"):
+        return column
+    zone = getattr(getattr(column, "dtype", None), "tz", None)  # pandas
+    if zone is not None:
+        return AwareMoments(column.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    if getattr(getattr(column, "dtype", None), "time_zone", None) is not None:  # Polars
+        return AwareMoments(column.to_numpy())
+    return np.asarray(column.to_numpy())
+
+
+class AwareMoments:
+    """Moments in UTC, of a column that knows its zone."""
+
+    def __init__(self, moments: Any) -> None:
+        """Keep an array of datetime64."""
+        self.moments = moments
+
+
+def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
+    """Return the names of the columns of a file or frame."""
+    if not isinstance(source, (str, os.PathLike)):
+        return _columns_of(source)
+    path = _paths(os.fspath(source))[0]
+    if path.endswith(_TABLES):
+        from pyarrow import dataset
+
+        kind = "parquet" if path.endswith((".parquet", ".pq")) else "feather"
+        return list(dataset.dataset(path, format=kind).schema.names)
+    return Opened(path, given).rows(lambda reader: next(reader, []))
+
+
+def only_column(path: Any, given: GivenDialect | None = None) -> str:
+    """Return the name of the only column of a file, or ask which one.
 
     Raises:
-        InvalidInputError: if there are several, or the file is Parquet.
+        InvalidInputError: if there are several.
     """
-    if not isinstance(path, (str, Path)) or str(path).endswith((".parquet", ".pq")) or path == "-":
+    if not isinstance(path, (str, Path)) or path == "-":
         raise InvalidInputError("Say which column to read, with --value or value=….")
-    source = str(path)
-    header: list[str] = with_csv(source, lambda reader: next(reader, []))
+    header = header_of(path, given)
     if len(header) != 1:
         raise InvalidInputError(
-            f"{source!r} has the columns {', '.join(header)}; say which one to read."
+            f"{str(path)!r} has the columns {', '.join(header)}; say which one to read."
         )
     return header[0]

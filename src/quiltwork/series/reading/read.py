@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
-from quiltwork.beliefs import Belief, Grid, as_beliefs
+from quiltwork.beliefs import Belief, CyclicChain, Grid, as_beliefs
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import (
-    Origin,
-    index_step,
-    note,
-    note_start,
-    origin_of,
-    regular_step,
-    resolved,
-)
-from quiltwork.beliefs.sequences import factorize, label_array, position_of
+from quiltwork.beliefs.origins import Origin, index_step, regular_step, resolved
+from quiltwork.beliefs.sequences import label_array, position_of
 from quiltwork.beliefs.states import Label, list_states, show_labels
+from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
-from quiltwork.series.reading.columns import Column, only_column, read_columns
+from quiltwork.series.reading.clock import (
+    Clock,
+    TimePoints,
+    check_window,
+    period_seconds,
+    read_zone,
+    series_clock,
+)
+from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
+from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.grid_asked import agreed_grid, asked_grid
-from quiltwork.series.reading.regular import IntArray, OrderedRows, on_grid, ordered
-from quiltwork.series.reading.values import as_labels, as_numbers, as_seconds, match_labels
+from quiltwork.series.reading.records import Records, Wanted, read_records
+from quiltwork.series.reading.regular import OrderedRows, on_grid, ordered, refuse_twice
+from quiltwork.series.reading.values import as_labels, match_labels
 
 Missing: TypeAlias = Literal["error", "state", "split"]
 
@@ -38,7 +42,8 @@ class Series:
     """Sequences of states by subject, ready for `fit` and `release`.
 
     Attributes:
-        data: subject → array of labels; with missing="split", (subject, piece) → array.
+        data: subject → array of labels; with missing="split", (subject, piece) → array. What is
+            kept is a small code for each time point; arrays are made when they are asked for.
         states: the labels in use, in the order of the bins or as given; observed ones otherwise.
         declared: whether `states` were declared, not observed in the data.
         points: how many time points there are in all.
@@ -46,25 +51,78 @@ class Series:
         grid: what a time point and a state are; the step also where it was not asked for, if the
             times are regular. The arrays in `data` are noted to be on it, so that a belief fitted
             on them keeps it, and a release from them compares it.
+        reading: how the file is written, where that was found and is not plain; else empty.
+        clock: the zone of the times.
     """
 
-    data: dict[Any, NDArray[Any]]
+    data: CodedSequences
     states: tuple[Label, ...]
     declared: bool
     points: int
     missing: int
     grid: Grid
+    reading: str = ""
+    clock: Clock = field(default_factory=Clock)
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """The number of time points of each sequence."""
-        return tuple(len(sequence) for sequence in self.data.values())
+        return tuple(map(len, self.data.coded.values()))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Note the grid with the arrays of a copy too, also of one from another process."""
-        vars(self).update(state)
-        new = [array for array in self.data.values() if origin_of(array) is None]
-        note(new, Origin(self.grid, None, len(self.data)))
+    def windows(self, text: str, subject: Any = ...) -> list[tuple[int, int]]:
+        """Return the runs of time points, 1-based and inclusive, that words mean.
+
+        They are the same for all sequences, or those of one `subject`. Words are `3:9`
+        (positions), `2026-03-01:2026-03-07` (local days, both included), `last 7 days`,
+        `2026-03-01 18:00..2026-03-02 06:00`, `Mondays 18:00-22:00`, `weekdays`.
+
+        Raises:
+            InvalidInputError: for words that are not understood or mean no time point, and if
+                sequences begin at different times, or it is not known when.
+        """
+        parts = [part.strip() for part in instance(text, str, "A window").split(":")]
+        if len(parts) == 2 and all(part.isdecimal() for part in parts):
+            return [(int(parts[0]), int(parts[1]))]
+        check_window(text)
+        every = self.data.coded
+        chosen = list(every.values()) if subject is ... else [every[subject]]
+        starts, lengths = {one.start for one in chosen}, [len(one) for one in chosen]
+        if None in starts or self.grid.step is None:
+            raise InvalidInputError(
+                f"When is {text!r}? The times of this series are not known or not regular: name "
+                "the time column and a grid (time and every), or give positions START:STOP."
+            )
+        if len(starts) > 1:
+            raise InvalidInputError(
+                f"The sequences begin at {len(starts)} different times, so that {text!r} is "
+                "another window for each. Put all on one public period, with "
+                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
+            )
+        (start,) = starts
+        whole = TimePoints(int(start or 0), self.grid.step, max(lengths), self.clock)
+        found = whole.windows(text)
+        if found[-1][1] > min(lengths):
+            raise InvalidInputError(
+                f"Some sequences end before {text!r} does. Put all on one public period, with "
+                "days='2026-03-01:2026-03-31' and missing='state'; or release them apart."
+            )
+        return found
+
+    def window(self, text: str, subject: Any = ...) -> tuple[int, int]:
+        """Return the one run of time points that words mean, for `query.on(*series.window(…))`.
+
+        Raises:
+            InvalidInputError: as `windows` does, and if there are several runs.
+        """
+        found = self.windows(text, subject)
+        if len(found) > 1:
+            shown = ", ".join(f"{a}:{b}" for a, b in found[:4])
+            raise InvalidInputError(
+                f"{text!r} is {len(found)} windows, {shown}{', …' if len(found) > 4 else ''}, and "
+                "a query is about one. Release each of them into one ledger, which adds up what "
+                "they cost together."
+            )
+        return found[0]
 
 
 def read_series(
@@ -72,7 +130,7 @@ def read_series(
     value: str,
     *,
     time: str | None = None,
-    subject: str | None = None,
+    subject: str | Sequence[str] | None = None,
     edges: Sequence[object] | None = None,
     labels: Sequence[str] | None = None,
     states: Sequence[Label] | None = None,
@@ -81,14 +139,30 @@ def read_series(
     missing: Missing = "error",
     missing_state: str = "missing",
     beliefs: Belief | Sequence[Belief] = (),
+    duration: str | None = None,
+    end: str | None = None,
+    timezone: str | None = None,
+    days: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] = (),
+    date_format: str | None = None,
 ) -> Series:
-    """Read sequences of states from a CSV or Parquet file or a table.
+    """Read sequences of states from files or a table.
+
+    How a CSV file is written is found, and told in `Series.reading`, unless it is given here:
+    `delimiter`, `decimal`, `encoding`, further words for missing values (`na_values`), and
+    `date_format` as in `strptime`.
 
     Args:
-        source: path (`.csv`, `.csv.gz`, `.parquet`, `-`) or pandas, Polars or Arrow table.
+        source: a path (`.csv`, `.csv.gz`, `.parquet`, `.arrow`, `-`), a folder or pattern of files,
+            or a pandas, Polars (also lazy) or Arrow table or what can be read as one (DuckDB).
         value: the column with states, or with numbers if `edges` are given.
-        time: the column to sort by: whole seconds or ISO 8601. Without it, the file's order.
-        subject: the column that tells subjects apart; each is an independent sequence.
+        time: the column to sort by: whole seconds, ISO 8601 or another format of dates. Without it,
+            the file's order.
+        subject: the column, or columns, that tell subjects apart; each is an independent sequence.
+            "filename" is the name of the file.
         edges: public bin edges that turn numbers into states; `labels` names the bins.
         states: the public states, so that text from CSV is read as them; other cells are refused.
         every: a regular grid such as "10min"; needs `time`. Records of one step are gathered by
@@ -101,11 +175,18 @@ def read_series(
             cell of a CSV file is read on its own: whether one is a number says nothing of others.
             Then no row is refused here: one that is missing, or no number where there are edges, is
             None in `data` unless it becomes a state, and a release refuses it if no ledger pays.
+        duration: the column that says for how long a row holds: seconds or 00:15:00 with `time`
+            and a grid, else a number of time points.
+        end: the column that says until when, instead.
+        timezone: the zone of times without an offset, and of windows: Europe/Berlin. Steps of whole
+            days are then local days.
+        days: the public first and last day, 2026-03-01:2026-03-31; every subject gets all its
+            time points, missing where there are no records, and records outside are left out.
 
     Raises:
         InvalidInputError: with the row or subject and what to do.
 
-    >>> import io, tempfile, pathlib
+    >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "power.csv")
     >>> _ = path.write_text("time,kw\\n2026-01-01T00:00,0.2\\n2026-01-01T00:10,1.7\\n")
     >>> read_series(path, "kw", time="time", edges=[0.5, 2]).data
@@ -123,28 +204,18 @@ def read_series(
     asked = asked_grid(edges, labels, states, every, rule)
     named, timed = labels is not None, time is not None
     grid = agreed_grid(asked, members, named=named, timed=timed)
-    names = [instance(name, str, "A column") for name in (value, time, subject) if name is not None]
-    columns = dict(zip(names, read_columns(source, names), strict=True))
-    if len(columns[value]) == 0:
-        raise InvalidInputError(f"Column {value!r} has no rows; there is nothing to read.")
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
+    given = GivenDialect(delimiter, decimal, encoding, na_values, date_format, by_rows=not free)
+    wanted = Wanted(value, time, subject, duration, end, timezone)
+    clock = series_clock(timezone, grid.step)
+    read_zone(timezone)
+    _refuse_skewed(members, clock)
+    records = read_records(source, wanted, given, bins, grid.step, clock, free=free)
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(columns[value], value, public, believed=bool(members))
+        known, codes = _coded(records.labels, public, believed=bool(members))
     else:
-        public = known = bins.labels
-        codes = as_numbers(columns[value], value, quietly=free)
-    who, subjects = _subjects(columns, subject, len(columns[value]))
-    seconds = as_seconds(columns[time], time) if time else None
-    rows = ordered(who, seconds, grid.step)
-    if grid.step is None:
-        numbers, owner = codes[rows.order], rows.subject
-        grid = replace(grid, step=_regular(source, columns.get(time or ""), seconds, rows))
-    else:
-        numbers, owner = on_grid(rows, codes[rows.order], grid.rule or "last")
-    if bins is not None:
-        gaps = np.isnan(numbers)
-        numbers = np.where(gaps, np.nan, bins.codes(np.where(gaps, 0.0, numbers)))
+        public, known, codes = bins.labels, bins.labels, records.values
         grid = replace(grid, labels=bins.labels)
     taken = public or () if free else known
     if missing == "state" and missing_state in taken:
@@ -152,40 +223,77 @@ def read_series(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
             "with missing_state."
         )
-    gap = missing_state if missing == "state" else None
+    if records.row is not None:
+        codes = codes[records.row]
+    limits = None if days is None else period_seconds(days, clock)
+    paths, grid = _paths(source, records, codes, bins, grid, limits)
     if missing == "error" and not free:
-        _refuse_gaps(numbers, owner, subjects)
-    data, found, gone = _sequences(numbers, owner, subjects, known, gap, cut=missing == "split")
-    note(data.values(), Origin(grid, resolved(source), len(data)))
-    if seconds is not None and grid.step is not None:
-        moments = seconds[rows.order]
-        gaps = np.diff(moments)[np.diff(rows.subject) == 0]
-        if rows.step is not None or (gaps == grid.step).all():
-            _note_starts(data, numbers, owner, rows, moments, grid.step, cut=missing == "split")
-    return Series(data, found, public is not None, len(numbers), gone, grid)
+        _refuse_gaps(paths, records.subjects)
+    gap = missing_state if missing == "state" else None
+    cut = missing == "split"
+    origin = Origin(grid, resolved(source), len(paths), clock.zone)
+    data, found = _sequences(paths, records.subjects, known, gap, origin, cut=cut)
+    gone = sum(int((path.codes == GAP).sum()) for path in paths)
+    points = sum(len(path.codes) for path in paths)
+    return Series(data, found, public is not None, points, gone, grid, records.note, clock)
 
 
-def _note_starts(
-    data: dict[Any, NDArray[Any]],
-    numbers: NDArray[np.float64],
-    owner: IntArray,
-    rows: OrderedRows,
-    moments: IntArray,
-    step: int,
-    *,
-    cut: bool,
-) -> None:
-    """Note with every array when it begins; times are regular."""
-    first = np.flatnonzero(np.append(True, np.diff(owner) != 0))
-    begins = moments[np.flatnonzero(np.append(True, np.diff(rows.subject) != 0))]
-    if rows.step is not None:
-        begins = begins // step * step
-    arrays = iter(data.values())
-    for begin, end, moment in zip(first, np.append(first[1:], len(owner)), begins, strict=True):
-        present = ~np.isnan(numbers[begin:end])
-        opens = np.flatnonzero(np.diff(present, prepend=False) & present) if cut else [0]
-        for place in opens:
-            note_start(next(arrays), int(moment) + step * int(place))
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """The states of one subject in order, `GAP` where one is missing, and when they begin."""
+
+    subject: int
+    codes: NDArray[Any]
+    start: int | None
+
+
+def _paths(
+    source: Any,
+    records: Records,
+    codes: NDArray[Any],
+    bins: Bins | None,
+    grid: Grid,
+    limits: tuple[int, int] | None,
+) -> tuple[list[_Path], Grid]:
+    """Put the records of each subject in order, on the grid if there is one."""
+    who, when = records.who, records.seconds
+    if limits is not None:
+        if grid.step is None or when is None:
+            raise InvalidInputError("Public days need the time column and a grid (time, every).")
+        inside = (when >= limits[0]) & (when < limits[1])
+        who, when, codes = who[inside], when[inside], codes[inside]
+        if not len(who):
+            raise InvalidInputError("No record is on these days; check them, and the time zone.")
+    rows = ordered(who, when)
+    if grid.step is None:
+        refuse_twice(rows)
+        step = _regular(source, rows, counted=records.counted)
+        known = step is not None and when is not None and (rows.gaps() == step).all()
+        values = codes[rows.order]
+        begins = rows.seconds if known else None
+        cuts = zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)
+        paths = [
+            _Path(int(rows.subject[a]), values[a:b], None if begins is None else int(begins[a]))
+            for a, b in cuts
+        ]
+        return paths, replace(grid, step=step)
+    steps = None if limits is None else (limits[0] // grid.step, (limits[1] - 1) // grid.step)
+    paths = []
+    for part in on_grid(rows, codes, grid.rule or "last", grid.step, steps):
+        values = part.values if bins is None else binned(part.values, bins)
+        ends = np.cumsum(part.lengths)
+        for i, (subject, stop) in enumerate(zip(part.subjects, ends, strict=True)):
+            begin = int(part.first_step[i]) * grid.step
+            paths.append(_Path(int(subject), values[stop - part.lengths[i] : stop], begin))
+    return paths, grid
+
+
+def _refuse_skewed(members: Sequence[Belief], clock: Clock) -> None:
+    if not clock.local and any(isinstance(belief, CyclicChain) for belief in members):
+        raise InvalidInputError(
+            "The belief is about days of equal length, and those of a time zone are not when "
+            "clocks change. Leave out timezone: then time points are those that clocks show."
+        )
 
 
 def read_states(
@@ -217,9 +325,9 @@ def _states_of(
 
 
 def _coded(
-    column: Column, name: str, states: Sequence[Label] | None, *, believed: bool
-) -> tuple[tuple[Label, ...], NDArray[np.float64]]:
-    """Return (states, state codes with NaN for missing).
+    column: LabelCollector, states: Sequence[Label] | None, *, believed: bool
+) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    """Return (states, state codes with `GAP` for missing).
 
     Without beliefs all states are declared, or none. With them it is the release that refuses a
     row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
@@ -228,98 +336,87 @@ def _coded(
     Raises:
         InvalidInputError: naming the first row that holds none of the states declared.
     """
-    if states is not None:
-        cells = match_labels(column, name, tuple(states), apart=believed)
+    cells = column.distinct
+    if states is not None and column.textual:
+        read = match_labels(cells, tuple(states), column.dialect)
     else:
-        cells = as_labels(column, name, apart=believed)
-    codes, distinct = factorize(cells)
-    found = [label for label in distinct if label is not None]
+        read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
+    found = list(dict.fromkeys(label for label in read if label is not None))
     known = list(states) if states is not None else _sorted(found)
-    others = [label for label in found if label not in known]
+    others = [label for label in found if label not in set(known)]
     if others and not believed:
-        row = position_of(codes, distinct.index(others[0]))
+        row = position_of(column.codes, read.index(others[0]))
         raise InvalidInputError(
-            f"Row {row} of column {name!r} holds none of the states {show_labels(tuple(known))}; "
-            "declare what it holds as well, or drop it."
+            f"Row {row} of column {column.name!r} holds none of the states "
+            f"{show_labels(tuple(known))}; declare what it holds as well, or drop it."
         )
     known += others
-    index = {label: float(i) for i, label in enumerate(known)}
-    table = np.array([np.nan if label is None else index[label] for label in distinct])
-    return tuple(known), table[codes]
+    index = {label: i for i, label in enumerate(known)}
+    table = np.array([GAP if label is None else index[label] for label in read])
+    return tuple(known), table.astype(smallest(len(known) + 1))[column.codes]
 
 
-def _regular(
-    source: Any, times: Column | None, seconds: IntArray | None, rows: OrderedRows
-) -> int | None:
+def _regular(source: Any, rows: OrderedRows, *, counted: bool) -> int | None:
     """Return the step that regular times show: those of a column, or of the index of one series."""
-    if seconds is None or times is None:
+    if rows.seconds is None:
         return index_step(source) if not rows.subject.any() else None
-    gaps = np.diff(seconds[rows.order])[np.diff(rows.subject) == 0]
-    step = regular_step(gaps)
-    return None if step == 1 and str(times[0]).isdecimal() else step  # counted, not timed
+    step = regular_step(rows.gaps())
+    return None if step == 1 and counted else step
 
 
-def _subjects(
-    columns: Mapping[str, Column], name: str | None, rows: int
-) -> tuple[IntArray, list[Any]]:
-    if name is None:
-        return np.zeros(rows, dtype=np.int64), [None]
-    return factorize(as_labels(columns[name], name))
-
-
-def _refuse_gaps(numbers: NDArray[np.float64], owner: IntArray, subjects: list[Any]) -> None:
-    gaps = np.isnan(numbers)
-    if not gaps.any():
+def _refuse_gaps(paths: Sequence[_Path], subjects: Sequence[Any]) -> None:
+    gaps = sum(int((path.codes == GAP).sum()) for path in paths)
+    if not gaps:
         return
-    at = int(np.argmax(gaps))
-    position = at - int(np.searchsorted(owner, owner[at])) + 1
-    whose = f" of subject {owner[at] + 1} (in their order)" if subjects != [None] else ""
+    number, path = next((i, path) for i, path in enumerate(paths) if (path.codes == GAP).any())
+    position = int(np.argmax(path.codes == GAP)) + 1
+    whose = f" of subject {number + 1} (in their order)" if list(subjects) != [None] else ""
     raise InvalidInputError(
-        f"Time point {position}{whose} is missing, and {int(gaps.sum()) - 1} more are; say what "
-        "to do: missing='state' makes it a state of its own, missing='split' cuts the "
-        "sequence there if you declare the pieces independent."
+        f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
+        "missing='state' makes it a state of its own, missing='split' cuts the sequence there if "
+        "you declare the pieces independent."
     )
 
 
 def _sequences(
-    numbers: NDArray[np.float64],
-    owner: IntArray,
-    subjects: list[Any],
+    paths: Sequence[_Path],
+    subjects: Sequence[Any],
     states: tuple[Label, ...],
     gap: str | None,
+    origin: Origin,
     *,
     cut: bool,
-) -> tuple[dict[Any, NDArray[Any]], tuple[Label, ...], int]:
-    """Return the sequences by subject, their states, and how many points were missing.
-
-    Sequences are `cut` at missing points, or hold `gap` there.
-    """
-    gaps = np.isnan(numbers)
-    total_missing = int(gaps.sum())
-    array = label_array(states)
-    if not cut and (total_missing or gap is not None):
-        numbers = np.where(gaps, len(states), numbers)
-        array = label_array((*states, gap))
+) -> tuple[CodedSequences, tuple[Label, ...]]:
+    """Return the sequences by subject and their states; `cut` at missing points, or with `gap`."""
+    labels = label_array(states)
+    if not cut and (gap is not None or any((path.codes == GAP).any() for path in paths)):
+        labels = label_array((*states, gap))
     if gap is not None and gap not in states:
         states = (*states, gap)
-    data: dict[Any, NDArray[Any]] = {}
-    bounds = np.flatnonzero(np.append(True, np.diff(owner) != 0))
-    for begin, end in zip(bounds, np.append(bounds[1:], len(owner)), strict=True):
-        key = subjects[owner[begin]]
-        if cut:
-            for number, piece in enumerate(_pieces(numbers[begin:end]), 1):
-                data[(key, number)] = array[piece.astype(np.int64)]
-        else:
-            data[key] = array[numbers[begin:end].astype(np.int64)]
-    if not data:
+    found: list[tuple[Any, _Path]] = []
+    step = origin.grid.step
+    for path in paths:
+        key = subjects[path.subject]
+        if not cut:
+            codes = path.codes.astype(smallest(len(labels)), copy=False)
+            if (gaps := codes == GAP).any():
+                codes = codes.copy()
+                codes[gaps] = len(labels) - 1
+            found.append((key, replace(path, codes=codes)))
+            continue
+        for number, (a, b) in enumerate(_pieces(path.codes), 1):
+            begin = None if path.start is None or step is None else path.start + step * a
+            found.append(((key, number), _Path(path.subject, path.codes[a:b], begin)))
+    if not found:
         raise InvalidInputError("Every time point is missing; there is nothing to read.")
-    return data, states, total_missing
+    origin = replace(origin, parts=len(found))
+    coded = {key: CodedSequence(p.codes, labels, origin, p.start) for key, p in found}
+    return CodedSequences(coded), states
 
 
-def _pieces(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    present = ~np.isnan(numbers)
-    cuts = np.flatnonzero(np.diff(present.astype(np.int8))) + 1
-    return [piece for piece in np.split(numbers, cuts) if len(piece) and not np.isnan(piece[0])]
+def _pieces(codes: NDArray[Any]) -> list[tuple[int, int]]:
+    turns = np.flatnonzero(np.diff(codes != GAP, prepend=False, append=False))
+    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
 
 
 def _sorted(labels: list[Any]) -> list[Any]:

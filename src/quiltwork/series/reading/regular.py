@@ -1,14 +1,16 @@
-"""Irregular records to a regular grid of time points, many subjects at once.
+"""Records to time points in order, many subjects at once, and to a regular grid.
 
 Records are sorted by subject and time, grouped into steps of fixed length counted from a public
-origin, and each group is reduced by a public rule. Everything is vectorized: O(n log n) for the
-sort, O(n + steps) for the rest.
+origin, and each group is reduced by a public rule. Everything is vectorized: O(n) for records that
+come in order, be it of subjects or of times, O(n log n) for others, O(n + steps) for the rest. The
+grid is made for some subjects at a time, so that only codes are held for all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,76 +19,136 @@ from quiltwork.beliefs.grids import Rule
 from quiltwork.errors import InvalidInputError
 
 IntArray: TypeAlias = NDArray[np.int64]
-FloatArray: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[Any]
 
 MOST_POINTS = 2_000_000_000
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class OrderedRows:
-    """Records in order: `subject` codes, and `step` numbers where there is a clock."""
+    """Records in order: where each is in the file, of whom, and when where there are times."""
 
-    order: IntArray
-    subject: IntArray
-    step: IntArray | None
+    order: IntArray | slice
+    subject: Codes
+    seconds: IntArray | None
+
+    @property
+    def bounds(self) -> IntArray:
+        """Where each subject begins, and the end."""
+        changes = np.flatnonzero(self.subject[1:] != self.subject[:-1]) + 1
+        return np.concatenate([[0], changes, [len(self.subject)]])
+
+    def gaps(self) -> IntArray:
+        """The seconds between neighbouring records of one subject."""
+        if self.seconds is None:
+            return np.empty(0, dtype=np.int64)
+        between = np.diff(self.seconds)
+        ends = self.bounds[1:-1] - 1
+        return np.delete(between, ends) if len(ends) else between
 
 
-def ordered(subject: IntArray, seconds: IntArray | None, every: int | None) -> OrderedRows:
-    """Sort by subject, then time, else keep the order of the file.
+def ordered(subject: Codes, seconds: IntArray | None) -> OrderedRows:
+    """Sort by subject, then time, else keep the order of the file."""
+    order: IntArray | slice = slice(None)
+    if (subject[1:] < subject[:-1]).any():
+        order = np.argsort(subject, kind="stable")
+    who = subject[order]
+    if seconds is None:
+        return OrderedRows(order, who, None)
+    when = seconds[order]
+    if ((when[1:] < when[:-1]) & (who[1:] == who[:-1])).any():
+        order = np.lexsort((seconds, subject))
+        who, when = subject[order], seconds[order]
+    return OrderedRows(order, who, when)
+
+
+def refuse_twice(rows: OrderedRows) -> None:
+    """Refuse two records of a subject at one time, which no grid gathers.
 
     Raises:
-        InvalidInputError: if a subject has two records at one time and no grid gathers them.
+        InvalidInputError: naming the row.
     """
-    if seconds is None:
-        order = np.argsort(subject, kind="stable")
-        return OrderedRows(order, subject[order], None)
-    order = np.lexsort((seconds, subject))
-    who, when = subject[order], seconds[order]
-    if every is not None:
-        return OrderedRows(order, who, when // every)
-    twice = (np.diff(when) == 0) & (np.diff(who) == 0)
+    when, who = rows.seconds, rows.subject
+    if when is None:
+        return
+    twice = (when[1:] == when[:-1]) & (who[1:] == who[:-1])
     if twice.any():
-        row = int(order[int(np.argmax(twice)) + 1]) + 1
+        place = int(np.argmax(twice)) + 1
+        row = place + 1 if isinstance(rows.order, slice) else int(rows.order[place]) + 1
         raise InvalidInputError(
             f"Row {row} repeats a time of its subject; remove duplicates, or gather records on a "
             "regular grid with every='10min'."
         )
-    return OrderedRows(order, who, None)
 
 
-def on_grid(rows: OrderedRows, values: FloatArray, rule: Rule) -> tuple[FloatArray, IntArray]:
-    """Reduce each step to one value: (values with NaN for empty steps, subject of each point).
+@dataclass(frozen=True, eq=False)
+class Gridded:
+    """Some subjects on the grid: their values one after the other, and where each begins."""
 
-    A step whose records are all missing, or that has none, is NaN; missing records beside others
-    are left out.
+    values: NDArray[Any]
+    subjects: Codes
+    lengths: IntArray
+    first_step: IntArray
+
+
+def on_grid(
+    rows: OrderedRows,
+    values: NDArray[Any],
+    rule: Rule,
+    step: int,
+    period: tuple[int, int] | None = None,
+) -> Iterator[Gridded]:
+    """Reduce each step to one value, for some subjects at a time.
+
+    A step whose records are all missing, or that has none, is NaN among floats and −1 among codes;
+    missing records beside others are left out. With a `period`, first and last step, every subject
+    has all of its steps.
+
+    Raises:
+        InvalidInputError: if there are more than two billion time points.
     """
-    assert rows.step is not None  # noqa: S101  (callers have a grid)
-    present = ~np.isnan(values)
-    starts, lengths = _spans(rows.subject, rows.step)
-    total = int(lengths.sum())
-    if total > MOST_POINTS:
+    assert rows.seconds is not None  # noqa: S101  (callers have a clock)
+    bounds = rows.bounds
+    first, last = rows.seconds[bounds[:-1]] // step, rows.seconds[bounds[1:] - 1] // step
+    if period is not None:
+        first, last = np.full_like(first, period[0]), np.full_like(last, period[1])
+    lengths = last - first + 1
+    if (total := int(lengths.sum())) > MOST_POINTS:
         raise InvalidInputError(
             f"The grid would have {total:,} time points; choose longer steps or a shorter range."
         )
-    base = np.cumsum(lengths) - lengths
-    subjects, first_row = np.unique(rows.subject, return_index=True)
-    where = base[np.searchsorted(subjects, rows.subject)] + rows.step
-    where -= np.repeat(starts, np.diff(np.append(first_row, len(rows.subject))))
-    gridded = np.full(total, np.nan)
-    where, kept = where[present], values[present]
-    if len(kept):
-        first = np.flatnonzero(np.append(True, np.diff(where) != 0))
-        gridded[where[first]] = _reduce(kept, first, rule)
-    return gridded, np.repeat(subjects, lengths)
+    begin = 0
+    while begin < len(lengths):
+        end = int(np.searchsorted(bounds, bounds[begin] + _AT_ONCE, side="right")) - 1
+        end = min(max(end, begin + 1), len(lengths))
+        part = slice(bounds[begin], bounds[end])
+        some = slice(begin, end)
+        base = np.cumsum(lengths[some]) - lengths[some] - first[some]
+        where = rows.seconds[part] // step + np.repeat(base, np.diff(bounds[begin : end + 1]))
+        chosen = values[part] if isinstance(rows.order, slice) else values[rows.order[part]]
+        yield Gridded(
+            _gathered(where, chosen, int(lengths[some].sum()), rule),
+            rows.subject[bounds[:-1][some]],
+            lengths[some],
+            first[some],
+        )
+        begin = end
 
 
-def _spans(subject: IntArray, step: IntArray) -> tuple[IntArray, IntArray]:
-    first = np.flatnonzero(np.append(True, np.diff(subject) != 0))
-    last = np.append(first[1:], len(subject)) - 1
-    return step[first], step[last] - step[first] + 1
+def _gathered(where: IntArray, values: NDArray[Any], points: int, rule: Rule) -> NDArray[Any]:
+    floats = values.dtype.kind == "f"
+    gridded = np.full(points, np.nan if floats else -1, dtype=values.dtype)
+    present = ~np.isnan(values) if floats else values >= 0
+    if not present.all():
+        where, values = where[present], values[present]
+    if len(values):
+        first = np.flatnonzero(np.append(True, where[1:] != where[:-1]))
+        gridded[where[first]] = _reduce(values, first, rule)
+    return gridded
 
 
-def _reduce(values: FloatArray, first: IntArray, rule: Rule) -> FloatArray:
+def _reduce(values: NDArray[Any], first: IntArray, rule: Rule) -> NDArray[Any]:
     last: IntArray = np.append(first[1:], len(values)) - 1
     match rule:
         case "mean":
@@ -101,3 +163,19 @@ def _reduce(values: FloatArray, first: IntArray, rule: Rule) -> FloatArray:
             return values[first]
         case "last":
             return values[last]
+
+
+def spread(seconds: IntArray, until: IntArray, step: int) -> tuple[IntArray, IntArray]:
+    """Return one record for every step that an interval touches: (row, seconds).
+
+    The first keeps its own time, the others have that of their step.
+    """
+    begin, end = seconds // step, np.maximum(-((-until) // step), seconds // step + 1)
+    counts = end - begin
+    if (total := int(counts.sum())) > MOST_POINTS:
+        raise InvalidInputError(
+            f"The intervals cover {total:,} time points; choose longer steps or a shorter range."
+        )
+    row = np.repeat(np.arange(len(seconds)), counts)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return row, np.where(within == 0, seconds[row], (begin[row] + within) * step)

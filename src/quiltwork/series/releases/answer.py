@@ -28,6 +28,7 @@ from quiltwork.series.releases.data import (
     asked_of,
     assumed_step,
     encode_cells,
+    period_of,
     public_states,
     read_source,
     states_are_all,
@@ -132,7 +133,8 @@ def release(
     _warn_if_fitted(members, source)
 
     def draw() -> Release:
-        return _answered(unanswered, plan, series, states or (), evaluate)
+        dated = replace(unanswered, period=period_of(source, plan.query))
+        return _answered(dated, plan, series, states or (), evaluate)
 
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
 

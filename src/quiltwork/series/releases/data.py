@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid
+from quiltwork.beliefs.origins import known_grid, origin_of, start_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -38,6 +39,7 @@ from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
+from quiltwork.series.reading.clock import series_clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ def encode_cells(
         return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
     if states is not None and states_are_all(members):
-        encoded = _each(source.cells, lambda cells: encode(cells, states))
+        encoded = _each(source.cells, lambda cells: _codes(cells, states))
         for belief in members:
             _each(encoded, belief.check_codes)
         return EncodedSeries(encoded, states)
@@ -113,6 +115,13 @@ def encode_cells(
     if isinstance(query, Sum):
         alphabet = _with_values(query, codes, alphabet, quietly)
     return EncodedSeries((codes,), alphabet)
+
+
+def _codes(cells: Any, states: States) -> IntArray:
+    """Encode cells; what was read in these states keeps its codes of few bytes."""
+    if isinstance(cells, CodedSequence) and cells.labels.tolist() == list(states):
+        return cells.codes
+    return encode(cells, states)
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
@@ -191,7 +200,7 @@ def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -
 
         named = states_are_all(members)
         return read_states(data, states=None if named else states, beliefs=members)
-    if isinstance(data, Mapping):
+    if isinstance(data, Mapping) and not isinstance(data, CodedSequences):
         return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
         return [_read_paths(part, members, states) for part in data]
@@ -220,6 +229,22 @@ def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
     for grid in set(map(known_grid, source.given)):
         for belief in members:
             refuse_other_grid(belief.grid, grid)
+
+
+def period_of(source: Source, query: Query) -> tuple[str, str] | None:
+    """Return from when to when the window of a query is, if all sequences begin at one known time.
+
+    Of sequences that end at different times it is the longest window.
+    """
+    starts = set(map(start_of, source.given))
+    grids = {grid.step if grid is not None else None for grid in map(known_grid, source.given)}
+    start, step = starts.pop(), grids.pop()
+    if starts or grids or start is None or step is None:
+        return None
+    origin = origin_of(source.given[0])
+    clock = series_clock(None if origin is None else origin.zone, step)
+    first, last = query.window(max(source.lengths))
+    return clock.written(start + step * (first - 1)), clock.written(start + step * last)
 
 
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:

@@ -40,7 +40,9 @@ def _what(release: Release) -> str:
     parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window")]
     details = f" ({', '.join(parameters)})" if parameters else ""
     kind = release.query.kind.replace("_", " ")
-    return f"Released: {kind}{details} over time points {start}..{stop}{who}: {release.value!r}."
+    when = "" if release.period is None else f", {release.period[0]} to {release.period[1]}"
+    points = f"time points {start}..{stop}{when}{who}"
+    return f"Released: {kind}{details} over {points}: {release.value!r}."
 
 
 def _noise(release: Release) -> str:

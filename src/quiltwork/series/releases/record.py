@@ -70,6 +70,7 @@ class Release(ResultBase):
         episode: how many time points in a row are one secret; 1 protects each on its own.
         before: of `influence`, what earlier time points add; 0 where the method does not say.
         assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
+        period: from when to when it is about, in ISO 8601, if the times of the data are known.
     """
 
     value: Any
@@ -97,6 +98,7 @@ class Release(ResultBase):
     episode: int = 1
     before: float = 0.0
     assumed_step: int | None = None
+    period: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):

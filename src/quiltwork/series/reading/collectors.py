@@ -1,0 +1,300 @@
+"""What is kept of a column: codes of labels, numbers or their bins, and seconds.
+
+A label takes one to four bytes a row and each distinct cell is kept once; a number that is binned
+takes one. Errors name rows and columns, never what a cell holds, nor do the errors behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.arguments import hashable
+from quiltwork.beliefs.grids import seconds_of
+from quiltwork.beliefs.sequences import factorize
+from quiltwork.delimited import Dialect
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.reading.binning import Bins
+from quiltwork.series.reading.columns import AwareMoments
+from quiltwork.series.reading.times import TimeReader
+from quiltwork.series.reading.values import as_numbers, as_seconds
+
+GAP = -1
+"""The code of a missing value."""
+
+
+def smallest(most: int) -> Any:
+    """Return the smallest signed type for codes below this number."""
+    return np.int8 if most <= 127 else np.int16 if most <= 32767 else np.int32
+
+
+class _Batches:
+    """The arrays kept of a column, one for each batch."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.dialect = Dialect()
+        self._rows = 0
+        self._parts: list[NDArray[Any]] = []
+        self._mark = (0, 0)
+
+    def mark(self) -> None:
+        """Remember how much there is before a file."""
+        self._mark = (self._rows, len(self._parts))
+
+    def undo(self) -> None:
+        """Go back to where that was."""
+        self._rows, parts = self._mark
+        del self._parts[parts:]
+
+    def _keep(self, part: NDArray[Any]) -> None:
+        self._parts.append(part)
+        self._rows += len(part)
+
+    @property
+    def _joined(self) -> NDArray[Any]:
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate(self._parts or [np.empty(0, dtype=np.int8)])]
+        return self._parts[0]
+
+
+class LabelCollector(_Batches):
+    """The distinct cells of a column, and the code of each row.
+
+    With `apart` what cannot be a label stays one that cannot.
+    """
+
+    def __init__(self, name: str, *, apart: bool = False) -> None:
+        """Begin with no rows."""
+        super().__init__(name)
+        self.textual = False
+        self._apart = apart
+        self._codes: dict[Any, int] = {}
+
+    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
+        """Texts are read as they are."""
+        self.dialect, self.textual = dialect, True
+        return _arrow_types()[0]
+
+    def add(self, cells: Any) -> None:
+        """Take cells.
+
+        Raises:
+            InvalidInputError: naming the first row that holds a collection, unless `apart`.
+        """
+        if len(cells) == 0:
+            return
+        codes, distinct = self._factorized(cells)
+        for cell in distinct:
+            self._codes.setdefault(cell, len(self._codes))
+        table = np.array([self._codes[cell] for cell in distinct], smallest(len(self._codes)))
+        self._keep(table[codes])
+
+    def _factorized(self, cells: Any) -> tuple[NDArray[Any], list[Any]]:
+        if hasattr(cells, "to_pylist"):
+            return _arrow_factorized(cells)
+        if self._apart and isinstance(cells, np.ndarray) and cells.dtype.kind == "O":
+            cells = [cell if hashable(cell) else ... for cell in cells.tolist()]
+        if isinstance(cells, np.ndarray) and cells.dtype.kind not in "biuf":
+            cells = cells.tolist()
+        if isinstance(cells, list) and not all(map(hashable, set(map(type, cells)) and cells)):
+            row = next(row for row, cell in enumerate(cells, 1) if not hashable(cell))
+            raise InvalidInputError(
+                f"Row {self._rows + row} of column {self.name!r} holds a list or another "
+                "collection; a cell is one label."
+            )
+        return factorize(cells)
+
+    @property
+    def distinct(self) -> list[Any]:
+        """The cells that differ, by their codes."""
+        return list(self._codes)
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """The code of each row."""
+        return self._joined
+
+
+class NumberCollector(_Batches):
+    """The numbers of a column, NaN where there is none; or the codes of their bins.
+
+    `quietly`, a cell that is no number is NaN too.
+    """
+
+    def __init__(self, name: str, bins: Bins | None, *, quietly: bool) -> None:
+        """Begin with no rows."""
+        super().__init__(name)
+        self._bins = bins
+        self._quietly = quietly
+
+    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
+        """Read numbers with the file's decimal point."""
+        self.dialect = dialect
+        return _arrow_types()[1]
+
+    def add(self, cells: Any) -> None:
+        """Take cells.
+
+        Raises:
+            InvalidInputError: naming the first row that holds no finite number, unless quietly.
+        """
+        if hasattr(cells, "to_pylist"):
+            kind = str(cells.type)
+            plain = kind.startswith(("int", "uint", "float", "double", "halffloat"))
+            cells = cells.to_numpy(zero_copy_only=False) if plain else cells.to_pylist()
+        numbers = as_numbers(
+            cells, self.name, quietly=self._quietly, dialect=self.dialect, before=self._rows
+        )
+        self._keep(numbers if self._bins is None else binned(numbers, self._bins))
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """A number, or the code of a bin, for each row."""
+        return self._joined
+
+
+def binned(numbers: NDArray[np.float64], bins: Bins) -> NDArray[Any]:
+    """Return the bin of each number, `GAP` for NaN."""
+    codes = bins.codes(numbers).astype(smallest(len(bins.labels)))
+    codes[np.isnan(numbers)] = GAP
+    return codes
+
+
+class TimeCollector(_Batches):
+    """The moments of a column, in whole seconds.
+
+    Attributes:
+        date_format: how they are written, where that is not ISO 8601.
+        aware: whether they are known to be in UTC; None as long as there are none.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Begin with no rows."""
+        super().__init__(name)
+        self.date_format: str | None = None
+        self.aware: bool | None = None
+        self.counted = False
+        self._reader: TimeReader | None = None
+
+    def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
+        """Find how times are written, by the first of them."""
+        self._reader = TimeReader.of(sample, dialect.date_format, self.name)
+        self.date_format = self._reader.date_format
+        return self._reader.arrow_type()
+
+    def add(self, cells: Any) -> None:
+        """Take cells.
+
+        Raises:
+            InvalidInputError: naming the first row whose time cannot be read.
+        """
+        if isinstance(cells, AwareMoments):
+            aware: bool | None = True
+            seconds = as_seconds(cells.moments, self.name, self._rows)
+        elif hasattr(cells, "to_pylist"):
+            aware, seconds = self._from_arrow(cells)
+        elif isinstance(cells, np.ndarray) and cells.dtype.kind in "biuM":
+            aware = cells.dtype.kind != "M"
+            self.counted |= aware
+            seconds = as_seconds(cells, self.name, self._rows)
+        else:
+            texts = [str(cell) for cell in cells]
+            reader = self._reader or TimeReader.of(texts[:200], None, self.name)
+            aware, seconds = reader.seconds(texts, self._rows)
+            self.counted |= reader.kind == "seconds"
+        if aware is not None and self.aware not in (None, aware):
+            raise InvalidInputError(
+                f"Column {self.name!r} mixes times with and without an offset from UTC; make them "
+                "alike."
+            )
+        self.aware = aware if self.aware is None else self.aware
+        self._keep(seconds)
+
+    def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:
+        kind = str(cells.type)
+        if cells.null_count:
+            row = self._rows + 1 + cells.is_null().to_pylist().index(True)
+            raise InvalidInputError(
+                f"Row {row} has no time in column {self.name!r}; fill or drop it."
+            )
+        if kind.startswith(("timestamp", "date")):
+            moments = cells.to_numpy(zero_copy_only=False)
+            return "tz=" in kind, as_seconds(np.asarray(moments), self.name, self._rows)
+        if kind.startswith(("int", "uint")):
+            self.counted = True
+            return True, cells.to_numpy().astype(np.int64)
+        texts = [str(cell) for cell in cells.to_pylist()]
+        reader = self._reader or TimeReader.of(texts[:200], None, self.name)
+        return reader.seconds(texts, self._rows)
+
+    @property
+    def seconds(self) -> NDArray[np.int64]:
+        """The moment of each row."""
+        return self._joined
+
+
+def _arrow_types() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        return None, None
+    return pa.dictionary(pa.int32(), pa.string()), pa.float64()
+
+
+def _arrow_factorized(cells: Any) -> tuple[NDArray[Any], list[Any]]:
+    """Return codes and distinct cells of an Arrow array."""
+    import pyarrow as pa
+
+    if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+        cells = cells.dictionary_encode()
+    if not pa.types.is_dictionary(cells.type):
+        if cells.null_count == 0 and pa.types.is_primitive(cells.type):
+            array = cells.to_numpy(zero_copy_only=False)
+            if array.dtype.kind in "biuf":
+                return factorize(array)
+        return factorize(cells.to_pylist())
+    distinct = cells.dictionary.to_pylist()
+    if cells.null_count == 0:
+        return cells.indices.to_numpy(), distinct
+    codes = cells.indices.fill_null(len(distinct)).to_numpy()
+    return codes, [*distinct, None]
+
+
+class DurationCollector(LabelCollector):
+    """How long rows hold: whole seconds, 00:15:00, 15min, or a number of time points."""
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """The whole seconds, or the number, of each row.
+
+        Raises:
+            InvalidInputError: naming the first row without one.
+        """
+        codes, read = self.codes, [_lasting(cell) for cell in self.distinct]
+        table = np.array([-1 if one is None else one for one in read], dtype=np.int64)
+        found: NDArray[np.int64] = table[codes]
+        if (found < 0).any():
+            row = int(np.argmax(found < 0)) + 1
+            raise InvalidInputError(
+                f"Row {row} of column {self.name!r} holds no duration; write whole seconds, "
+                "00:15:00 or 15min."
+            )
+        return found
+
+
+def _lasting(cell: Any) -> int | None:
+    text = str(cell).strip()
+    if clock := re.fullmatch(r"(\d+):(\d\d)(?::(\d\d))?", text):
+        return 3600 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3] or 0)
+    with suppress(InvalidInputError):
+        return seconds_of(text)
+    with suppress(ValueError, OverflowError):
+        number = float(text)
+        return int(number) if number >= 0 and number == int(number) else None
+    return None

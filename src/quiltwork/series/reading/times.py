@@ -1,0 +1,131 @@
+"""Times as they are written: whole seconds, ISO 8601, or a format found in the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.errors import InvalidInputError
+
+_DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y")
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
+_FORMATS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
+
+
+@dataclass(frozen=True)
+class TimeReader:
+    """How a column of times is written.
+
+    Attributes:
+        name: the column.
+        kind: whole seconds, ISO 8601, or another format.
+        date_format: that format, as in `strptime`.
+        aware: whether the first times have an offset from UTC.
+        fine: whether they have parts of a second.
+    """
+
+    name: str
+    kind: Literal["seconds", "iso", "format"]
+    date_format: str | None = None
+    aware: bool = False
+    fine: bool = False
+
+    @classmethod
+    def of(cls, sample: Sequence[str], date_format: str | None, name: str) -> TimeReader:
+        """Find how times are written that begin like this.
+
+        Raises:
+            InvalidInputError: if days and months could be either way round.
+
+        >>> TimeReader.of(["31.03.2026 18:15"], None, "time").date_format
+        '%d.%m.%Y %H:%M'
+        """
+        cells = [cell.strip() for cell in sample if cell.strip()]
+        if date_format is not None:
+            return cls(name, "format", date_format, "%z" in date_format)
+        if cells and all(cell.lstrip("+-").isdecimal() for cell in cells):
+            return cls(name, "seconds", aware=True)
+        read = [_iso(cell) for cell in cells]
+        if all(read) or not cells:
+            aware = any(moment.tzinfo is not None for moment in read if moment is not None)
+            return cls(name, "iso", None, aware, any("." in cell for cell in cells))
+        fitting = [one for one in _FORMATS if all(_fits(cell, one) for cell in cells)]
+        if len(fitting) > 1:
+            raise InvalidInputError(
+                f"The times of column {name!r} fit both {fitting[0]!r} and {fitting[1]!r}; say "
+                "which, with date_format= or --date-format."
+            )
+        return cls(name, "format", fitting[0]) if fitting else cls(name, "iso")
+
+    def arrow_type(self) -> Any:
+        """Return the type that Arrow reads such times as."""
+        try:
+            import pyarrow as pa
+        except ImportError:
+            return None
+        if self.kind == "seconds":
+            return pa.int64()
+        return pa.timestamp("us" if self.fine else "s", "UTC" if self.aware else None)
+
+    def seconds(self, cells: Sequence[str], before: int = 0) -> tuple[bool, NDArray[np.int64]]:
+        """Return whether times are aware, and their seconds: in UTC if so, else of the local clock.
+
+        `before` is how many rows come before these.
+
+        Raises:
+            InvalidInputError: naming the first row whose time cannot be read, and where some have
+                an offset and others none.
+        """
+        if self.kind == "seconds":
+            with suppress(ValueError, OverflowError):
+                return True, np.array(list(cells), dtype=np.int64)
+        kinds: set[bool] = set()
+        known: dict[str, int] = {}
+        for row, cell in enumerate(cells, before + 1):
+            if cell not in known:
+                known[cell] = self._moment(cell, row, kinds)
+        if len(kinds) > 1:
+            raise InvalidInputError(
+                f"Column {self.name!r} mixes times with and without an offset from UTC; make them "
+                "alike."
+            )
+        aware = kinds.pop() if kinds else False
+        return aware, np.fromiter(map(known.__getitem__, cells), np.int64, len(cells))
+
+    def _moment(self, cell: str, row: int, kinds: set[bool]) -> int:
+        moment = _iso(cell) if self.date_format is None else None
+        if self.date_format is not None:
+            with suppress(ValueError):
+                moment = datetime.strptime(cell.strip(), self.date_format)
+        if moment is None:
+            usual = (
+                f"the format {self.date_format!r} of the first rows"
+                if self.date_format
+                else ("whole seconds or ISO 8601 such as 2026-03-01T08:30, or say date_format=")
+            )
+            raise InvalidInputError(
+                f"Row {row} of column {self.name!r} holds no time; use {usual}."
+            )
+        kinds.add(moment.tzinfo is not None)
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return int(aware.timestamp() // 1)
+
+
+def _iso(cell: str) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(cell.strip())
+    return None
+
+
+def _fits(cell: str, date_format: str) -> bool:
+    try:
+        datetime.strptime(cell, date_format)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""Windows as people say them, against a look at the clock in every single minute."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from quiltwork import MarkovChain, queries, release
+from quiltwork.beliefs import CyclicChain
+from quiltwork.errors import InvalidInputError
+from quiltwork.series import read_series
+from quiltwork.series.reading.clock import Clock, TimePoints, local_seconds, utc_seconds
+
+BERLIN = ZoneInfo("Europe/Berlin")
+SPRING = datetime(2026, 3, 26, 11, tzinfo=UTC)  # clocks go forward on the 29th
+AUTUMN = datetime(2026, 10, 22, 11, tzinfo=UTC)  # and back on the 25th
+
+
+def clocks(start, minutes, zone):
+    """What the clock shows in every minute."""
+    return [(start + timedelta(minutes=i)).astimezone(zone) for i in range(minutes)]
+
+
+def runs(inside):
+    """Runs of true, counted from 1, by going through them."""
+    found, begin = [], None
+    for place, is_in in enumerate([*inside, False], 1):
+        if is_in and begin is None:
+            begin = place
+        elif not is_in and begin is not None:
+            found.append((begin, place - 1))
+            begin = None
+    return found
+
+
+ASKED = {
+    "2026-03-28:2026-03-29": lambda t: t.strftime("%Y-%m-%d") in ("2026-03-28", "2026-03-29"),
+    "2026-10-25": lambda t: t.strftime("%Y-%m-%d") == "2026-10-25",
+    "Sundays": lambda t: t.weekday() == 6,
+    "Sundays 02:00-02:30": lambda t: t.weekday() == 6 and t.hour == 2 and t.minute < 30,
+    "weekends 18:00-22:00": lambda t: t.weekday() > 4 and 18 <= t.hour < 22,
+    "Fri, Sat 22:00-06:00": lambda t: (
+        (t.hour >= 22 and t.weekday() in (4, 5)) or (t.hour < 6 and t.weekday() in (5, 6))
+    ),
+    "07:30–09:00": lambda t: (7, 30) <= (t.hour, t.minute) < (9, 0),
+    "last 2 days": None,
+}
+
+
+@pytest.mark.parametrize("start", [SPRING, AUTUMN])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Asia/Kathmandu"])
+@pytest.mark.parametrize("text", ASKED)
+def test_windows_are_what_the_clock_shows_minute_by_minute(start, zone, text):
+    shown = clocks(start, 5 * 1440, ZoneInfo(zone))
+    final = shown[-1].date()
+    if text == "last 2 days":
+        expected = runs([t.date() >= final - timedelta(days=1) for t in shown])
+    else:
+        expected = runs([ASKED[text](t) for t in shown])
+    points = TimePoints(int(start.timestamp()), 60, len(shown), Clock(zone, False))
+    if not expected:
+        with pytest.raises(InvalidInputError, match="No time point is in"):
+            points.windows(text)
+    else:
+        assert points.windows(text) == expected
+
+
+@pytest.mark.parametrize("start", [SPRING, AUTUMN])
+def test_local_times_find_back_to_their_moments(start):
+    moments = np.array([int(start.timestamp()) + 60 * i for i in range(5 * 1440)])
+    shown = local_seconds(moments, BERLIN)
+    naive = [t.replace(tzinfo=UTC).timestamp() for t in clocks(start, 5 * 1440, BERLIN)]
+    assert shown.tolist() == naive
+    who = np.zeros(len(moments), dtype=int)
+    assert utc_seconds(shown, who, BERLIN).tolist() == moments.tolist()
+    twice = np.repeat(shown, 2), np.tile([0, 1], len(shown))
+    assert utc_seconds(*twice, BERLIN).tolist() == np.repeat(moments, 2).tolist()
+
+
+def quarters(start, days, path, **columns):
+    """A file with local times as meters write them: no offset, an hour missing or twice."""
+    shown = clocks(start, days * 1440, BERLIN)[::15]
+    frame = pd.DataFrame({"zeit": [t.strftime("%d.%m.%Y %H:%M") for t in shown]})
+    frame["kw"] = ["0,2" if t.hour < 18 else "3,5" for t in shown]
+    frame.assign(**columns).to_csv(path, index=False, sep=";")
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("first", "hours"), [(datetime(2026, 3, 28, 23, tzinfo=UTC), 23), (None, 25)]
+)
+def test_a_local_day_has_as_many_points_as_the_clock_passes(tmp_path, first, hours):
+    start = first or datetime(2026, 10, 24, 22, tzinfo=UTC)
+    path = tmp_path / "meter.csv"
+    shown = quarters(start, 3, path)
+    series = read_series(
+        path, "kw", time="zeit", edges=[1], every="15min", timezone="Europe/Berlin"
+    )
+    assert series.points == len(shown)
+    day = shown[0].date().isoformat()
+    assert series.window(day) == (1, 4 * hours)
+    assert series.data[None].tolist() == ["<1" if t.hour < 18 else ">=1" for t in shown]
+    assert series.windows("daily 18:00-22:00") == runs([18 <= t.hour < 22 for t in shown])
+    daily = read_series(
+        path, "kw", time="zeit", edges=[1.5], every="1d", timezone="Europe/Berlin", missing="state"
+    )
+    dates = {t.date(): [] for t in shown}
+    for t in shown:
+        dates[t.date()].append(0.2 if t.hour < 18 else 3.5)
+    means = [np.mean(one) for one in dates.values()]
+    assert daily.data[None].tolist() == [">=1.5" if mean >= 1.5 else "<1.5" for mean in means]
+    assert daily.window(day) == (1, 1)
+
+
+def test_a_release_carries_its_period(tmp_path):
+    path = tmp_path / "meter.csv"
+    quarters(datetime(2026, 3, 27, 23, tzinfo=UTC), 3, path)
+    series = read_series(
+        path, "kw", time="zeit", edges=[1], every="15min", timezone="Europe/Berlin"
+    )
+    chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], states=series.states)
+    window = series.window("2026-03-29")
+    answer = release(series.data, queries.histogram().on(*window), chain)
+    assert answer.period == ("2026-03-29T00:00+01:00", "2026-03-30T00:00+02:00")
+    assert type(answer).from_json(answer.to_json()) == answer
+    assert "2026-03-29T00:00+01:00 to 2026-03-30T00:00+02:00" in answer.explain()
+    assert release(["<1", ">=1"], queries.histogram(), chain).period is None
+
+
+def test_subjects_are_put_on_the_same_days(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text(
+        "who,time,s\na,2026-03-01T00:00,x\na,2026-03-03T23:00,y\n"
+        "b,2026-03-02T05:00,y\nb,2026-03-04T00:00,x\n"
+    )
+    options = {"time": "time", "subject": "who", "every": "1h", "missing": "state"}
+    apart = read_series(path, "s", **options)
+    with pytest.raises(InvalidInputError, match=r"begin at 2 different times.*days="):
+        apart.window("2026-03-02")
+    assert apart.window("2026-03-02", "a") == (25, 48)
+    assert apart.window("2026-03-02", "b") == (1, 19)
+    together = read_series(path, "s", **options, days="2026-03-01:2026-03-03")
+    assert together.lengths == (72, 72)
+    assert together.window("2026-03-02") == (25, 48)
+    a, b = together.data["a"], together.data["b"]
+    assert (a[0], a[71], b[29]) == ("x", "y", "y")
+    assert (a != "missing").sum() == 2
+    assert (b != "missing").sum() == 1
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-13-01", "Mondays 25:00-26:00", "", "9", "Mondys"])
+def test_words_that_mean_no_window_get_a_sentence(text):
+    frame = pd.DataFrame(
+        {"t": pd.date_range("2026-01-01", periods=72, freq="h").astype(str), "s": ["a", "b"] * 36}
+    )
+    series = read_series(frame, "s", time="t")
+    with pytest.raises(InvalidInputError):
+        series.window(text)
+    with pytest.raises(InvalidInputError, match="is 3 windows, 19:22"):
+        series.window("18:00-22:00")
+    assert series.window("3:9") == (3, 9)
+    assert series.window("2026-01-02 06:00..2026-01-02 09:00") == (31, 33)
+    assert series.window("last 24 hours") == (49, 72)
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("t,s\n2026-01-01T00:00,a\n2026-01-01T01:00,b\n")
+    with pytest.raises(InvalidInputError, match="no time zone 'Mars'"):
+        read_series(path, "s", time="t", timezone="Mars")
+    with pytest.raises(InvalidInputError, match="needs the name of the time column"):
+        read_series(path, "s", timezone="UTC")
+    with pytest.raises(InvalidInputError, match="need the time column and a grid"):
+        read_series(path, "s", time="t", days="2026-01-01:2026-01-02")
+    with pytest.raises(InvalidInputError, match="No record is on these days"):
+        read_series(path, "s", time="t", every="1h", days="2025-01-01:2025-01-02")
+    with pytest.raises(InvalidInputError, match="not known or not regular"):
+        read_series(path, "s").window("2026-01-01")
+    matrices = np.full((24, 2, 2), 0.5)
+    daily = CyclicChain(matrices, states=["a", "b"])
+    with pytest.raises(InvalidInputError, match="days of equal length"):
+        read_series(path, "s", time="t", timezone="Europe/Berlin", beliefs=daily)

@@ -1,0 +1,251 @@
+"""Files as people have them, with pandas as the independent reader."""
+
+import io
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather
+
+from quiltwork import Clusters
+from quiltwork.delimited import GivenDialect, found_dialect
+from quiltwork.errors import InvalidInputError
+from quiltwork.series import read_series
+from quiltwork.series.reading import columns
+
+GERMAN = (
+    "Zähler;Zeit;Leistung kW\n"
+    "007;01.03.2026 00:00;0,35\n"
+    "007;01.03.2026 00:15;n.a.\n"
+    "007;01.03.2026 00:45;2,50\n"
+    "1007;01.03.2026 00:00;1,00\n"
+    "1007;01.03.2026 00:15;\n"
+    "1007;01.03.2026 00:30;12,75\n"
+)
+
+
+@pytest.fixture(params=["arrow", "standard library"])
+def by(request, monkeypatch):
+    """Both ways to read: with Arrow, and without."""
+    if request.param != "arrow":
+        monkeypatch.setattr(columns, "_has_arrow", lambda: False)
+    return request.param
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "utf-16"])
+def test_a_german_meter_file_is_read_as_pandas_reads_it(tmp_path, encoding, by):
+    path = tmp_path / "meters.csv"
+    path.write_bytes(GERMAN.encode(encoding))
+    frame = pd.read_csv(
+        path, sep=";", decimal=",", encoding=encoding, dtype={"Zähler": str}, na_values=["n.a."]
+    )
+    series = read_series(
+        path,
+        "Leistung kW",
+        time="Zeit",
+        subject="Zähler",
+        edges=[1, 5],
+        every="15min",
+        missing="state",
+        na_values=["n.a."],
+    )
+    frame["Zeit"] = pd.to_datetime(frame["Zeit"], format="%d.%m.%Y %H:%M")
+    assert list(series.data) == ["007", "1007"]
+    for who, rows in frame.groupby("Zähler"):
+        steps = rows.set_index("Zeit")["Leistung kW"].resample("15min").mean()
+        names = ["<1", "1..5", ">=5"]
+        cut = pd.cut(steps, [-np.inf, 1, 5, np.inf], right=False, labels=names)
+        expected = cut.astype(object).where(cut.notna(), "missing").tolist()
+        assert series.data[who].tolist() == expected
+    for words in ("delimiter ;", "decimal comma", "times %d.%m.%Y %H:%M", "missing n.a."):
+        assert words in series.reading
+    assert ("encoding" in series.reading) == (encoding not in ("utf-8", "utf-8-sig"))
+
+
+def test_plain_files_have_nothing_to_say(tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text("time,s\n2026-01-01,a\n2026-01-02,b\n")
+    assert read_series(path, "s", time="time").reading == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "words"),
+    [
+        ("a\tb\n1\t2\n", {}, "delimiter tab"),
+        ("a|b\n1|2,5\n", {}, "delimiter |"),
+        ("a;b\n1;2.5\n2;3.5\n", {}, "delimiter ;"),
+        ("a;b\n1;2.5\n2;3.5\n", {"by_rows": False}, "delimiter ;, decimal comma"),
+        ("a;b\n1;2\n2;3\n", {"decimal": "."}, "delimiter ;"),
+        ('"a;b",c\n1,2\n', {}, ""),
+        ("a,b\n1,2\n", {"delimiter": "semicolon"}, "delimiter ;, decimal comma"),
+        ("one\n1\n", {}, ""),
+    ],
+)
+def test_how_a_file_is_written_is_found_or_given(text, given, words):
+    assert found_dialect(text.encode(), GivenDialect(**given)).words == words
+
+
+@pytest.mark.parametrize(
+    "given", [{"delimiter": ";;"}, {"decimal": "'"}, {"encoding": "klingon"}, {"delimiter": '"'}]
+)
+def test_what_no_file_has_is_refused(given):
+    with pytest.raises(InvalidInputError):
+        GivenDialect(**given)
+
+
+def test_rows_of_beliefs_without_states_have_no_say_in_how_others_are_read(tmp_path):
+    rows = Clusters(range(3))
+    path = tmp_path / "rows.csv"
+    path.write_bytes("v\nä\nb\nc\n".encode("latin-1"))
+    with pytest.raises(InvalidInputError, match="not UTF-8"):
+        read_series(path, "v", beliefs=rows)
+    for first in ("1.5", "x"):
+        path.write_text(f"v;w\n{first};1\n2,5;1\n3,5;1\n")
+        read = read_series(path, "v", edges=[3], beliefs=rows)
+        assert read.data[None].tolist() == [None, "<3", ">=3"]
+
+
+def test_both_readers_agree_on_odd_cells(tmp_path, by):
+    path = tmp_path / "odd.csv"
+    path.write_text('t,"v, w",s\n1, 1.5 ,"a\nb"\n2, NA ,"say ""x"""\n3,+2e0,\n4,nan,02\n')
+    numbers = read_series(path, "v, w", time="t", edges=[1, 1.75], missing="state")
+    assert numbers.data[None].tolist() == ["1..1.75", "missing", ">=1.75", "missing"]
+    labels = read_series(path, "s", time="t", missing="state")
+    assert labels.data[None].tolist() == ["a\nb", 'say "x"', "missing", "02"]
+
+
+def test_errors_name_rows_across_batches(tmp_path, by, monkeypatch):
+    monkeypatch.setattr(columns, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(columns, "_ROWS", 500)
+    path = tmp_path / "long.csv"
+    rows = [f"{i},0.5" for i in range(5000)]
+    rows[4321] = "4321,oops"
+    path.write_text("t,v\n" + "\n".join(rows))
+    with pytest.raises(InvalidInputError, match="Row 4322 of column 'v' holds no number"):
+        read_series(path, "v", time="t", edges=[1])
+    assert read_series(path, "v", time="t").states[-1] == "oops"
+    rows[4321] = "4321"
+    path.write_text("t,v\n" + "\n".join(rows))
+    with pytest.raises(InvalidInputError, match=r"Row 4322 .* 1 columns"):
+        read_series(path, "v", time="t", edges=[1])
+
+
+def test_run_lengths_and_intervals_hold_for_as_long_as_they_say(tmp_path, by):
+    path = tmp_path / "runs.csv"
+    path.write_text("state,n\nsleep,3\nwalk,0\nrun,2\n")
+    assert (
+        read_series(path, "state", duration="n").data[None].tolist() == ["sleep"] * 3 + ["run"] * 2
+    )
+    path.write_text(
+        "state,from,to,for\n"
+        "sleep,2026-03-01 00:00,2026-03-01 01:30,01:30:00\n"
+        "walk,2026-03-01 01:30,2026-03-01 01:45,15min\n"
+        "run,2026-03-01 02:00,2026-03-01 02:20,1200\n"
+    )
+    minutes = ["sleep"] * 90 + ["walk"] * 15 + ["missing"] * 15 + ["run"] * 20
+    for held in ({"duration": "for"}, {"end": "to"}):
+        found = read_series(path, "state", time="from", every="1min", missing="state", **held)
+        assert found.data[None].tolist() == minutes
+        with pytest.raises(InvalidInputError, match="need a grid"):
+            read_series(path, "state", time="from", **held)
+    path.write_text("s,a,b\nx,2026-03-01 02:00,2026-03-01 01:00\n")
+    with pytest.raises(InvalidInputError, match="Row 1 ends before it begins"):
+        read_series(path, "s", time="a", end="b", every="1h")
+    path.write_text("s,n\nx,2\ny,-1\n")
+    with pytest.raises(InvalidInputError, match="Row 2 of column 'n' holds no duration"):
+        read_series(path, "s", duration="n")
+
+
+def test_subjects_of_several_columns_and_of_file_names(tmp_path, by):
+    for house, kw in (("north", 1), ("south", 3)):
+        text = "".join(f"{m},{t},{kw + t}\n" for m in ("01", "02") for t in range(3))
+        (tmp_path / f"{house}.csv").write_text(f"meter,t,kw\n{text}")
+    frame = pd.concat(
+        pd.read_csv(one, dtype={"meter": str}).assign(house=one.stem)
+        for one in sorted(tmp_path.glob("*.csv"))
+    )
+    for source in (tmp_path, f"{tmp_path}/*.csv"):
+        series = read_series(source, "kw", time="t", subject=["filename", "meter"], edges=[3.5])
+        assert len(series.data) == 4
+        for who, rows in frame.groupby(["house", "meter"]):
+            expected = [">=3.5" if kw >= 3.5 else "<3.5" for kw in rows["kw"]]
+            assert series.data[who].tolist() == expected
+    with pytest.raises(InvalidInputError, match="no file to read"):
+        read_series(f"{tmp_path}/*.tsv", "kw")
+
+
+class Relation:
+    """What a relation of DuckDB is: names of columns, and a stream of Arrow."""
+
+    def __init__(self, table):
+        self.columns = table.column_names
+        self._table = table
+
+    def __arrow_c_stream__(self, schema=None):
+        return self._table.__arrow_c_stream__(schema)
+
+
+def test_every_frame_is_read_alike(tmp_path):
+    table = csv.read_csv(io.BytesIO(b"t,s,z\n1,a,01\n2,b,02\n3,,03\n"))
+    table = table.set_column(1, "s", pa.array(["a", "b", None]))
+    feather.write_feather(table, tmp_path / "t.arrow")
+    frame = pl.from_arrow(table)
+    sources = [
+        table,
+        table.to_batches()[0],
+        frame,
+        frame.lazy(),
+        frame.lazy().filter(pl.col("t") > 0),
+        table.to_pandas(),
+        Relation(table),
+        tmp_path / "t.arrow",
+        str(tmp_path / "*.arrow"),
+    ]
+    for source in sources:
+        read = read_series(source, "s", time="t", missing="state")
+        assert read.data[None].tolist() == ["a", "b", "missing"]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", None])
+def test_moments_with_a_zone_are_moments_in_every_frame(zone):
+    moments = pd.date_range("2026-03-29", periods=6, freq="h", tz=zone)
+    frame = pd.DataFrame({"t": moments, "s": list("abcabc")})
+    arrow = pa.Table.from_pandas(frame)
+    for source in (frame, arrow, pl.from_arrow(arrow), frame.assign(t=frame["t"].astype(str))):
+        read = read_series(source, "s", time="t", timezone="Europe/Berlin", every="1h")
+        midnight = pd.Timestamp("2026-03-29", tz="Europe/Berlin")
+        assert read.data.coded[None].start == int(midnight.timestamp())
+        assert read.points == (6 if zone else 5)  # 02:00 is 03:00 on a day without the one
+
+
+def test_what_is_missing_by_name_is_said_in_a_sentence(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("t,s\n03/04/2026 10:00,a\n05/06/2026 10:00,b\n")
+    with pytest.raises(InvalidInputError, match="fit both '%d/%m/%Y %H:%M' and '%m/%d/%Y %H:%M'"):
+        read_series(path, "s", time="t")
+    read = read_series(
+        path, "s", time="t", date_format="%m/%d/%Y %H:%M", every="1h", missing="state"
+    )
+    assert read.points == 24 * 63 + 1  # from 4 March to 6 May
+    path.write_text("t,s\n2026-01-01,a\nnever,b\n")
+    with pytest.raises(InvalidInputError, match="Row 2 of column 't' holds no time"):
+        read_series(path, "s", time="t")
+
+
+def test_standard_input_may_be_read_twice(monkeypatch):
+    text = "t;v\n1;0,5\n2;oops\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    with pytest.raises(InvalidInputError, match="Row 2"):
+        read_series("-", "v", time="t", edges=[1])
+
+
+def test_a_time_point_takes_one_byte(tmp_path):
+    path = tmp_path / "s.csv"
+    path.write_text("s\n" + "longlabel\nother\n" * 1000)
+    read = read_series(path, "s")
+    (sequence,) = read.data.coded.values()
+    assert sequence.codes.nbytes == 2000
+    assert read.data[None].dtype == np.dtype("<U9")
