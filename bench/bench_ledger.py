@@ -4,7 +4,8 @@ The disk decides most of it, so the bare commit is timed in the same run: a writ
 full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` measures the growth
 alone, after so many debits: opening, the first debit of a process, later ones, `extend` and
 `verify`, each in a process that has only imported the package; and a year of `extend` and debit
-every day.
+every day. `python -m bench.bench_ledger --together` lets eight processes debit one dataset, beside
+as many that only commit a row to the bare database, in SQLite and in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import multiprocessing
+import os
 import sqlite3
 import statistics
 import subprocess
@@ -21,8 +24,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from bench.harness import RESULTS, compare
+from evidence.faults.server import new_database, running_server
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Ledger, Spending
 
@@ -127,7 +132,118 @@ def growth(histories: tuple[int, ...]) -> None:
             print(*(f"{c:>16.5f}" if isinstance(c, float) else f"{c:>16}" for c in row))
 
 
+def committing(url: str) -> Callable[[], object]:
+    """A bare commit of one row, which waits for others as the database itself does."""
+    if url.startswith("sqlite"):
+        connection: Any = sqlite3.connect(
+            url.removeprefix("sqlite:///"), isolation_level=None, timeout=60
+        )
+        connection.execute("PRAGMA synchronous=FULL")
+        begin, insert = "BEGIN IMMEDIATE", "INSERT INTO bare VALUES (?)"
+    else:
+        import psycopg
+
+        connection = psycopg.connect(url, autocommit=True)
+        begin, insert = "BEGIN; SELECT * FROM turn FOR UPDATE", "INSERT INTO bare VALUES (%s)"
+
+    def commit() -> None:
+        connection.execute(begin)
+        connection.execute(insert, ("x" * 500,))
+        connection.execute("COMMIT")
+
+    return commit
+
+
+def debits(url: str) -> Callable[[], object]:
+    ledger, spendings = Ledger.open(url), daily()
+    for _ in range(os.getpid() % 300):
+        next(spendings)
+    return lambda: ledger.debit("d", next(spendings))
+
+
+def asking(
+    make: Callable[[str], Callable[[], object]], url: str, number: int, times: Any, ready: Any
+) -> None:
+    ask = make(url)
+    ask()
+    ready.wait()
+    start = time.perf_counter()
+    seconds = [timed(ask) for _ in range(number)]
+    times.put((start, time.perf_counter(), seconds))
+
+
+def rate(
+    make: Callable[[str], Callable[[], object]], url: str, processes: int, number: int
+) -> tuple[float, float, float]:
+    """Requests per second of all processes together, and the median and p99 of one, in ms."""
+    context = multiprocessing.get_context("fork")
+    times, ready = context.Queue(), context.Barrier(processes)
+    workers = [
+        context.Process(target=asking, args=(make, url, number, times, ready))
+        for _ in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    found = [times.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    wall = max(end for _, end, _ in found) - min(start for start, _, _ in found)
+    seconds = sorted(one for *_, own in found for one in own)
+    p99 = seconds[int(0.99 * len(seconds))]
+    return processes * number / wall, 1000 * statistics.median(seconds), 1000 * p99
+
+
+def together(number: int = 1600) -> None:
+    """Print and write how many requests per second one process and eight get."""
+    rows = []
+    with TemporaryDirectory() as folder, running_server() as server:
+        for name, url in (
+            ("SQLite", f"sqlite:///{folder}/together.db"),
+            ("PostgreSQL", new_database(server, "together")),
+        ):
+            Ledger.open(url).create("d", CHAIN, LENGTH, 1)
+            bare = f"sqlite:///{folder}/bare.db" if name == "SQLite" else url
+            _prepare_bare(bare)
+            for processes in (1, 8):
+                for what, make, place in (
+                    ("ledger", debits, url),
+                    ("bare", committing, bare),
+                ):
+                    measured = rate(make, place, processes, number // processes)
+                    rows.append((f"{name}, {what}", processes, *measured))
+                    print(
+                        f"{name:>10} {what:>6} {processes} processes: {measured[0]:7.0f}/s, "
+                        f"median {measured[1]:.2f} ms, p99 {measured[2]:.1f} ms",
+                        flush=True,
+                    )
+            Ledger.open(url).verify()
+    RESULTS.mkdir(exist_ok=True)
+    with (RESULTS / "ledger_together.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [("who", "processes", "per second", "median ms", "p99 ms"), *rows]
+        )
+
+
+def _prepare_bare(url: str) -> None:
+    if url.startswith("sqlite"):
+        connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE bare (body TEXT)")
+        connection.commit()
+    else:
+        import psycopg
+
+        connection = psycopg.connect(url, autocommit=True)
+        connection.execute("CREATE TABLE bare (body TEXT)")
+        connection.execute("CREATE TABLE turn (one INTEGER)")
+        connection.execute("INSERT INTO turn VALUES (1)")
+    connection.close()
+
+
 def main(arguments: list[str]) -> None:
+    if arguments[:1] == ["--together"]:
+        together()
+        return
     if arguments[:1] == ["--requests"]:
         print(json.dumps(requests(arguments[1])))
         return
@@ -142,6 +258,7 @@ def main(arguments: list[str]) -> None:
         }
         compare("Durable debit", contestants, repeats=9, number=100)
     growth(HISTORIES)
+    together()
 
 
 if __name__ == "__main__":

@@ -110,16 +110,18 @@ class Store:
         ledger_id: str | None = None,
     ) -> Result:
         """Do the work again after a lost connection; any other error becomes a sentence."""
+        again = False
         for pause in (*self._pauses, None):
             try:
                 with self._borrowed(new=new, ledger_id=ledger_id) as connection:
-                    return self._transact(connection, work, write=write)
+                    return self._transact(connection, work, write=write, again=again)
             except self.database.errors as error:
                 self.close()  # the others will hardly be better
                 lost, sentence = self.database.is_lost(error), self.database.sentence(error)
             if pause is None or not lost:
                 raise sentence  # not from the error, which may hold the connection's password
             time.sleep(pause)
+            again = True
         raise AssertionError("unreachable")
 
     @contextmanager
@@ -151,13 +153,13 @@ class Store:
                 self._shared.notify_all()
 
     def _transact(
-        self, connection: Connection, work: Callable[[Tables], Result], *, write: bool
+        self, connection: Connection, work: Callable[[Tables], Result], *, write: bool, again: bool
     ) -> Result:
         """Begin, look that all is in place, work, commit, and look again before telling."""
         seen = self._seen  # before the transaction begins, which sees all that was committed then
         self.database.begin(connection, write=write)
         self.database.check_in_place(connection)
-        tables = Tables(self.database, connection, write=write)
+        tables = Tables(self.database, connection, write=write, again=again)
         self._check_not_rewound(tables, seen)
         self._own.tables = tables
         try:

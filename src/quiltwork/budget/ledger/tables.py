@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
@@ -39,8 +40,14 @@ _PAGE = 1000
 class Tables:
     """The log within one transaction."""
 
-    def __init__(self, database: Database, connection: Connection, *, write: bool) -> None:
-        """Use an open transaction of `connection`; to write, wait until it is the only one."""
+    def __init__(
+        self, database: Database, connection: Connection, *, write: bool, again: bool = False
+    ) -> None:
+        """Use an open transaction of `connection`; to write, wait until it is the only one.
+
+        It is tried `again` after a connection was lost: then its entries may be there already.
+        """
+        self._again = again
         self._database = database
         self._connection = connection
         self.writes = write
@@ -73,8 +80,8 @@ class Tables:
         return str(rows[0][0]) if rows else None
 
     def with_id(self, identity: str) -> Entry | None:
-        """Return the entry with this identity."""
-        return self._one(f"{_LINKED} WHERE e.id = ?", identity)
+        """Return the entry with this identity, which an earlier attempt may have written."""
+        return self._one(f"{_LINKED} WHERE e.id = ?", identity) if self._again else None
 
     def with_key(self, dataset: str, key: str, analyst: str | None) -> Entry | None:
         """Return the debit made under this key of an analyst.
@@ -158,19 +165,19 @@ class Tables:
 
     def put_levels(self, dataset: str, analyst: str, rows: Mapping[int, str]) -> None:
         """Write rows of levels in the place of those before; no text, no row."""
-        for time, change in rows.items():
-            if change:
-                self._rows(
-                    "INSERT INTO quiltwork_levels (dataset, analyst, time, change) "
-                    "VALUES (?, ?, ?, ?) ON CONFLICT (dataset, analyst, time) "
-                    "DO UPDATE SET change = excluded.change",
-                    *(dataset, analyst, time, change),
-                )
-            else:
-                self._rows(
-                    "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
-                    *(dataset, analyst, time),
-                )
+        changed = iter([(time, change) for time, change in rows.items() if change])
+        while page := list(islice(changed, _PAGE)):
+            places = ", ".join(["(?, ?, ?, ?)"] * len(page))
+            self._rows(
+                f"INSERT INTO quiltwork_levels (dataset, analyst, time, change) VALUES {places} "  # noqa: S608
+                "ON CONFLICT (dataset, analyst, time) DO UPDATE SET change = excluded.change",
+                *(field for time, change in page for field in (dataset, analyst, time, change)),
+            )
+        for time in (time for time, change in rows.items() if not change):
+            self._rows(
+                "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
+                *(dataset, analyst, time),
+            )
 
     def drop_totals(self, dataset: str) -> None:
         """Remove all totals and levels of a dataset, to write them anew."""
