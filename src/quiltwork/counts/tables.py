@@ -225,14 +225,14 @@ def release_table(
     """Release disjoint counts together.
 
     `epsilon=` is the level of the whole table, `alpha=` each cell's own noise ratio. `total` is the
-    number of people if that is public and every person is in some cell; it is taken at its word, since an
-    error where it is not the sum of the counts would tell that sum without paying. `beliefs` are
-    for people who depend on each other, and need adjacency "replace"; `people` is how many they are
-    if not all are in a cell. Counts from `limited_counts` bring along how many rows a person has at
-    most; with others, `at_most` declares it, and without it each row is taken as another person.
-    With a ledger, the table's `dp_epsilon` is debited before anything is drawn; `where` describes
-    which rows were counted, so that a key is not mistaken for that of another question, and
-    `analyst` says for whom.
+    number of people if that is public and every person is in some cell; it is taken at its word,
+    since an error where it is not the sum of the counts would tell that sum without paying.
+    `beliefs` are for people who depend on each other, and need adjacency "replace"; `people` is how
+    many they are if not all are in a cell. Counts from `limited_counts` bring along how many rows a
+    person has at most; with others, `at_most` declares it, and without it each row is taken as
+    another person. With a ledger, the table's `dp_epsilon` is debited before anything is drawn;
+    `where` describes which rows were counted, so that a key is not mistaken for that of another
+    question, and `analyst` says for whom.
 
     Raises:
         InvalidInputError: if counts are not integers ≥ 0, there is no level, `total` is no
