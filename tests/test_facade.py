@@ -55,11 +55,6 @@ def test_looking_at_the_package_needs_no_extra():
     assert ran.returncode == 0, ran.stderr
 
 
-def test_the_selector_says_that_scikit_learn_is_missing():
-    ran = without_extras("import quiltwork as qw\nqw.sklearn.HoldoutSelector(None)")
-    assert "UnsupportedError: scikit-learn is not installed" in ran.stderr
-
-
 @pytest.mark.parametrize("package", ["", *LAZY], ids=lambda name: name or "quiltwork")
 def test_every_folder_of_a_room_is_an_attribute_right_after_the_import(package):
     folder = Path(quiltwork.__file__).parent / package

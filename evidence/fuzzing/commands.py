@@ -52,7 +52,7 @@ ORDINARY = (
     "ledger verify sqlite:///budget.db --checkpoint checkpoint.json",
     "count people.csv --by sex --categories f,m --epsilon 1",
     "count people.csv --by sex,age --categories sex=f,m --categories age=20,21 --where age>=21 "
-    "--alpha 0.5 --cell-alpha f,20=0.25 --subject id --at-most 2",
+    "--alpha 0.5 --subject id --at-most 2",
     "count people.csv --epsilon 1 --adjacency replace --total 6 --belief homes.json",
     "count people.csv --epsilon 1 --ledger sqlite:///budget.db --dataset people --key c",
     "count --value 3 --n 9 --epsilon 1 --confidence 0.9",

@@ -237,8 +237,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("ReusableHoldout", "budget"): lambda: 3,
     ("Ladder", "beliefs"): lambda: None,
     ("sklearn.HoldoutScorer", "holdout"): _holdout,
-    ("sklearn.HoldoutSelector", "holdout"): _holdout,
-    ("sklearn.HoldoutSelector", "k"): lambda: None,
     ("query_error", "queries"): lambda: 5,
     ("queries.check_lipschitz", "query"): lambda: qw.queries.custom(len, lipschitz=1),
     ("queries.check_lipschitz", "states"): lambda: ["a", "b"],

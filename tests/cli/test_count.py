@@ -207,9 +207,7 @@ def test_beliefs_that_do_not_fit_are_refused(cli, people, households, arguments,
     assert words in ran.err
 
 
-@pytest.mark.parametrize(
-    "extra", [["--total", "4"], ["--categories", "a,b"], ["--cell-alpha", "a=0.5"]]
-)
+@pytest.mark.parametrize("extra", [["--total", "4"], ["--categories", "a,b"]])
 def test_a_number_is_no_table(cli, extra):
     ran = cli("count", "--value", "4", "--n", "10", "--alpha", "0.5", *extra)
     assert ran.code == 2

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from quiltwork.demo.counts import chapter
+from collections import Counter
+
+from quiltwork.demo.counts import MODES, PEOPLE, SHARES, chapter, survey, tally
 
 
 def test_the_intervals_hold_the_truth_as_often_as_they_say():
@@ -16,3 +18,19 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say():
 
 def test_the_answers_are_noisy():
     assert len({tuple(chapter().data["table"]["values"]) for _ in range(5)}) > 1
+
+
+def test_the_same_seed_gives_the_same_people():
+    assert survey() == survey()
+    assert survey(seed=1) != survey(seed=2)
+
+
+def test_the_tally_is_that_of_a_counter_with_absent_modes():
+    assert tally(survey()) == {mode: Counter(survey())[mode] for mode in MODES}
+    assert tally([]) == dict.fromkeys(MODES, 0)
+
+
+def test_the_shares_are_about_right():
+    counted = tally(survey(20 * PEOPLE))
+    for mode, share in zip(MODES, SHARES, strict=True):
+        assert abs(counted[mode] / (20 * PEOPLE) - share) < 0.02

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 import quiltwork as qw
@@ -110,48 +108,6 @@ def test_other_processes_are_refused_and_clones_share_the_budget():
     assert clone(search).scoring is scorer
 
 
-def test_features_are_confirmed_in_a_pipeline():
-    h = holdout(budget=20)
-    pipeline = Pipeline(
-        [
-            ("select", qw.sklearn.HoldoutSelector(h, k=1, margin=0.1)),
-            ("model", LogisticRegression()),
-        ]
-    )
-    pipeline.fit(*TRAIN)
-    assert pipeline["select"].get_support().tolist() == [True, False, False, False, False]
-    assert h.asked == 5
-    scorer = qw.sklearn.HoldoutScorer(h)
-    assert 0.6 < scorer(pipeline) < 0.9
-    assert clone(pipeline["select"]).holdout is h
-    with pytest.raises(qw.InvalidInputError, match="two classes"):
-        qw.sklearn.HoldoutSelector(h).fit(X, np.arange(1200))
-
-
-def test_a_selector_whose_budget_ends_says_so_and_keeps_its_answers():
-    """Both classes are swapped in the holdout, so that the first feature overfits."""
-    swapped = (HELD[0], 1 - HELD[1])
-    options = {"threshold": 0.05, "noise": 0.0005, "budget": 1}
-    h = qw.ReusableHoldout(TRAIN, swapped, **options)
-    selector = qw.sklearn.HoldoutSelector(h)
-    with pytest.raises(qw.BudgetExceeded, match="ended after 1 of 5 features"):
-        selector.fit(*TRAIN)
-    assert len(selector.answers_) == 1
-    with pytest.raises(NotFittedError):
-        selector.get_support()
-
-
-def test_a_selector_that_is_fitted_again_on_a_spent_holdout_keeps_nothing_of_the_first_time():
-    h = qw.ReusableHoldout(TRAIN, HELD, threshold=0.2, noise=0.001, budget=1, queries=5)
-    selector = qw.sklearn.HoldoutSelector(h).fit(*TRAIN)
-    assert selector.get_support().any()
-    with pytest.raises(qw.BudgetExceeded):
-        selector.fit(*TRAIN)
-    with pytest.raises(NotFittedError):
-        selector.get_support()
-    assert not hasattr(selector, "answers_")
-
-
 def test_a_search_warns_of_every_model_that_a_spent_holdout_did_not_score():
     h = qw.ReusableHoldout(TRAIN, HELD, threshold=0.2, noise=0.001, budget=1, queries=1)
     grid = {"max_depth": [1, 2]}
@@ -165,21 +121,6 @@ def test_a_search_warns_of_every_model_that_a_spent_holdout_did_not_score():
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
     with pytest.raises(qw.BudgetExceeded):
         GridSearchCV(DecisionTreeClassifier(), grid, error_score="raise", **options).fit(*TRAIN)
-
-
-def test_a_selector_keeps_no_more_than_k_features_that_are_equal():
-    twice = [(np.column_stack([x[:, 0], x[:, 0], x[:, 1]]), y) for x, y in (TRAIN, HELD)]
-    h = qw.ReusableHoldout(*twice, threshold=0.9, noise=0.01, budget=1)
-    selector = qw.sklearn.HoldoutSelector(h, k=1).fit(*twice[0])
-    assert selector.get_support().tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize("columns", [1, 2])
-def test_a_selector_for_other_columns_costs_nothing(columns):
-    h = holdout()
-    with pytest.raises(qw.InvalidInputError, match=f"X has {columns} features"):
-        qw.sklearn.HoldoutSelector(h).fit(X[:600, :columns], Y[:600])
-    assert h.asked == 0
 
 
 def test_groups_stay_whole_and_become_clusters():

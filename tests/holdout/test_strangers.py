@@ -38,7 +38,7 @@ def ask(statistic, **options):
 
 PLAN = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45)
 MODEL = DummyClassifier().fit(*PAIRS[0])
-SELECTOR, SCORER = qw.sklearn.HoldoutSelector, qw.sklearn.HoldoutScorer
+SCORER = qw.sklearn.HoldoutScorer
 PLACES = {
     "train": lambda v: qw.ReusableHoldout(v, HELD, **SETTINGS),
     "holdout": lambda v: qw.ReusableHoldout(TRAIN, v, **SETTINGS),
@@ -80,11 +80,6 @@ PLACES = {
     "split": lambda v: qw.sklearn.split(v, v),
     "groups": lambda v: qw.sklearn.split(*PAIRS[0], v),
     "share": lambda v: qw.sklearn.split(*PAIRS[0], holdout_share=v),
-    "selector": lambda v: SELECTOR(v).fit(*PAIRS[0]),
-    "k": lambda v: SELECTOR(scored(), v).fit(*PAIRS[0]).get_support(),
-    "margin": lambda v: SELECTOR(scored(), None, v).fit(*PAIRS[0]).get_support(),
-    "features": lambda v: SELECTOR(scored()).fit(v, PAIRS[0][1]),
-    "target": lambda v: SELECTOR(scored()).fit(TRAIN, v),
 }
 
 

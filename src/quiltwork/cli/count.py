@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from io import StringIO
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -106,13 +104,6 @@ if TYPE_CHECKING:
     help="The level of every single count as alpha = e^-epsilon instead.",
 )
 @click.option(
-    "--cell-alpha",
-    multiple=True,
-    metavar="CELL=NUMBER",
-    help="With --alpha: another alpha for one cell, such as f=0.5, or f,Ghent=0.5 for two columns; "
-    "repeatable.",
-)
-@click.option(
     "--adjacency",
     type=click.Choice(["add-remove", "replace"]),
     default="add-remove",
@@ -152,7 +143,6 @@ def count(
     n: int | None,
     epsilon: Fraction | None,
     alpha: Fraction | None,
-    cell_alpha: tuple[str, ...],
     adjacency: Literal["add-remove", "replace"],
     total: int | None,
     beliefs: tuple[str, ...],
@@ -180,7 +170,7 @@ def count(
 
         check_figure_path(plot)
     if value is not None:
-        described = (file, by, where, categories, categories_from_data, subject, cell_alpha)
+        described = (file, by, where, categories, categories_from_data, subject)
         if any((*described, report, plot)) or total is not None or at_most is not None:
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
@@ -193,8 +183,6 @@ def count(
         raise click.UsageError("Give the privacy level with --epsilon, for example --epsilon 1")
     if n is not None:
         raise click.UsageError("--n goes with --value")
-    if cell_alpha and alpha is None:
-        raise click.UsageError("--cell-alpha makes exceptions from --alpha: give that too")
     from quiltwork.cli.series import split_list
     from quiltwork.cli.tabulate import Contributor, read_condition
     from quiltwork.counts import release_table
@@ -209,7 +197,7 @@ def count(
     table = release_table(
         counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
         epsilon=epsilon,
-        alpha=_cell_levels(counts, alpha, cell_alpha) if cell_alpha else alpha,
+        alpha=alpha,
         adjacency=adjacency,
         total=total,
         beliefs=_beliefs(beliefs),
@@ -267,36 +255,6 @@ def _cells(
         label[0] if len(label) == 1 else label: tallied[label] for label in labels
     }
     return cells, people
-
-
-def _cell_levels(
-    counts: dict[object, int], alpha: Fraction | None, texts: tuple[str, ...]
-) -> dict[object, Fraction]:
-    """Return every cell's alpha: the one for all, but for the cells that have their own."""
-    levels = dict.fromkeys(counts, alpha or Fraction(0))
-    named: dict[str, list[object]] = {}
-    for cell in counts:
-        labels = tuple(map(str, cell)) if isinstance(cell, tuple) else (str(cell),)
-        for name in {",".join(labels), _quoted(labels)}:
-            named.setdefault(name, []).append(cell)
-    for text in texts:
-        label, _, number = text.rpartition("=")
-        cells = named.get(label, [])
-        if len(cells) != 1:
-            problem = "could mean several cells" if cells else "names no cell"
-            raise InvalidInputError(
-                f"--cell-alpha {text!r} {problem}; write CELL=NUMBER with one of the declared "
-                "categories, several columns joined by commas, those with a comma in quotes."
-            )
-        levels[cells[0]] = exact_number(number)
-    return levels
-
-
-def _quoted(labels: tuple[str, ...]) -> str:
-    """Join labels as a line of CSV, which tells commas inside them from those between."""
-    line = StringIO()
-    csv.writer(line, lineterminator="").writerow(labels)
-    return line.getvalue()
 
 
 def _beliefs(paths: tuple[str, ...]) -> Any:

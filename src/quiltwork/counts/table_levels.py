@@ -1,14 +1,14 @@
-"""What a table of disjoint counts costs, from the levels of its cells, and the noise of sums.
+"""What a table of disjoint counts costs, from the level of its cells, and the noise of sums.
 
-Replacing one person's row moves two cells by 1, so it costs the two largest levels together;
-adding or removing a row moves one. Of a person with several rows, all may be in one cell: each
+Replacing one person's row moves two cells by 1, so it costs the level of a cell twice; adding or
+removing a row moves one. Of a person with several rows, all may be in one cell: each
 cost is paid as often.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,6 @@ from quiltwork.noise import TwoSidedGeometric
 
 Adjacency: TypeAlias = Literal["replace", "add-remove"]
 Cell: TypeAlias = Hashable
-Level: TypeAlias = Number | Mapping[Any, Number]
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class TableLevel:
 
 def table_level(
     cells: tuple[Cell, ...],
-    epsilon: Level | None,
-    alpha: Level | None,
+    epsilon: Number | None,
+    alpha: Number | None,
     adjacency: Adjacency,
     beliefs: Any = None,
     people: int | None = None,
@@ -44,16 +43,15 @@ def table_level(
 ) -> TableLevel:
     """Work out the levels of a table.
 
-    One `epsilon` is the level of the whole table; a mapping of them, or any `alpha`, are levels
-    of single cells. `at_most` is the number of rows that one person may have.
+    `epsilon` is the level of the whole table, `alpha` that of every single cell. `at_most` is the
+    number of rows that one person may have.
 
     Raises:
         InvalidInputError: if a level is missing, given twice, or does not fit the beliefs.
         NotPrivateError: at α = 0.
     """
     moved = min(len(cells), 2 if adjacency == "replace" else 1)
-    whole = epsilon is not None and alpha is None and not isinstance(epsilon, Mapping)
-    if whole:
+    if epsilon is not None and alpha is None:
         asked = privacy_level(epsilon, "epsilon")
         level = asked
         if beliefs is not None:
@@ -63,28 +61,18 @@ def table_level(
         return TableLevel(asked, replaced, (ratio,) * len(cells))
     if beliefs is not None:
         raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
-    each = [read_level(_of(alpha, cell), _of(epsilon, cell)) for cell in cells]
-    costs = sorted((cost for _, cost in each if cost is not None), reverse=True)
-    if len(costs) < len(cells):
+    ratio, cost = read_level(alpha, epsilon)
+    if cost is None:
         raise NotPrivateError(
             "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
         )
-    alphas = tuple(ratio for ratio, _ in each)
-    if max(alphas) == 1:
+    if ratio == 1:
         raise InvalidInputError(
             "alpha = 1 spreads noise over all integers evenly, which no distribution does; choose "
-            "alpha < 1 for every cell, or leave the cell out."
+            "alpha < 1."
         )
-    paid, replaced = (at_most * sum(costs[:cells], Fraction(0)) for cells in (moved, 2))
-    return TableLevel(paid, replaced, alphas)
-
-
-def _of(level: Level | None, cell: Cell) -> Number | None:
-    if not isinstance(level, Mapping):
-        return level
-    if cell not in level:
-        raise InvalidInputError(f"Cell {cell!r} has no level; give one for every cell.")
-    return level[cell]
+    each = at_most * cost
+    return TableLevel(moved * each, min(len(cells), 2) * each, (ratio,) * len(cells))
 
 
 def _under_beliefs(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -26,7 +25,7 @@ from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
 from quiltwork.counts.people import belief_digest, number_of_people
-from quiltwork.counts.table_levels import Adjacency, Cell, Level, sum_quantile, table_level
+from quiltwork.counts.table_levels import Adjacency, Cell, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,
@@ -235,8 +234,8 @@ class CountTable(ResultBase):
 
 def release_table(
     counts: Mapping[Any, int],
-    epsilon: Level | None = None,
-    alpha: Level | None = None,
+    epsilon: Number | None = None,
+    alpha: Number | None = None,
     adjacency: Adjacency = "replace",
     total: int | None = None,
     dimensions: Sequence[str] = (),
@@ -251,19 +250,18 @@ def release_table(
 ) -> CountTable:
     """Release disjoint counts together.
 
-    `epsilon=` is the level of the whole table; as a mapping, the level of each cell's own count.
-    `alpha=` is each cell's own noise ratio, one for all or one each. `total` is the number of
-    people if that is public and every person is in some cell; it is taken at its word, since an
-    error where it is not the sum of the counts would tell that sum without paying. `beliefs` are
-    for people who depend on each other, and need adjacency "replace"; `people` is how many they are
-    if not all are in a cell. Counts from `limited_counts` bring along how many rows a person has at
-    most; with others, `at_most` declares it, and without it each row is taken as another person.
-    With a ledger, the table's `dp_epsilon` is debited before anything is drawn; `where` describes
-    which rows were counted, so that a key is not mistaken for that of another question, and
-    `analyst` says for whom.
+    `epsilon=` is the level of the whole table, `alpha=` each cell's own noise ratio. `total` is the
+    number of people if that is public and every person is in some cell; it is taken at its word,
+    since an error where it is not the sum of the counts would tell that sum without paying.
+    `beliefs` are for people who depend on each other, and need adjacency "replace"; `people` is how
+    many they are if not all are in a cell. Counts from `limited_counts` bring along how many rows a
+    person has at most; with others, `at_most` declares it, and without it each row is taken as
+    another person. With a ledger, the table's `dp_epsilon` is debited before anything is drawn;
+    `where` describes which rows were counted, so that a key is not mistaken for that of another
+    question, and `analyst` says for whom.
 
     Raises:
-        InvalidInputError: if counts are not integers ≥ 0, a cell has no level, `total` is no
+        InvalidInputError: if counts are not integers ≥ 0, there is no level, `total` is no
             integer ≥ 0 or goes with several rows of one person, or beliefs are about fewer people
             than were counted.
         NotPrivateError: at α = 0.
@@ -295,11 +293,11 @@ def release_table(
         raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
     level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known, most)
     believed = None if beliefs is None else known or number_of_people(beliefs)
-    laws = [TwoSidedGeometric.from_alpha(ratio) for ratio in level.alphas]
+    law = TwoSidedGeometric.from_alpha(level.alphas[0])
 
     def draw() -> CountTable:
-        noisy = _draw(list(exact.values()), laws)
-        values = project(noisy, [law.variance for law in laws], total)
+        noisy = _draw(list(exact.values()), law)
+        values = project(noisy, [law.variance] * len(exact), total)
         return CountTable(
             cells=tuple(exact),
             values=values,
@@ -328,7 +326,6 @@ def release_table(
             **({"where": list(where)} if where else {}),
             **({"total": total} if total is not None else {}),
             **({"at_most": most, "limit": limit, "subject": subject} if limit != "assumed" else {}),
-            **({"alpha_digest": _digest(level.alphas)} if len(set(level.alphas)) > 1 else {}),
         }
 
     payer = read_payer(ledger, dataset, key, analyst)
@@ -426,18 +423,11 @@ def _written_label(label: Any, cell: Cell) -> Any:
     )
 
 
-def _draw(counts: list[int], laws: list[TwoSidedGeometric]) -> tuple[int, ...]:
+def _draw(counts: list[int], law: TwoSidedGeometric) -> tuple[int, ...]:
     """Add one draw to each count.
 
-    Many cells with one law are drawn in one call; a few one by one, which spares a small table the
-    import of NumPy.
+    Many are drawn in one call; a few one by one, which spares a small table the import of NumPy.
     """
-    supply = {
-        law: iter(law.draw(times).tolist() if times > _FEW_CELLS else _one_by_one(law, times))
-        for law, times in Counter(laws).items()
-    }
-    return tuple(count + next(supply[law]) for count, law in zip(counts, laws, strict=True))
-
-
-def _one_by_one(law: TwoSidedGeometric, times: int) -> list[int]:
-    return [law.draw_one() for _ in range(times)]
+    many = len(counts) > _FEW_CELLS
+    drawn = law.draw(len(counts)).tolist() if many else [law.draw_one() for _ in counts]
+    return tuple(count + noise for count, noise in zip(counts, drawn, strict=True))

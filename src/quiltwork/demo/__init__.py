@@ -4,8 +4,7 @@ A chapter is one function that returns a `Chapter`; `CHAPTERS` lists them in ord
 is a module here and one line in that table.
 """
 
-from quiltwork.demo.chapter import Chapter
-from quiltwork.demo.tour import CHAPTERS, chapters, report
+from quiltwork.demo.tour import CHAPTERS, Chapter, chapters, report
 
 __all__ = ["CHAPTERS", "Chapter", "chapters", "report"]
 

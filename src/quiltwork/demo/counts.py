@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 
-from quiltwork.demo.chapter import Chapter
-from quiltwork.demo.people import MODES, PEOPLE, survey, tally
+from quiltwork.demo.tour import Chapter
 from quiltwork.report import Estimate, IntervalChart, code, facts, figure, paragraph, table
 
 EPSILON = Fraction(1, 10)
 CONFIDENCE = Fraction(19, 20)
+MODES = ("walk", "bicycle", "bus", "train", "car")
+SHARES = (0.11, 0.19, 0.22, 0.08, 0.40)
+PEOPLE = 1200
+SEED = 20240229
 
 
 def chapter() -> Chapter:
@@ -72,3 +77,22 @@ def chapter() -> Chapter:
             "truth": truth,
         },
     )
+
+
+def survey(people: int = PEOPLE, seed: int = SEED) -> list[str]:
+    """Simulate the answers of `people` residents; the same seed gives the same people.
+
+    >>> survey(3)
+    ['bicycle', 'car', 'car']
+    """
+    import numpy as np
+
+    edges = list(accumulate(SHARES))
+    draws = np.random.default_rng(seed).random(people) * edges[-1]
+    places = np.searchsorted(edges, draws, side="right")
+    return [MODES[place] for place in places]
+
+
+def tally(answers: Sequence[str]) -> dict[str, int]:
+    """Count each mode, absent ones included."""
+    return {mode: answers.count(mode) for mode in MODES}

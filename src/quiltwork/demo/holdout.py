@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.demo.chapter import Chapter
+from quiltwork.demo.tour import Chapter
 from quiltwork.report import Line, LineChart, code, facts, figure, paragraph
 
 if TYPE_CHECKING:

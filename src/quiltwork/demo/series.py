@@ -6,7 +6,7 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.demo.chapter import Chapter
+from quiltwork.demo.tour import Chapter
 from quiltwork.report import Estimate, IntervalChart, code, facts, figure, paragraph, table
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.demo.chapter import Chapter
+from quiltwork.demo.tour import Chapter
 from quiltwork.errors import UnsupportedError
 from quiltwork.report import code, facts, note, paragraph, table
 

@@ -1,13 +1,13 @@
-"""The list of chapters, and the page they end in."""
+"""The list of chapters, what one of them shows, and the page they end in."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
-from quiltwork.demo.chapter import Chapter
-from quiltwork.report import note, page, section
+from quiltwork.report import Html, note, page, section
 
 CHAPTERS = (
     "quiltwork.demo.series:chapter",
@@ -15,6 +15,17 @@ CHAPTERS = (
     "quiltwork.demo.tables:chapter",
     "quiltwork.demo.holdout:chapter",
 )
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """`lines` for the terminal, `parts` for the page, `data` for `--json`."""
+
+    name: str
+    title: str
+    lines: tuple[str, ...]
+    parts: tuple[Html, ...]
+    data: Mapping[str, Any]
 
 
 def chapters() -> Iterator[Chapter]:

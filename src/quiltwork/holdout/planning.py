@@ -182,7 +182,7 @@ class HoldoutPlan(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
-        from quiltwork.holdout.plots import plan_chart
+        from quiltwork.holdout.alternatives import plan_chart
         from quiltwork.report.plots import draw
 
         return draw(plan_chart(self), ax)

@@ -1,8 +1,7 @@
-"""scikit-learn: score and select models with a holdout that can be reused.
+"""scikit-learn: score models with a holdout that can be reused.
 
-`HoldoutScorer` goes where scikit-learn takes `scoring=`, `HoldoutSelector` is a step of a pipeline,
-`split` makes the two sets with whole groups on one side. The selector needs scikit-learn, the
-`holdout` extra; without it everything here can still be looked up.
+`HoldoutScorer` goes where scikit-learn takes `scoring=`, `split` makes the two sets with whole
+groups on one side.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Clusters
-from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened, to_fraction
 from quiltwork.holdout.datasets import read_rows
 from quiltwork.holdout.questions import Metric, read_metric
@@ -22,25 +21,7 @@ from quiltwork.holdout.transcript import Answer
 
 _MOST_ROWS = 10**9
 
-try:
-    from sklearn.base import BaseEstimator
-    from sklearn.feature_selection import SelectorMixin
-except ImportError:
-
-    class SelectorMixin:  # type: ignore[no-redef]
-        """Stands for scikit-learn's."""
-
-    class BaseEstimator:  # type: ignore[no-redef]
-        """Stands for scikit-learn's, and says that it is missing."""
-
-        def __new__(cls, *_: Any, **__: Any) -> NoReturn:
-            """Refuse."""
-            raise UnsupportedError(
-                "scikit-learn is not installed; add it with pip install 'quiltwork[holdout]'."
-            )
-
-
-__all__ = ["HoldoutScorer", "HoldoutSelector", "split", "whole_training_set"]
+__all__ = ["HoldoutScorer", "split", "whole_training_set"]
 
 
 class HoldoutScorer:
@@ -77,7 +58,10 @@ class HoldoutScorer:
         metric: Any = "accuracy",
         limits: tuple[Any, Any] | None = None,
     ) -> None:
-        _check_holdout(holdout, "HoldoutScorer")
+        if not isinstance(holdout, ReusableHoldout):
+            raise InvalidInputError(
+                f"HoldoutScorer takes a ReusableHoldout, not {type(holdout).__name__}."
+            )
         self.holdout = holdout
         self.metric = read_metric(metric, limits)
         self.last: Answer | None = None
@@ -115,21 +99,6 @@ class HoldoutScorer:
 def _array(data: Any, name: str) -> NDArray[Any]:
     rows: NDArray[Any] = read_rows(list(data) if isinstance(data, tuple) else data, name)
     return rows
-
-
-def _numbers(data: Any) -> NDArray[np.float64]:
-    try:
-        table = _array(data, "X").astype(float)
-    except (OverflowError, TypeError, ValueError):
-        table = np.empty(0)
-    if table.ndim != 2:
-        raise InvalidInputError("X must be a table of numbers, one column per feature.")
-    return table
-
-
-def _check_holdout(holdout: Any, user: str) -> None:
-    if not isinstance(holdout, ReusableHoldout):
-        raise InvalidInputError(f"{user} takes a ReusableHoldout, not {type(holdout).__name__}.")
 
 
 def _question(metric: Metric, estimator: Any) -> Any:
@@ -208,85 +177,3 @@ def split(
         )
     beliefs = None if groups is None else Clusters(names[held].tolist())
     return (features[~held], target[~held]), (features[held], target[held]), beliefs
-
-
-class HoldoutSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """Keeps the features whose tie with a two-class target is confirmed by the holdout.
-
-    One question per feature: on how many rows feature and target lie on the same side of their
-    training medians. A feature is kept if the answer is off ½ by `margin` or more, the `k` largest
-    of them. All answers count as questions; those where the training set overfits cost rounds.
-
-    Args:
-        holdout: a ReusableHoldout of (X, y) pairs.
-        k: keep at most so many features; None for all that pass.
-        margin: how far from ½ an answer must be.
-
-    After fit, `answers_` are the holdout's answers and `ties_` how far each is from ½.
-    """
-
-    def __init__(
-        self, holdout: ReusableHoldout, k: int | None = None, margin: float = 0.01
-    ) -> None:
-        self.holdout = holdout
-        self.k = k
-        self.margin = margin
-
-    def fit(self, X: Any, y: Any) -> HoldoutSelector:  # noqa: N803
-        """Ask about every feature; X and y are the training rows, used for medians only.
-
-        Raises:
-            BudgetExceeded: if the budget does not last for all features; `answers_` has those
-                that were given.
-            InvalidInputError: if X has other columns than the holdout; this costs nothing.
-        """
-        for earlier in ("ties_", "answers_", "n_features_in_"):
-            self.__dict__.pop(earlier, None)
-        _check_holdout(self.holdout, "HoldoutSelector")
-        if not 0 <= to_fraction(self.margin, "margin") <= 1:
-            raise InvalidInputError(
-                f"margin must lie between 0 and 1, not {shortened(self.margin)}."
-            )
-        if self.k is not None:
-            integer(self.k, "k", 1)
-        features = _numbers(X)
-        centres = np.median(features, axis=0)
-        classes = np.unique(_array(y, "y"))
-        if len(classes) != 2:
-            raise InvalidInputError("HoldoutSelector is for targets with two classes.")
-        positive = classes[-1]
-
-        def agree(rows: Any) -> NDArray[Any]:
-            inside, said = _pair(rows)
-            if inside.shape[1:] != centres.shape:
-                raise InvalidInputError(
-                    f"X has {centres.size} features and the holdout's rows have shape "
-                    f"{inside.shape[1:]}; fit on the columns that the holdout has."
-                )
-            return np.asarray((inside > centres) == (said == positive)[:, None])
-
-        answers = self.holdout.ask_many(agree, label="agreement of a feature")
-        self.answers_ = answers
-        if len(answers) < features.shape[1]:
-            raise BudgetExceeded(
-                f"The holdout's budget ended after {len(answers)} of {features.shape[1]} features, "
-                "so nothing is known about the others; answers_ has what was answered. Select "
-                "among fewer features, or plan a larger budget."
-            )
-        self.n_features_in_ = features.shape[1]
-        self.ties_ = np.array([one.value - 0.5 for one in answers])
-        return self
-
-    def _get_support_mask(self) -> NDArray[Any]:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self, "ties_")
-        strength = np.abs(self.ties_)
-        kept = strength >= self.margin
-        if self.k is not None:
-            kept[np.argsort(-strength, kind="stable")[self.k :]] = False  # of equal ones, the first
-        return np.asarray(kept)
-
-    def __sklearn_clone__(self) -> HoldoutSelector:
-        """Clone the settings and share the one holdout."""
-        return HoldoutSelector(self.holdout, self.k, self.margin)

@@ -16,11 +16,13 @@ the functions, so that listing experiments stays instant.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.reproduce.result import Findings
 
 MODULES = (
@@ -34,6 +36,9 @@ MODULES = (
     "quiltwork.reproduce.experiments.holdout",
     "quiltwork.reproduce.experiments.quilts",
 )
+
+SHARED = "QUILTWORK_SHARED"
+"""Names the folder of real data, which are no part of the package."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 Size: TypeAlias = Literal["quick", "full"]
@@ -101,3 +106,20 @@ def select(names: Sequence[str]) -> list[Experiment]:
         if name not in known:
             raise InvalidInputError(f"No experiment {name!r}; there are: {', '.join(known)}.")
     return [known[name] for name in names] if names else list(known.values())
+
+
+def shared_file(name: str) -> Path:
+    """Return the path of a shared data file such as `data/adult.csv.gz`.
+
+    It is looked for in the folder that QUILTWORK_SHARED names, else in `../shared`.
+
+    Raises:
+        UnsupportedError: if it is not there; the experiment is then passed over.
+    """
+    folder = Path(os.environ.get(SHARED) or Path("..", "shared"))
+    path = folder / name
+    if not path.exists():
+        raise UnsupportedError(
+            f"The data file {name} is not here; set {SHARED} to the folder that holds it."
+        )
+    return path

@@ -26,12 +26,12 @@ from quiltwork.influence.bayesian.families import PAPER_FACTOR, Bound, adversary
 from quiltwork.influence.network.exact import (
     around,
     between_possible,
+    blanket_bound,
     by_known,
     influence_given,
     raised,
 )
 from quiltwork.influence.network.families import set_family
-from quiltwork.influence.network.local import blanket_bound
 from quiltwork.influence.network.separators import Quilt, connected_parts, quilts_of
 from quiltwork.influence.quilts.families import KnownNodes
 from quiltwork.influence.quilts.protocol import QuiltFamily

@@ -121,6 +121,23 @@ def quilt_ratios(table: Weights, states: BoolArray) -> tuple[FloatArray, float]:
     return ratios, 8 * table.roundings * _UNIT
 
 
+def blanket_bound(network: Network, node: int) -> float:
+    """Return a bound on the projective influence of any quilt of a node (0-based), rounded up.
+
+    log P(x_i|x_M)/P(x_i'|x_M) is a sum over the factors that hold node i, so its range over x_M is
+    at most the sum of their ranges: for blankets too large for one table.
+    """
+    total = np.zeros((network.sizes[node], network.sizes[node]))
+    for one in network.tables:
+        if node in one.scope:
+            moved = one.over([node, *(other for other in one.scope if other != node)])
+            rows = moved.values.reshape(1, network.sizes[node], -1)
+            ratios = row_ratios(rows, moved.support().reshape(rows.shape))[0]
+            np.fill_diagonal(ratios, 0.0)
+            total += ratios + ratios.T
+    return float(total.max()) * (1 + 2.0**-48) + 2.0**-48
+
+
 @quilt_influence.register
 def _(belief: Network, node: int, quilt: list[int], length: int) -> float:
     if not quilt:

@@ -18,8 +18,13 @@ from quiltwork.beliefs import Network
 from quiltwork.beliefs.tables import MOST_ENTRIES
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.arguments import default_quilts
-from quiltwork.influence.network.exact import around, influence_given, quilt_ratios, raised
-from quiltwork.influence.network.local import blanket_bound
+from quiltwork.influence.network.exact import (
+    around,
+    blanket_bound,
+    influence_given,
+    quilt_ratios,
+    raised,
+)
 from quiltwork.influence.network.separators import Quilt, quilts_of
 from quiltwork.influence.quilts.chains import baseline
 from quiltwork.influence.quilts.families import KnownNodes, SetFamily

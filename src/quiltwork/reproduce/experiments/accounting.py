@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.registry import Progress, experiment, shared_file, tracked
 from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
-from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import MarkovChain
@@ -144,7 +143,6 @@ def fleet_year(progress: Progress, homes: int) -> Findings:
     rows = [
         *_rows("simulated homes, median", found[:homes]),
         *(_rows("the real home", found[homes:]) if real is not None else ()),
-        *analogue_rows(),
         Row("expected error of a cell", planned.items[0].expected_error, note="plan for ε = 4"),
         Row("… with the budget split evenly", planned.items[0].naive_error),
         Row("slowest total", max(home.seconds for home in found), unit="s"),
@@ -235,53 +233,3 @@ def _rows(name: str, homes: Sequence[Home]) -> list[Row]:
         Row(f"{name}: sum of single costs", median(home.linear for home in homes), unit="ε"),
         Row(f"{name}: as if independent", homes[0].as_if_independent, unit="ε", note="not private"),
     ]
-
-
-def analogue_rows() -> list[Row]:
-    """Eight time points: four days, two weeks, one month, everything enumerated."""
-    from quiltwork.beliefs import MarkovChain
-    from quiltwork.budget import Accountant, Spending
-
-    chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]])
-    windows = [(2 * d + 1, 2 * d + 2) for d in range(4)] + [(1, 4), (5, 8), (1, 8)]
-    account = Accountant(chain, 8)
-    account.add_all([Spending.dp(0.25, *window) for window in windows])
-    bounds = {bound.theorem: bound.epsilon for bound in account.explain().bounds}
-    name = "analogue of 8 points"
-    return [
-        Row(f"{name}: what leaks, by enumeration", enumerated(chain, 8, windows, 4), unit="ε"),
-        Row(f"{name}: sweep", account.epsilon(), unit="ε"),
-        Row(f"{name}: sum of single costs", bounds["Theorem 3.7 (sum)"] or math.inf, unit="ε"),
-        Row(f"{name}: as if independent", 0.75, unit="ε", note="not private"),
-    ]
-
-
-def enumerated(
-    chain: MarkovChain, length: int, windows: Sequence[tuple[int, int]], scale: float
-) -> float:
-    """The exact leakage of counts of state 1 on windows: all paths, all answers.
-
-    Between its values each answer's likelihood ratio is monotone, so answers on the grid of the
-    counts suffice.
-    """
-    import itertools
-
-    import numpy as np
-
-    paths = np.array(list(itertools.product((0, 1), repeat=length)))
-    law = chain.start[paths[:, 0]].copy()
-    for t in range(1, length):
-        law = law * chain.transition[paths[:, t - 1], paths[:, t]]
-    counts = np.stack([paths[:, a - 1 : b].sum(axis=1) for a, b in windows], axis=1)
-    answers = np.array(list(itertools.product(*(range(b - a + 2) for a, b in windows))))
-    worst = 0.0
-    for node in range(length):
-        given = []
-        for state in (0, 1):
-            here = paths[:, node] == state
-            density = np.zeros(len(answers))
-            for p, count in zip(law[here] / law[here].sum(), counts[here], strict=True):
-                density += p * np.exp(-np.abs(answers - count).sum(axis=1) / scale)
-            given.append(density)
-        worst = max(worst, float(np.abs(np.log(given[0] / given[1])).max()))
-    return worst

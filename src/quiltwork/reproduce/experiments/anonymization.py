@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.registry import Progress, experiment, shared_file, tracked
 from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
-from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
     from quiltwork.tables import Table

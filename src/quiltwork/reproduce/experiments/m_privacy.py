@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.registry import Progress, experiment, shared_file, tracked
 from quiltwork.reproduce.result import Figure, Findings, Row, Sheet
-from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.reproduce.experiments.time_series import POWER_EDGES
-from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.registry import Progress, experiment, shared_file, tracked
 from quiltwork.reproduce.result import Findings, Row, Sheet, Value
-from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import CyclicChain

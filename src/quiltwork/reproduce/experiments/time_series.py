@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.report.charts import Line, LineChart
-from quiltwork.reproduce.registry import Progress, experiment, tracked
+from quiltwork.reproduce.registry import Progress, experiment, shared_file, tracked
 from quiltwork.reproduce.result import Figure, Findings, Row, Sheet, Value
-from quiltwork.reproduce.shared import shared_file
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief, MarkovChain
