@@ -131,8 +131,8 @@ def levels_that(change: Callable[[Levels], Levels]) -> tuple[Any, str, Any]:
     """Other levels than those given."""
     honest = leakage.Swept.__init__
 
-    def build(self: Any, sweep: Sweep, levels: Levels, nodes: range) -> None:
-        honest(self, sweep, change(levels), nodes)
+    def build(self: Any, sweep: Sweep, levels: Levels, *more: Any) -> None:
+        honest(self, sweep, change(levels), *more)
 
     return leakage.Swept, "__init__", build
 

@@ -13,7 +13,7 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -204,6 +204,36 @@ class Usage:
             first, rows = np.append(1, first), [np.append(0.0, row) for row in rows]
         own, forward, backward = rows
         return Levels(first, own, forward, backward, length, float_up(self.total)).joined()
+
+    @cached_property
+    def peaks(self) -> tuple[float, ...]:
+        """The highest own, forward and backward level, as `levels` rounds them. O(rows)."""
+        rows = (self.runs.own, *_sides(self.runs))
+        return tuple(float(_floats(row, self.denominator).max(initial=0.0)) for row in rows)
+
+    def levels_between(self, first: int, last: int, length: int, peaks: Sequence[float]) -> Levels:
+        """What is spent on the time points first..last; all others count as high as `peaks`.
+
+        O(rows between), and so quick for one window among many.
+        """
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
+        runs = self._runs(begin, end)
+        rows = [_floats(row, self.denominator) for row in (runs.own, *_sides(runs))]
+        skipped = int(np.searchsorted(runs.first, first, side="right")) - 1
+        kept = slice(max(skipped, 0), int(np.searchsorted(runs.first, last, side="right")))
+        starts = np.maximum(runs.first[kept], first)
+        rows = [row[kept] for row in rows]
+        if skipped < 0:
+            starts, rows = np.append(first, starts), [np.append(0.0, row) for row in rows]
+        if first > 1:
+            starts = np.append(1, starts)
+            rows = [np.append(peak, row) for peak, row in zip(peaks, rows, strict=True)]
+        if last < length:
+            starts = np.append(starts, last + 1)
+            rows = [np.append(row, peak) for peak, row in zip(peaks, rows, strict=True)]
+        own, forward, backward = rows
+        return Levels(starts, own, forward, backward, length, float_up(self.total)).joined()
 
     def sum_levels(self, length: int) -> SumLevels:
         """What sums and means of clipped numbers spend on each time point, rounded up."""
