@@ -290,6 +290,7 @@ def check(
         progress(done := done + 2, total)
     return {
         "cases": cases * len(KINDS),
+        "of every kind": cases,
         "nodes and episodes compared": compared,
         "of these of two states, where the claim is the truth": equal,
         "adaptive transcripts": transcripts,

@@ -34,7 +34,9 @@ from quiltwork.influence.sweep import (
     sides,
     sweep_of,
 )
+from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
+from quiltwork.influence.sweep.program import Bounds, Program, Rows
 from quiltwork.influence.sweep.sides import Contracted, ExactStepper
 from quiltwork.influence.sweep.walks import Walk
 
@@ -131,8 +133,8 @@ def levels_that(change: Callable[[Levels], Levels]) -> tuple[Any, str, Any]:
     """Other levels than those given."""
     honest = leakage.Swept.__init__
 
-    def build(self: Any, sweep: Sweep, levels: Levels, nodes: range) -> None:
-        honest(self, sweep, change(levels), nodes)
+    def build(self: Any, sweep: Sweep, levels: Levels, *more: Any) -> None:
+        honest(self, sweep, change(levels), *more)
 
     return leakage.Swept, "__init__", build
 
@@ -171,6 +173,16 @@ def levels_swapped() -> AbstractContextManager[None]:
 def unseen_changes_free() -> AbstractContextManager[None]:
     """Charges that cost less together, paid only where the data tell states apart."""
     return changed((Walk, "all_told", True))
+
+
+def columns_as_they_are() -> AbstractContextManager[None]:
+    """Every start taken for the uniform one: columns that nobody weights."""
+
+    def solve(self: AnyStartProgram, rows: Rows, limits: Array) -> Bounds:
+        above, below = (np.nan_to_num(one / one.sum(axis=1, keepdims=True)) for one in rows.given)
+        return Program(self.group, self.size).solve(Rows(above, below), limits)
+
+    return changed((AnyStartProgram, "solve", solve))
 
 
 def nobody_knows_rows() -> AbstractContextManager[None]:
@@ -246,6 +258,7 @@ MUTANTS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "ends of an episode that the data do not tell apart": ends_told_apart,
     "levels of the two directions swapped": levels_swapped,
     "unseen changes free where charges are shared": unseen_changes_free,
+    "any start taken for the uniform one": columns_as_they_are,
     "an adversary who knows rows taken for one who does not": nobody_knows_rows,
     "a box taken for its middle": middle_of_the_box,
     "the matrix of another phase": phase_off_by_one,
@@ -287,6 +300,11 @@ def little_slack() -> list[Case]:
         Case("little slack", (days,), 5, Charges(points))
         for points in ((0.5,) * 5, (2.0, 0.1, 0.1, 0.3, 1.0))
     ]
+    rarely = np.array([[0.999, 0.001], [0.3, 0.7]])
+    law = cases.program.chain_law((0.9, 0.1), [rarely])
+    found.append(
+        Case("little slack", (Chain.of(None, [rarely]),), 2, Charges((1.0, 1.0)), laws=(law,))
+    )
     box = cases.box_of(example - 0.05, example + 0.05)
     laws = [np.array([[0.95, 0.05], [0.35, 0.65]]), np.array([[0.85, 0.15], [0.45, 0.55]])]
     corners = tuple(cases.program.chain_law((0.5, 0.5), [rows] * 2) for rows in laws)

@@ -18,7 +18,7 @@ from quiltwork.exact import float_down, float_up
 from quiltwork.influence.profile import Profile, Run, combined, runs_of
 from quiltwork.influence.question import NoiseNeeded, Question
 from quiltwork.influence.sweep import Leak, Levels, Sweep, Sweepable, largest_factor, sweep_of
-from quiltwork.influence.sweep.leakage import SHORT
+from quiltwork.influence.sweep.endless import SHORT
 
 _ROUNDING = 1 + Fraction(1, 2**50)
 _PROFILE_LEVELS = 32

@@ -8,7 +8,15 @@ import pytest
 from evidence.random_sweeps import SHAPES, matrix, start
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
-from quiltwork.influence.sweep import Levels, beliefs, compiled, leakage, stretches, sweep_of
+from quiltwork.influence.sweep import (
+    Levels,
+    beliefs,
+    compiled,
+    endless,
+    leakage,
+    stretches,
+    sweep_of,
+)
 
 THREE = np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]])
 
@@ -66,7 +74,7 @@ def test_a_series_in_pieces_leaks_what_it_leaks_in_one(belief, done, monkeypatch
     runs = np.array([0.3, 1.0, 0.01])
     levels = Levels(first, runs, runs, runs, 60, 1e6)
     whole = node_by_node(belief, levels)
-    monkeypatch.setattr(leakage, "SHORT", 4)
+    monkeypatch.setattr(endless, "SHORT", 4)
     monkeypatch.setattr(stretches, "SMALL_PIECE", 8)
     pieces = node_by_node(belief, levels)
     assert (pieces >= whole * (1 - 1e-9)).all()

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from quiltwork.beliefs import Belief
-from quiltwork.budget.accounting.leakage import Secrets, WorstPoint
+from quiltwork.budget.accounting.leakage import Found, Secrets, WorstPoint
 from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -48,6 +48,9 @@ class Account:
     count: int = 0
     by_theorem_3_6: Fraction = Fraction(0)
     latest: Composition | None = None
+    grown: tuple[Found, int, int] | None = None
+    """What was found before the latest releases, if it was asked for, and the time points from the
+    first to the last that these use."""
 
     def plus(self, spendings: Iterable[Spending]) -> Account:
         """Add releases.
@@ -77,7 +80,16 @@ class Account:
             if spending.composes_by == "levels":
                 levels.append(self.secrets.charged(spending, narrowest))
                 narrowest = least_span(narrowest, levels[-1])
-        return Account(self.secrets, self.usage.plus(*levels), history, count, others, latest)
+        usage, grown = self.usage.plus(*levels), self._grown(levels)
+        return Account(self.secrets, usage, history, count, others, latest, grown)
+
+    def _grown(self, levels: Sequence[Spending]) -> tuple[Found, int, int] | None:
+        known = self.__dict__.get("found")
+        before = self.grown if known is None else (known, self.secrets.length, 1)
+        if before is None:
+            return None
+        start = min([before[1], *(one.start for one in levels)])
+        return before[0], start, max([before[2], *(one.stop for one in levels)])
 
     def plus_scaled(self, others: Account, factor: Number) -> Account:
         """Add the releases of another account with all their charges times `factor`.
@@ -85,7 +97,7 @@ class Account:
         For totals only: the releases are not in the history. Cheaper than adding them one by one.
         """
         times = positive_fraction(factor, "factor")
-        return replace(self, usage=self.usage.combined(others.usage, times))
+        return replace(self, usage=self.usage.combined(others.usage, times), grown=None)
 
     @cached_property
     def spendings(self) -> tuple[Spending, ...]:
@@ -99,14 +111,21 @@ class Account:
     def kept(self, earlier: Callable[[], tuple[Spending, ...]]) -> Account:
         """The same account, whose releases are kept elsewhere."""
         account = replace(self, history=earlier)
-        if "worst" in self.__dict__:
-            account.__dict__["worst"] = self.worst
+        if "found" in self.__dict__:
+            account.__dict__["found"] = self.found
         return account
 
     @cached_property
+    def found(self) -> Found:
+        """The worst time point; where one was found before, only what changed is looked at."""
+        if self.grown is None or not self.usage.everything:
+            return self.secrets.found(self.usage)
+        return self.secrets.found_after(self.usage, *self.grown)
+
+    @property
     def worst(self) -> WorstPoint:
         """The time point about which the releases with levels tell most."""
-        return self.secrets.worst(self.usage)
+        return self.found.worst
 
     @property
     def total(self) -> Fraction:
@@ -120,7 +139,7 @@ class Account:
 
     def seen_by(self, secrets: Secrets) -> Account:
         """The same releases, with other secrets or in a longer series."""
-        return replace(self, secrets=secrets)
+        return replace(self, secrets=secrets, grown=None)
 
 
 def by_theorem_3_6(spending: Spending) -> Fraction:

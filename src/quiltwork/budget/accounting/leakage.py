@@ -25,7 +25,7 @@ from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
-from quiltwork.influence.sweep import Levels
+from quiltwork.influence.sweep import Endless, Levels, Sweep
 from quiltwork.influence.swept import SweptOutlook
 from quiltwork.results import ResultBase
 
@@ -48,6 +48,20 @@ class WorstPoint:
     before: float = 0.0
     after: float = 0.0
     quilt: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The worst time point of some releases, and what the next total can use of it.
+
+    `everything` is what all releases charge, `peaks` their highest levels, and `endless` holds for
+    every series of levels up to these; none for beliefs other than chains, and for short series.
+    """
+
+    worst: WorstPoint
+    everything: Fraction = Fraction(0)
+    endless: tuple[Endless, ...] = ()
+    peaks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,17 +101,63 @@ class Secrets:
         """The secret time points."""
         return range(self.first, self.last + 1)
 
-    def worst(self, usage: Usage) -> WorstPoint:
-        """The time point that leaks most, with a bound on what any of them leaks."""
+    def found(self, usage: Usage) -> Found:
+        """The time point that leaks most, with a bound on what any of them leaks. O(changes)."""
         if not usage.everything:
-            return WorstPoint()
+            return Found(WorstPoint())
         levels = usage.levels(self.length)
-        found = [self._under(one, usage, levels) for one in self.outlooks]
-        return max(found, key=lambda worst: worst.exact)
+        sweeps = [self._sweep(one) for one in self.outlooks]
+        endless = [None if one is None else Endless(one, one.charged(levels)) for one in sweeps]
+        worst = max(
+            (
+                self._under(one, usage, levels, bounds)
+                for one, bounds in zip(self.outlooks, endless, strict=True)
+            ),
+            key=lambda worst: worst.exact,
+        )
+        kept = [bounds for bounds in endless if bounds is not None and not bounds.short]
+        watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
+        return Found(worst, usage.total, tuple(kept) if watched else (), usage.peaks)
 
-    def _under(self, outlook: AnyOutlook, usage: Usage, levels: Levels) -> WorstPoint:
+    def found_after(self, usage: Usage, before: Found, start: int, stop: int) -> Found:
+        """The same after more releases on start..stop, from what was found before them.
+
+        What is spent on a time point enters the bounds of those around it, as far as an end is
+        felt (`Endless.felt`), and no others. So unless levels are higher than ever the others keep
+        theirs, and the cost is that of the changes around the window. The result is what `found`
+        says, to a relative 2⁻²⁸.
+        """
+        if not before.endless or before.worst.exact >= before.everything:
+            return self.found(usage)
+        found = [before.worst]
+        for bounds in before.endless:
+            felt, early = bounds.felt, len(bounds.sweep.walk.possible)
+            first, last = max(start - felt, 1), min(stop + felt, self.length)
+            if first <= early:  # the first nodes are swept from the start
+                last = min(max(last, early + felt), self.length)
+            near = max(first - felt, 1), min(last + felt, self.length)
+            levels = usage.levels_between(*near, self.length, before.peaks)
+            rows = levels.own, levels.forward, levels.backward
+            if any(row.max() > peak for row, peak in zip(rows, before.peaks, strict=True)):
+                return self.found(usage)
+            nodes = range(max(first, self.first), min(last + self.episode, self.last + 1))
+            if nodes:
+                leak = bounds.sweep.worst(levels, nodes, bounds, float(before.worst.exact))
+                parts = leak.node, leak.own, leak.before, leak.after
+                found.append(WorstPoint(min(Fraction(leak.leak), usage.total), *parts))
+        worst = max(found, key=lambda one: one.exact)
+        return replace(before, worst=worst, everything=usage.total)
+
+    def _sweep(self, outlook: AnyOutlook) -> Sweep | None:
+        """The sweep of a chain; None for other beliefs."""
+        sweep = outlook.sweep(self.episode) if isinstance(outlook, SweptOutlook) else None
+        return sweep if isinstance(sweep, Sweep) else None
+
+    def _under(
+        self, outlook: AnyOutlook, usage: Usage, levels: Levels, endless: Endless | None
+    ) -> WorstPoint:
         if isinstance(outlook, SweptOutlook):
-            return _swept(self, outlook, usage, levels)
+            return _swept(self, outlook, usage, levels, endless)
         if isinstance(outlook, GaussianOutlook):
             return _moved(self, outlook, usage)
         return _near(self, outlook, usage)
@@ -139,9 +199,18 @@ def _moved(secrets: Secrets, outlook: GaussianOutlook, usage: Usage) -> WorstPoi
     return WorstPoint(exact, found.node, found.own, found.before, found.after)
 
 
-def _swept(secrets: Secrets, outlook: SweptOutlook, usage: Usage, levels: Levels) -> WorstPoint:
+def _swept(
+    secrets: Secrets,
+    outlook: SweptOutlook,
+    usage: Usage,
+    levels: Levels,
+    endless: Endless | None,
+) -> WorstPoint:
     """The worst node of a chain or tree."""
-    found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
+    if endless is None:
+        found = outlook.sweep(secrets.episode).worst(levels, secrets.nodes)
+    else:
+        found = endless.sweep.worst(levels, secrets.nodes, endless)
     if found.before + found.after:
         exact = Fraction(found.leak)
     else:

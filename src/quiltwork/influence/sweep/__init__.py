@@ -9,6 +9,7 @@
 | `sides` | one step inwards, by the program or by contraction |
 | `fixed` | bounds that hold at every node of an endless series: Newton's method, then a check |
 | `stretches` | stretches of nodes swept in step, each from some nodes further out |
+| `endless` | what holds for all series of some levels, and how far an end is felt |
 | `leakage` | which stretches need a look, where levels change; the worst node, the profile |
 | `calibration` | the largest level at which the worst node leaks no more than ε |
 | `beliefs` | which sides a belief has, also against adversaries who know rows |
@@ -21,11 +22,13 @@ from quiltwork.influence.sweep.beliefs import (
     sweep_of,
 )
 from quiltwork.influence.sweep.calibration import Sweepable, largest_factor
+from quiltwork.influence.sweep.endless import Endless
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Charge, Levels
 
 __all__ = [
     "Charge",
+    "Endless",
     "Leak",
     "Levels",
     "Sweep",

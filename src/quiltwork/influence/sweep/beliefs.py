@@ -13,7 +13,8 @@ from quiltwork.errors import QuiltworkWarning, UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
 from quiltwork.influence.sweep.calibration import Sweepable
 from quiltwork.influence.sweep.compiled import compilable
-from quiltwork.influence.sweep.leakage import SHORT, Sweep
+from quiltwork.influence.sweep.endless import SHORT
+from quiltwork.influence.sweep.leakage import Sweep
 from quiltwork.influence.sweep.sides import Contracted, Exact
 from quiltwork.influence.sweep.walks import Walk, cyclic_walk, walk_of
 

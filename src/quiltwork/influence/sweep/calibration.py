@@ -14,7 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.leakage import SHORT, Leak, Sweep, most_warm_up
+from quiltwork.influence.sweep.endless import SHORT, most_warm_up
+from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Contracted, Exact

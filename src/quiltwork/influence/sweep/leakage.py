@@ -11,38 +11,28 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from quiltwork.influence.ratios import BoolArray
 from quiltwork.influence.sweep.compiled import compilable, kernels
-from quiltwork.influence.sweep.levels import Levels, few_levels
+from quiltwork.influence.sweep.endless import Endless
+from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.shown import between_shown
 from quiltwork.influence.sweep.sides import Contracted, Exact, Side
 from quiltwork.influence.sweep.stretches import (
     SMALL_PIECE,
     Pieces,
-    agree,
     capped,
-    endless,
     pieces_around,
 )
 from quiltwork.influence.sweep.stretches import sweep_stretches as sweep_in_loops
 from quiltwork.influence.sweep.walks import Walk
 
-_END, _GRID = 2.0**-30, 24
-_STRIDE = 32
-SHORT = 512
 _CELLS = 1 << 24
 _MOST_WORK = 1 << 32
 """So many entries of programs are looked at for one set of levels: seconds, compiled."""
-
-
-def most_warm_up() -> int:
-    """So many nodes further out a sweep begins at most: a step takes NumPy some milliseconds."""
-    return 4096 if compilable() else 512
 
 
 @dataclass(frozen=True)
@@ -75,9 +65,14 @@ class Sweep:
     episode: int = 1
     coarse: Contracted | None = None
 
-    def worst(self, levels: Levels, nodes: range) -> Leak:
-        """The node among `nodes` that leaks most."""
-        return Swept(self, levels, nodes).worst()
+    def worst(
+        self, levels: Levels, nodes: range, endless: Endless | None = None, least: float = -1.0
+    ) -> Leak:
+        """The node among `nodes` that leaks most; stretches that leak at most `least` are skipped.
+
+        `endless` may be that of other levels of this series, which these do not exceed.
+        """
+        return Swept(self, levels, nodes, endless).worst(least)
 
     def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
         """Runs of nodes (first, last) and a bound on what each of their nodes leaks."""
@@ -97,7 +92,7 @@ class Sweep:
         left, right = self.left_bounds(backward), self.right.fixed(forward)
         if left is None or right is None:
             return None
-        nodes = np.arange(self.walk.period) + self._late
+        nodes = np.arange(self.walk.period) + self.late
         ends = np.roll(right, 1 - self.episode, axis=0)
         before, after = self.told(nodes, np.full(len(nodes), own), left, ends)
         worst = int(np.argmax(before + after))
@@ -119,7 +114,13 @@ class Sweep:
         return known + self.left.rest(np.array([1])) if found is None else np.minimum(found, known)
 
     @property
-    def _late(self) -> int:
+    def started(self) -> bool:
+        """Whether the left side is that of nodes after a given start."""
+        given = self.walk.laws is not None and len(self.walk.possible) > 0
+        return given and isinstance(self.left, Exact)
+
+    @property
+    def late(self) -> int:
         """A node of phase 0 beyond those that are known one by one."""
         period = self.walk.period
         return -(-(len(self.walk.possible) + 1) // period) * period + 1
@@ -195,103 +196,48 @@ class Sweep:
 class Swept:
     """One set of levels swept over a series."""
 
-    def __init__(self, sweep: Sweep, levels: Levels, nodes: range) -> None:
+    def __init__(
+        self, sweep: Sweep, levels: Levels, nodes: range, endless: Endless | None = None
+    ) -> None:
         levels = sweep.charged(levels)
+        self.endless = Endless(sweep, levels) if endless is None else endless
         last = max(nodes.start, min(nodes.stop - 1, levels.length) - sweep.episode + 1)
         self.sweep, self.levels, self.nodes = sweep, levels, range(nodes.start, last + 1)
 
-    @cached_property
-    def grids(self) -> tuple[FloatArray, FloatArray]:
-        """The levels, or some that are at least as high, for which endless series are looked at."""
-        most = max(4, min(_GRID, 64 * _GRID // self.sweep.walk.size**2))
-        return few_levels(self.levels.backward, most), few_levels(self.levels.forward, most)
-
-    @cached_property
-    def outer(self) -> tuple[FloatArray | None, FloatArray | None]:
-        """Bounds, by phase, that hold at every late node, left and right."""
-        if self.short:
-            return None, None
-        left = self.sweep.left_bounds(float(self.levels.backward.max()))
-        right = self.sweep.right.fixed(float(self.levels.forward.max()))
-        if self._started(1):  # a certificate of the stationary law says nothing about another
-            left = self._from_any_start(float(self.levels.backward.max()))
-        return left, right
-
-    def _from_any_start(self, level: float) -> FloatArray | None:
-        """Bounds of late nodes to the left: any start's, and how likely states are by then."""
-        known = None if self.sweep.coarse is None else self.sweep.coarse.fixed(level)
-        return None if known is None else known + self.sweep.walk.late_odds
-
-    @cached_property
-    def probes(self) -> tuple[FloatArray, FloatArray, int]:
-        """Bounds deep inside runs of the grids' levels, and after how many nodes they hold."""
-        left, steps = self._probe(self.sweep.left, 1, self.grids[0], self.outer[0])
-        right, more = self._probe(self.sweep.right, -1, self.grids[1], self.outer[1])
-        return left, right, max(steps, more)
-
-    def _probe(
-        self, side: Side, toward: int, grid: FloatArray, outer: FloatArray | None
-    ) -> tuple[FloatArray, int]:
-        """Run endless series of each level until nothing changes; the worst over a period.
-
-        The last lane begins where nothing lies beyond: it tells how far an end can be felt.
-        """
-        period, node = self.sweep.walk.period, self.sweep._late
-        node += (1 << 40) // period * period
-        start = side.unknown(1) if outer is None else outer[[0]]
-        bounds = np.concatenate([*[start] * len(grid), side.rest(np.array([node]))])
-        levels = np.append(grid, grid[-1])
-        most = min(self.levels.length, most_warm_up()) + period
-        steps, stride = 0, max(_STRIDE, period)
-        while True:
-            found = endless(side, bounds, node, toward, levels, stride)
-            node, steps = node + toward * stride, steps + stride
-            bounds, stride = found[:, -1], 2 * stride
-            settled = agree(found[:-1, -1], found[:-1, -1 - period], 0.0)
-            if steps >= most or (settled and agree(bounds[-1], bounds[-2], _END)):
-                return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
-
-    @property
-    def warm_up(self) -> int:
-        """How many nodes further out a sweep begins."""
-        return self.levels.length if self.short else self.probes[2]
-
-    @property
-    def short(self) -> bool:
-        """Whether the series is swept from end to end, in one piece."""
-        return self.levels.length <= SHORT
-
     def pieces(self) -> Pieces:
         """The stretches around every change of level, in pieces, and one node for each rest."""
-        if self.short:
+        if self.endless.short:
             node, last = np.array([self.nodes.start]), np.array([self.nodes.stop - 1])
             return Pieces(node, last, last, np.array([False]))
         early, more = len(self.sweep.walk.possible), self.sweep.episode - 1
         edges = np.concatenate([self.levels.first, [self.levels.length + 1]])
-        return pieces_around(edges, self.nodes, self.warm_up, early, more, self.sweep.walk.period)
+        return pieces_around(
+            edges, self.nodes, self.endless.warm_up, early, more, self.sweep.walk.period
+        )
 
     def bounds(self, pieces: Pieces) -> FloatArray:
         """A quick bound for each piece, from the highest levels in and around it."""
-        if self.short:
+        if self.endless.short:
             return np.full(len(pieces), np.inf)
-        reach, levels, more = self.warm_up, self.levels, self.sweep.episode - 1
-        left, right, _ = self.probes
+        reach, levels, more = self.endless.warm_up, self.levels, self.sweep.episode - 1
+        left, right, _ = self.endless.probes
         start = np.maximum(pieces.start - reach, 1)
         end = np.minimum(pieces.stop + more, levels.length)
         stop = np.minimum(end + reach, levels.length)
         own = levels.most(levels.own, pieces.start, pieces.stop)
         own = own + more * levels.most(levels.forward, pieces.start, end)
-        back = np.searchsorted(self.grids[0], levels.most(levels.backward, start, pieces.stop))
-        ahead = np.searchsorted(self.grids[1], levels.most(levels.forward, pieces.start, stop))
-        code, where = np.unique(back * len(self.grids[1]) + ahead, return_inverse=True)
-        pairs = np.divmod(code, len(self.grids[1]))
+        behind, beyond = self.endless.grids
+        back = np.searchsorted(behind, levels.most(levels.backward, start, pieces.stop))
+        ahead = np.searchsorted(beyond, levels.most(levels.forward, pieces.start, stop))
+        code, where = np.unique(back * len(beyond) + ahead, return_inverse=True)
+        pairs = np.divmod(code, len(beyond))
         sides = np.array([self._sides(left[[b]], right[[a]]) for b, a in zip(*pairs, strict=True)])
         bound = own + sides[where.ravel()]
         early = pieces.start <= len(self.sweep.walk.possible)
         return np.minimum(np.where(early, np.inf, bound), levels.total)
 
     def _sides(self, left: FloatArray, right: FloatArray) -> float:
-        nodes = np.arange(self.sweep.walk.period) + self.sweep._late
+        nodes = np.arange(self.sweep.walk.period) + self.sweep.late
         shape = (len(nodes), *left.shape[1:])
         after_shape = (len(nodes), *right.shape[1:])
         before, after = self.sweep.parts(
@@ -303,16 +249,19 @@ class Swept:
         """So many pieces can be swept in some seconds; the others keep their quick bounds."""
         walk = self.sweep.walk
         programs = 1 + 2 * len(walk.pairs[0]) * len(walk.spans)
-        nodes = int((pieces.stop - pieces.start).max(initial=0)) + 1 + self.warm_up
+        nodes = int((pieces.stop - pieces.start).max(initial=0)) + 1 + self.endless.warm_up
         most = _MOST_WORK if compilable() else _MOST_WORK >> 3
         return max(1, most // (programs * walk.size**2 * nodes))
 
-    def worst(self) -> Leak:
-        """Pieces in order of their bounds, until no other can be worse or too many are left."""
+    def worst(self, least: float = -1.0) -> Leak:
+        """Pieces in order of their bounds, until no other can be worse or too many are left.
+
+        Those that leak no more than `least` are left out.
+        """
         pieces = self.pieces()
         bounds = self.bounds(pieces)
         order = np.argsort(-bounds, kind="stable")
-        best = Leak(-1.0, self.nodes.start, 0.0, 0.0, 0.0)
+        best = Leak(least, self.nodes.start, 0.0, 0.0, 0.0)
         done, most = 0, self.affordable(pieces)
         while done < len(order) and bounds[order[done]] > best.leak:
             if done >= most:  # what is left leaks no more than the quick bound of the next
@@ -328,7 +277,7 @@ class Swept:
 
     @property
     def _lanes(self) -> int:
-        cells = self.sweep.walk.size**2 * max(SMALL_PIECE, self.warm_up)
+        cells = self.sweep.walk.size**2 * max(SMALL_PIECE, self.endless.warm_up)
         return max(1, _CELLS // cells)
 
     def profile(self) -> tuple[IntArray, IntArray, FloatArray]:
@@ -359,10 +308,10 @@ class Swept:
         self, pieces: Pieces
     ) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
         """All nodes with the piece of each, what they leak, and the three parts of that."""
-        left = self._lane(self.sweep.left, 1, pieces, self.outer[0])
+        left = self._lane(self.sweep.left, 1, pieces, self.endless.outer[0])
         more = self.sweep.episode - 1
         ends = Pieces(pieces.start + more, pieces.stop + more, pieces.last, pieces.deep)
-        right = self._lane(self.sweep.right, -1, ends, self.outer[1])
+        right = self._lane(self.sweep.right, -1, ends, self.endless.outer[1])
         sizes = pieces.stop - pieces.start + 1
         piece = np.repeat(np.arange(len(pieces)), sizes)
         place = np.arange(len(piece)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -375,12 +324,6 @@ class Swept:
             known &= self.sweep.known(nodes + further)
         return nodes, piece, np.where(known, 0.0, leak), own, before, after
 
-    def _started(self, toward: int) -> bool:
-        """Whether a side, swept in this direction, is that of nodes after a given start."""
-        walk = self.sweep.walk
-        given = walk.laws is not None and len(walk.possible) > 0
-        return toward == 1 and given and isinstance(self.sweep.left, Exact)
-
     def _lane(
         self, side: Side, toward: int, pieces: Pieces, outer: FloatArray | None
     ) -> FloatArray:
@@ -392,9 +335,9 @@ class Swept:
         to_left = toward == 1
         size, lanes = int((pieces.stop - pieces.start).max()) + 1, len(pieces)
         walk = self.sweep.walk
-        started = self._started(toward)
+        started = to_left and self.sweep.started
         near = pieces.start if to_left else pieces.stop
-        reach = self.warm_up
+        reach = self.endless.warm_up
         if started:
             early = near <= len(walk.possible) + reach
             reach = max(reach, int((near[early] - 1).max(initial=0)))
