@@ -51,7 +51,7 @@ class BeliefLevel:
         ends = {"lower": _finite(self.lower), "upper": _finite(self.upper)}
         return {"belief": self.belief, **ends, "exact": self.exact}
 
-    def explain(self) -> str:
+    def line(self) -> str:
         """Say it in a line."""
         if self.exact:
             return f"{self.upper:.6g} under {self.belief}"
@@ -270,7 +270,7 @@ def _lines(found: Report) -> list[str]:
         ]
     lines.append(found.worst.explain())
     if len(found.each) > 1:
-        lines += [f"  {one.explain()}" for one in found.each]
+        lines += [f"  {one.line()}" for one in found.each]
     if found.claimed is not None:
         verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[found.sound]
         lines.append(f"The promise of {found.claimed:.6g} {verdict}.")
