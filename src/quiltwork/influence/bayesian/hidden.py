@@ -26,6 +26,7 @@ from quiltwork.influence.sweep.walks import walk_of
 
 _MOST_PRODUCTS = 1 << 10
 _MOST_NUMBERS = 1 << 22
+_SMALLEST = 1e-25
 
 
 def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
@@ -57,9 +58,10 @@ def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:
     (2, 3.45)
     """
     matrix = np.asarray(belief.inner.transition)
-    masked = [matrix]
-    for state in range(belief.size):
-        masked.append(np.where((np.asarray(belief.shown) == state)[:, None], matrix, 0.0))
+    if matrix[matrix > 0].min() < _SMALLEST:  # products could lose what is possible
+        return []
+    shows = [np.asarray(belief.shown) == state for state in range(belief.size)]
+    masked = [matrix, *(np.where(one[:, None], matrix, 0.0) for one in shows)]
     products, steps, found = [matrix], 1, []
     while True:
         largest = max(_diameter(one, steps) for one in products)
