@@ -11,7 +11,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import command, exact_number
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def check(
     for one in beliefs:  # before a file is read as theirs
         refuse_incomparable(one)
     series = read(file, reading, beliefs=beliefs)
-    found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
+    with progress(1, "Checking") as bar:
+        found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
+        bar.update(1)
     if html is not None:
         files.write(html, _page(found))
     if plot is not None:
