@@ -22,7 +22,7 @@ ORDINARY = (
     "--sure 0.1 -o made.json --plot noise.svg",
     "belief check chain.json --against series.csv --value state",
     "belief check chain.json box.json --against series.csv --value state --time when --subject who "
-    "--every 20min --missing split --length 9 --epsilon 0.5 --html page.html",
+    "--every 20min --missing split --length 9 --epsilon 0.5 --html page.html --plot fit.svg",
     "belief turn chain.json --begins 08:00 --begins 2026-03-01T20:00 -o turned.json",
     "fit series.csv --value state",
     "fit series.csv --value heat --edges 2,4 --labels a,b,c --time when --subject who "

@@ -7,7 +7,7 @@ import pytest
 
 import quiltwork as qw
 from evidence import sweep_program as program
-from quiltwork import CyclicChain, InvalidInputError, MarkovChain, queries
+from quiltwork import CyclicChain, InvalidInputError, MarkovChain, UnsupportedError, queries
 
 P, STICKY = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.95, 0.05], [0.2, 0.8]])
 
@@ -64,5 +64,44 @@ def test_what_was_not_made_has_no_misfit():
     with pytest.raises(InvalidInputError, match="neither a Release, a Calibration"):
         qw.audit.misfit(3, MarkovChain(P))
     made = qw.calibrate(MarkovChain(P), 100, 1.0, query=queries.count(1))
-    with pytest.raises(InvalidInputError, match="none of the belief's"):
+    with pytest.raises(InvalidInputError, match="made for the states 0, 1, and"):
         qw.audit.misfit(made, MarkovChain(P, states=["a", "b"]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        qw.calibrate(MarkovChain(P), 100, 1.0),
+        qw.calibrate(MarkovChain(P), 100, 1.0, query=queries.histogram()),
+        qw.release([0, 1] * 50, queries.histogram(), MarkovChain(P)),
+        qw.release([0, 1] * 50, queries.transitions(), MarkovChain(P)),
+        qw.Accountant(MarkovChain(P), 100),
+    ],
+    ids=["calibration", "with a query", "histogram", "transitions", "account"],
+)
+def test_beliefs_about_other_states_are_refused(made):
+    other = MarkovChain([[0.9, 0.1, 0], [0.2, 0.7, 0.1], [0, 0.3, 0.7]])
+    with pytest.raises(InvalidInputError, match="made for the states 0, 1, and the other belief"):
+        qw.audit.misfit(made, other)
+    assert qw.audit.misfit(made, MarkovChain(STICKY)).bound >= 0
+
+
+def test_a_release_explains_itself_under_alternatives():
+    chain, day = MarkovChain(P), CyclicChain([P, STICKY])
+    released = qw.release(chain.sample(200, seed=1), queries.histogram(), chain, epsilon=0.5)
+    told = released.explain([day, MarkovChain(STICKY)])
+    assert told.startswith(released.explain())
+    for other in (day, MarkovChain(STICKY)):
+        bound = released.leak_under([other])[0]
+        assert f"  {bound:.6g} under {other!r}" in told
+
+
+@pytest.mark.parametrize("other", [CyclicChain([P, P[::-1]]), MarkovChain(P[::-1])], ids=repr)
+def test_what_no_memory_holds_is_refused_or_bounded(other):
+    long = qw.calibrate(MarkovChain(P), 10**12, 1.0, query=queries.count(1))
+    found = qw.audit.misfit(long, other)
+    assert found.exact is None
+    assert 0 < found.bound < 10
+    with pytest.raises(UnsupportedError, match="The exact law has"):
+        qw.audit.worst_case(other, 10**12, [(queries.count(1), 3)])
+    assert qw.audit.report(other, 10**12, [(queries.count(1), 3)]).lower >= 0

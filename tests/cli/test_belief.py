@@ -99,6 +99,7 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
         (("belief", "check", "belief.json"), "--against"),
         ((*CHECK, "--epsilon", "0"), "epsilon"),
         ((*CHECK, "--length", "0"), "length"),
+        ((*CHECK, "--plot", "fit.pdf"), ".svg or .png"),
     ],
 )
 def test_what_is_missing_or_makes_no_sense_is_said(cli, folder, monkeypatch, words, told):
@@ -110,17 +111,18 @@ def test_what_is_missing_or_makes_no_sense_is_said(cli, folder, monkeypatch, wor
 
 
 def test_check_says_what_contradicts_a_belief_and_what_leaks(cli, folder):
-    ran = cli(*CHECK, "--length", "60", "--html", "page.html")
+    ran = cli(*CHECK, "--length", "120", "--html", "page.html", "--plot", "fit.svg")
     assert ran.code == 0, ran.err
     first = ran.out.splitlines()[0]
     assert first.startswith("It does not fit: ")
-    document = cli(*CHECK, "--length", "60", "--json").document
+    document = cli(*CHECK, "--length", "120", "--json").document
     assert document["verdict"] == first
     assert not document["fits"]
     told = document["release"]
-    assert told["length"] == 60
+    assert told["length"] == 120
     assert told["bound"] > 1.2
-    assert f"would tell up to {told['exact'] or told['bound']:.3g} if" in first
+    assert told["exact"] is None
+    assert f"would tell up to {told['bound']:.3g} if" in first
     assert document["candidates"][0]["name"] == "durations"
     rest = document["beliefs"][0]["stays"][0]
     assert rest["mean"] == pytest.approx(30, rel=0.05)
@@ -128,6 +130,8 @@ def test_check_says_what_contradicts_a_belief_and_what_leaks(cli, folder):
     assert document["beliefs"][0]["believed_stays"][0]["most"] == 68
     assert "4,317 steps in 3 sequences." in ran.out
     assert "Time of day: the largest difference" in ran.out
+    assert "Pictures: page.html, fit.svg" in ran.out
+    assert "fitted: durations" in (folder / "fit.svg").read_text()
     page = (folder / "page.html").read_text()
     assert page.count("<svg") > 6
     assert "http" not in page.replace("http://www.w3.org", "")

@@ -20,6 +20,7 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
 from quiltwork.audit.inner import followed
+from quiltwork.audit.laws import check_cost
 from quiltwork.audit.levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.audit.statistics import joint
@@ -231,6 +232,7 @@ def by_laws(laws: Laws) -> Leakage:
     Raises:
         TooLargeError: if the law is out of reach.
     """
+    check_cost(laws.chain, laws.length, laws.statistic, laws.nodes)
     per_node = np.zeros(len(laws.nodes))
     best, states = _nothing(laws.nodes), laws.chain.states
     starts = np.arange(laws.nodes.start, laws.nodes.stop)
@@ -264,9 +266,10 @@ def not_followed(nodes: range) -> Leakage:
     return Leakage(math.inf, 0.0, None, None, (), 1, nodes, first, np.full(1, np.inf))
 
 
-def worst_of(found: Sequence[Leakage]) -> Leakage:
+def worst_of(found: Sequence[Leakage], at_least: bool = False) -> Leakage:
     """The worst of several beliefs, and the worst of them node by node."""
-    belief = max(range(len(found)), key=lambda one: found[one].epsilon)
+    levels = [one.at_least if at_least else one.epsilon for one in found]
+    belief = levels.index(max(levels))
     starts = sorted_union([one.starts for one in found])
     each = [one.levels[np.searchsorted(one.starts, starts, side="right") - 1] for one in found]
     return replace(found[belief], belief=belief + 1, starts=starts, levels=np.max(each, axis=0))

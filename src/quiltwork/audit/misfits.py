@@ -14,13 +14,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from quiltwork.audit.leakage import worst_case
-from quiltwork.beliefs import Belief, as_beliefs
+from quiltwork.beliefs import Belief, Label, as_beliefs
+from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
 
 
 class Made(Protocol):
     """What was released, calibrated or spent: it can say what it leaks under other beliefs."""
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states that it is about, as far as it knows them."""
 
     def level_kept(self) -> float:
         """What it keeps under the beliefs that it was made for."""
@@ -41,7 +46,8 @@ class Misfit(ResultBase):
         bound: under the others, at most; the sweep's, rounded up.
         exact: under the others exactly, rounded up, where the audit knows it; else None.
         node: the time point that may leak most; None if nothing is unknown.
-        beliefs: the others, in words.
+        beliefs: the others, in words …
+        each: … and what it tells under each of them, at most.
     """
 
     promised: float
@@ -49,6 +55,7 @@ class Misfit(ResultBase):
     exact: float | None
     node: int | None
     beliefs: tuple[str, ...]
+    each: tuple[float, ...] = ()
 
     @property
     def keeps(self) -> bool:
@@ -57,15 +64,22 @@ class Misfit(ResultBase):
 
     def explain(self) -> str:
         """Say it in a few lines."""
+        alone = len(self.beliefs) == 1
+        others = self.beliefs[0] if alone else f"{len(self.beliefs)} other beliefs"
         lines = [
-            f"Made for {self.promised:.6g}; under {' and '.join(self.beliefs)} it tells at most "
-            f"{self.bound:.6g} about a time point"
+            f"Made for {self.promised:.6g}; under {others} it tells at most {self.bound:.6g} about "
+            "a time point"
             + (f", most about time point {self.node}." if self.node is not None else ".")
         ]
+        if not alone:
+            lines += [
+                f"  {level:.6g} under {belief}"
+                for level, belief in zip(self.each, self.beliefs, strict=True)
+            ]
         if self.exact is not None:
             lines.append(f"The exact level of this answer there is {self.exact:.6g}.")
         if self.keeps:
-            lines.append("So the promise holds under it too.")
+            lines.append(f"So the promise holds under {'it' if alone else 'them'} too.")
         else:
             lines.append(
                 "If an adversary may believe that, calibrate with both: beliefs=[this, the other]."
@@ -98,11 +112,23 @@ def misfit(made: Made, other: Belief | Sequence[Belief]) -> Misfit:
             "one of these."
         )
     members = as_beliefs(other)
-    bound, node = made.leak_under(members)
+    _refuse_other_states(made.states, members)
+    told = [made.leak_under([belief]) for belief in members]
+    bound, node = max(told, key=lambda one: one[0])
     exact, question = None, made.asked()
     if question is not None:
         releases, length, secrets = question
         with suppress(UnsupportedError):
             exact = worst_case(members, length, releases, secrets=secrets).epsilon
     words = tuple(repr(belief) for belief in members)
-    return Misfit(made.level_kept(), max(bound, exact or 0.0), exact, node, words)
+    most = max(bound, exact or 0.0)
+    return Misfit(made.level_kept(), most, exact, node, words, tuple(leak for leak, _ in told))
+
+
+def _refuse_other_states(known: tuple[Label, ...] | None, members: Sequence[Belief]) -> None:
+    for belief in members:
+        if known is not None and belief.states is not None and belief.states != known:
+            raise InvalidInputError(
+                f"This was made for the states {show_labels(known)}, and the other belief is about "
+                f"{show_labels(belief.states)}; give one about the same states in the same order."
+            )

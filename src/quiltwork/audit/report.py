@@ -7,7 +7,7 @@ bracketed between the largest level found and the promise, never given as one nu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,6 @@ from quiltwork.audit.leakage import (
     at_ends,
     exact_leakage,
     not_followed,
-    worst_case,
     worst_of,
 )
 from quiltwork.audit.levels import Laws, rate
@@ -39,6 +38,28 @@ from quiltwork.results import ResultBase
 
 
 @dataclass(frozen=True)
+class BeliefLevel:
+    """What is known of the level under one belief: at least, at most, and whether that is it."""
+
+    belief: str
+    lower: float
+    upper: float | None
+    exact: bool
+
+    def body(self) -> dict[str, Any]:
+        """As JSON values; infinite levels are null."""
+        ends = {"lower": _finite(self.lower), "upper": _finite(self.upper)}
+        return {"belief": self.belief, **ends, "exact": self.exact}
+
+    def line(self) -> str:
+        """Say it in a line."""
+        if self.exact:
+            return f"{self.upper:.6g} under {self.belief}"
+        above = "" if self.upper is None else f" and at most {self.upper:.6g}"
+        return f"at least {self.lower:.6g}{above} under {self.belief}"
+
+
+@dataclass(frozen=True)
 class Report(ResultBase):
     """A promise against the truth.
 
@@ -50,6 +71,7 @@ class Report(ResultBase):
         worst: the secret and the output that reach `lower`.
         dp_epsilon: the level for replacing one time point, as plain differential privacy counts.
         bound: what the sweep proves under these beliefs, where the exact level is out of reach.
+        each: per belief what is known of the level under it alone, in the order given.
     """
 
     schema = ("audit", 1)
@@ -61,13 +83,22 @@ class Report(ResultBase):
     worst: Leakage
     dp_epsilon: float | None = None
     bound: float | None = None
+    each: tuple[BeliefLevel, ...] = ()
 
-    def bounded(self, bound: float) -> Report:
-        """The same with a proven bound on the level under these beliefs, such as the sweep's.
+    def bounded(self, bounds: Callable[[int], float]) -> Report:
+        """The same with proven bounds, such as the sweep's, where the exact level is out of reach.
 
-        A promise that it exceeds says nothing about these beliefs, so it is the bound that counts.
+        `bounds(b)` is that of belief b, counted from 1. A promise that it exceeds says nothing
+        about these beliefs, so it is the bound that counts.
         """
-        return replace(self, upper=max(bound, self.lower), bound=max(bound, self.lower))
+        if self.joint:
+            return self
+        each = tuple(
+            one if one.exact else replace(one, upper=max(one.lower, bounds(place)))
+            for place, one in enumerate(self.each, start=1)
+        )
+        most = max(one.upper for one in each if one.upper is not None)
+        return replace(self, upper=most, bound=most, each=each)
 
     @property
     def sound(self) -> bool | None:
@@ -106,6 +137,7 @@ class Report(ResultBase):
             "states": None if states is None else labels_to_json(states),
             "output": list(self.worst.output),
             "belief": self.worst.belief,
+            "each": [one.body() for one in self.each],
         }
 
 
@@ -145,15 +177,19 @@ def report(
     statistic = joint(releases, chains[0].states, points)
     nodes = read_secrets(secrets, points)
     plain = _dp_level(statistic, releases, chains[0].states, points)
-    with suppress(TooLargeError):
-        found = worst_case(beliefs, points, releases, secrets=secrets)
-        return Report(promise, found.at_least, found.epsilon, True, found, plain)
-    cells = [
-        worst_of([_found(Laws(chain, points, one, nodes)) for chain in chains])
-        for one in _single_cells(statistic)
-    ]
-    largest = max(cells, key=lambda cell: cell.at_least)
-    return Report(promise, largest.at_least, promise, False, largest, plain)
+    found, each = [], []
+    for chain in chains:
+        try:
+            one, exact = exact_leakage(Laws(chain, points, statistic, nodes)), True
+        except TooLargeError:
+            cells = [_found(Laws(chain, points, cell, nodes)) for cell in _single_cells(statistic)]
+            one, exact = max(cells, key=lambda cell: cell.at_least), False
+        found.append(one)
+        each.append(BeliefLevel(repr(chain), one.at_least, one.epsilon if exact else None, exact))
+    largest = worst_of(found, at_least=True)
+    joint_audit = all(one.exact for one in each)
+    upper = largest.epsilon if joint_audit else promise
+    return Report(promise, largest.at_least, upper, joint_audit, largest, plain, each=tuple(each))
 
 
 def _found(laws: Laws) -> Leakage:
@@ -225,7 +261,7 @@ def _lines(found: Report) -> list[str]:
             f"True level: between {found.lower:.6g} (the largest found) and {found.bound:.6g} (a "
             "bound, by the sweep); the exact law is too large to follow."
         ]
-    elif found.upper is None:
+    elif found.upper is None or found.upper < found.lower:
         lines = [f"True level: at least {found.lower:.6g} (the largest found)."]
     else:
         lines = [
@@ -233,6 +269,8 @@ def _lines(found: Report) -> list[str]:
             "(the promise); the exact law is too large to follow."
         ]
     lines.append(found.worst.explain())
+    if len(found.each) > 1:
+        lines += [f"  {one.line()}" for one in found.each]
     if found.claimed is not None:
         verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[found.sound]
         lines.append(f"The promise of {found.claimed:.6g} {verdict}.")

@@ -29,7 +29,7 @@ class Audited:
     length: int
     releases: list[tuple[Query, Fraction]]
     claimed: Fraction | None
-    bound: Callable[[], float]
+    bound: Callable[[Belief], float]
     secrets: tuple[int, int] | None = None
     notes: tuple[str, ...] = ()
 
@@ -92,8 +92,7 @@ def audit(
         subject.claimed,
         protected or subject.secrets,
     )
-    if not found.joint:
-        found = found.bounded(subject.bound())
+    found = found.bounded(lambda belief: subject.bound(subject.beliefs[belief - 1]))
     document = files.dump("audit", 1, found.body() | {"notes": list(subject.notes)})
     emit(document, [*found.explain().splitlines(), *subject.notes])
     if found.sound is False:
@@ -112,23 +111,21 @@ def _noise(
             "give a release's JSON or a ledger's URL, or --belief, --length, --query and --scale"
         )
     query = read_query(question, members[0].states, window)
-    return Audited(members, length, [(query, scale)], None, _sweep(members, length, query, scale))
+    return Audited(members, length, [(query, scale)], None, _sweep(length, query, scale))
 
 
-def _sweep(
-    members: tuple[Belief, ...], length: int, query: Query, scale: Fraction
-) -> Callable[[], float]:
+def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], float]:
     """What bounds the level of noise on one answer, given in its units."""
 
-    def bound() -> float:
+    def bound(belief: Belief) -> float:
         from quiltwork.influence.arguments import check_states, read_question
         from quiltwork.influence.other_beliefs import leak_under
 
-        asked = check_states(query, members) or query
+        asked = check_states(query, [belief]) or query
         start, stop = asked.window(length)
         unit = asked.grid(stop - start + 1)[1]
         question = read_question(asked, length, None, 1)
-        return leak_under(members, question, scale / unit)[0] if scale else math.inf
+        return leak_under([belief], question, scale / unit)[0] if scale else math.inf
 
     return bound
 
@@ -156,8 +153,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     pairs = [_pair(released.query, released.length, released.noise_scale)]
     claimed, secrets = released.exact_epsilon, released.secrets
 
-    def bound() -> float:
-        leak: float = released.leak_under(members)[0]
+    def bound(belief: Belief) -> float:
+        leak: float = released.leak_under([belief])[0]
         return leak
 
     return Audited(members, released.length, pairs, claimed, bound, secrets, tuple(notes))
@@ -194,8 +191,8 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
         pairs.append(_pair(query, int(request["length"]), Fraction(request["noise_scale"])))
     claimed = status.exact_total
 
-    def bound() -> float:
-        leak: float = account.leak_under(audited)[0]
+    def bound(belief: Belief) -> float:
+        leak: float = account.leak_under([belief])[0]
         return leak
 
     return Audited(audited, length, pairs, claimed, bound, None, tuple(notes))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.belief_check import check
+from quiltwork.cli.belief_check import check, check_plot, drawn
 from quiltwork.cli.belief_turn import turn
 from quiltwork.cli.command import command, exact_number
 from quiltwork.cli.output import emit, text_table
@@ -91,11 +91,9 @@ def make(
     On a terminal it asks for what is not given. The file keeps the reasons beside the belief, which
     `calibrate` and `release` take as it is.
     """
-    for path in (output, plot):
-        if path is not None:
-            files.check_writable(path)
-    if plot is not None and not plot.lower().endswith((".svg", ".png")):
-        raise click.UsageError("--plot ends in .svg or .png")
+    if output is not None:
+        files.check_writable(output)
+    check_plot(plot)
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
     from quiltwork.beliefs.grids import seconds_of
@@ -115,7 +113,7 @@ def make(
     own = dict(noise)[float(sure)]
     document = _document(made, why, length, own)
     if plot is not None:
-        files.write(plot, _drawn(caution_chart(noise, length, 1), plot))
+        files.write(plot, drawn(caution_chart(noise, length, 1), plot))
     if output is not None:
         files.write(output, document + "\n")
     emit(document, _lines(made, why, length, own, noise, output))
@@ -194,16 +192,6 @@ def _document(made: MarkovChain | ChainBox, why: list[str], length: int, scale: 
     body = json.loads(made.to_json())
     noise = {"query": "histogram", "epsilon": 1, "length": length, "scale": scale}
     return json.dumps(body | {"reasons": why, "noise": noise}, sort_keys=True, ensure_ascii=False)
-
-
-def _drawn(chart: Any, path: str) -> str | bytes:
-    if path.lower().endswith(".svg"):
-        from quiltwork.report import standalone_svg
-
-        return standalone_svg(chart)
-    from quiltwork.report.plots import png
-
-    return png(chart)
 
 
 def _lines(

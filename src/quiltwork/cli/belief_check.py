@@ -11,7 +11,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import belief_option, command, exact_number, named_beliefs
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import emit, progress, text_table
 from quiltwork.cli.series import read, read_beliefs, reading_options
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ _MOST_STATES = 8
     metavar="FILE",
     help="Write everything with pictures to this page.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the likelihood of each belief (.svg or .png); --report has all.",
+)
 def check(
     named: tuple[str, ...],
     belief: tuple[str, ...],
@@ -63,6 +68,7 @@ def check(
     length: int | None,
     epsilon: Fraction,
     html: str | None,
+    plot: str | None,
     **reading: Any,
 ) -> None:
     """Say how well a belief fits a public sample, and what that means for a release.
@@ -73,6 +79,7 @@ def check(
     """
     if html is not None:
         files.check_writable(html)
+    check_plot(plot)
     from quiltwork.beliefs.comparison import refuse_incomparable
     from quiltwork.influence.checks import check_belief
 
@@ -80,13 +87,39 @@ def check(
     for one in beliefs:  # before a file is read as theirs
         refuse_incomparable(one)
     series = read(file, reading, beliefs=beliefs)
-    found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
+    with progress(1, "Checking") as bar:
+        found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)
+        bar.update(1)
     if html is not None:
         files.write(html, _page(found))
-    emit(found.to_json(), _lines(found, html))
+    if plot is not None:
+        from quiltwork.influence.check_plots import check_charts
+
+        files.write(plot, drawn(check_charts(found)[0], plot))
+    emit(found.to_json(), _lines(found, [path for path in (html, plot) if path is not None]))
 
 
-def _lines(check: BeliefCheck, html: str | None) -> Iterator[str]:
+def check_plot(path: str | None) -> None:
+    """Refuse a picture that cannot be written."""
+    if path is None:
+        return
+    files.check_writable(path)
+    if not path.lower().endswith((".svg", ".png")):
+        raise click.UsageError("--plot ends in .svg or .png")
+
+
+def drawn(chart: Any, path: str) -> str | bytes:
+    """A chart as the kind of picture that the name of its file says."""
+    if path.lower().endswith(".svg"):
+        from quiltwork.report import standalone_svg
+
+        return standalone_svg(chart)
+    from quiltwork.report.plots import png
+
+    return png(chart)
+
+
+def _lines(check: BeliefCheck, pictures: list[str]) -> Iterator[str]:
     from quiltwork.influence.checks import traits
 
     said = check.explain().splitlines()
@@ -105,8 +138,8 @@ def _lines(check: BeliefCheck, html: str | None) -> Iterator[str]:
         f"A histogram of {check.length:,} time points calibrated with the belief has noise of "
         f"scale {check.scale:.4g}."
     )
-    if html is not None:
-        yield f"Pictures: {html}"
+    if pictures:
+        yield f"Pictures: {', '.join(pictures)}"
 
 
 def _tables(check: BeliefCheck) -> Iterator[tuple[str, list[str], list[list[str]]]]:
@@ -148,7 +181,7 @@ def _stay_cells(seen: Stays | None, said: Stays | None) -> list[str]:
 
 def _lag_cells(one: Comparison, state: int) -> list[str]:
     pairs = zip(one.autocorrelation[:, state], one.believed[:, state], strict=True)
-    return [f"{_number(seen, 2)} / {_number(said, 2)}" for seen, said in pairs]
+    return [f"{_number(seen, 2)}/{_number(said, 2)}" for seen, said in pairs]
 
 
 def _number(value: float, digits: int) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from quiltwork.beliefs import Belief
+from quiltwork.beliefs import Belief, Label
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level, shortened
 from quiltwork.influence.arguments import (
@@ -100,6 +100,11 @@ class Calibration(ResultBase):
     def level_kept(self) -> float:
         """The guarantee as a float, rounded up."""
         return float_up(self.guarantee)
+
+    @property
+    def states(self) -> tuple[Label, ...] | None:
+        """The states of the beliefs; None where they are about rows of any kind."""
+        return next((o.belief.states for o in self.outlooks if o.belief.states is not None), None)
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
         """Return a bound on what this noise tells under other beliefs, and the worst node."""

@@ -23,6 +23,8 @@ def explain(found: Calibration) -> str:
     else:
         last = found.node + found.nearby - 1
         needs = f"Nodes {found.node} to {last} together need the most."
+        if found.nearby >= found.length:
+            needs = "All nodes together need it: nothing less hides one of them."
     lines = [
         f"Noise scale {found.scale:.6g} for epsilon {float(found.epsilon):g} "
         f"(method {found.method}, {found.length} time points).",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from evidence.bayesian_enumeration import chain_joint, leakage_of, mechanisms, worst_leakage
 from evidence.random_chains import random_chain
-from quiltwork.beliefs import ChainBox, Clusters, MarkovChain
-from quiltwork.errors import InvalidInputError, QuiltworkWarning
+from quiltwork.beliefs import ChainBox, Clusters, HiddenChain, MarkovChain
+from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import to_fraction
 from quiltwork.influence import bayesian_dp, dp_for_bayesian_dp, influence_curve
 from tests.sizes import sample
@@ -190,3 +190,54 @@ def test_slow_chains_of_any_length_leak_what_endless_ones_do(switch):
                 break
         least = min(least, side)
     assert found == pytest.approx(1 + 2 * least, rel=1e-4)
+
+
+def shown_joint(belief, length):
+    """The law of what is shown, by adding up all inner paths."""
+    inner = chain_joint(belief.inner.start, belief.inner.transition, length)
+    joint = np.zeros((belief.size,) * length)
+    for path in np.ndindex(*inner.shape):
+        joint[tuple(belief.shown[list(path)])] += inner[path]
+    return joint
+
+
+def random_hidden(rng, kind):
+    """Memory of two states, stays by age, or a hidden Markov model."""
+    if kind == "order 2":
+        follow = rng.dirichlet(np.ones(2), size=4)
+        rows = np.zeros((4, 4))
+        for last, now in np.ndindex(2, 2):
+            rows[2 * last + now, 2 * now : 2 * now + 2] = follow[2 * last + now]
+        return HiddenChain(rows, [0, 1, 0, 1], rng.dirichlet(np.ones(4)))
+    if kind == "durations":  # state and age 1 or 2, what is older counted as 2
+        leave, rows = rng.uniform(0.05, 0.95, 4), np.zeros((4, 4))
+        for state, age in np.ndindex(2, 2):
+            rows[2 * state + age, 2 * state + 1] = 1 - leave[2 * state + age]
+            rows[2 * state + age, 2 * (1 - state)] = leave[2 * state + age]
+        return HiddenChain(rows, [0, 0, 1, 1], rng.dirichlet(np.ones(4)))
+    return HiddenChain.from_emissions(
+        rng.dirichlet(np.ones(2), size=2), rng.dirichlet(np.ones(2), size=2), [0.4, 0.6]
+    )
+
+
+@pytest.mark.parametrize("kind", ["order 2", "durations", "emissions"])
+@pytest.mark.parametrize("seed", range(sample(5, 60)))
+def test_no_mechanism_betrays_more_about_functions_of_a_state(seed, kind):
+    rng = np.random.default_rng(seed)
+    belief, length = random_hidden(rng, kind), 4
+    joint, level = shown_joint(belief, length), float(rng.choice([0.1, 0.5, 2.0]))
+    found = bayesian_dp(belief, level, length=length)
+    assert worst_leakage(joint, level) <= found + 1e-7
+    assert found <= length * level
+    allowed = dp_for_bayesian_dp(belief, 0.7, length=length)
+    assert bayesian_dp(belief, allowed, length=length) <= 0.7 * (1 + 1e-9)
+
+
+def test_memory_of_two_states_costs_no_group_privacy_and_long_durations_are_refused():
+    data = MarkovChain([[0.8, 0.2], [0.3, 0.7]]).sample(5000, seed=1)
+    order2 = MarkovChain.fit(data, order=2)
+    assert bayesian_dp(order2, 0.01, length=10_000) < 0.2
+    stays = [0] * 30 + [1] * 20
+    long = MarkovChain.fit(stays * 40, durations=True)
+    with pytest.raises(UnsupportedError, match="nothing is proven about Bayesian DP"):
+        bayesian_dp(long, 0.01, length=100)

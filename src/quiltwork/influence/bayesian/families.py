@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, MarkovChain
+from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, HiddenChain, MarkovChain
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.bayesian.projective import projective_families
 from quiltwork.influence.quilts.adaptive import Outlook
@@ -50,13 +50,19 @@ def adversary_families(belief: Any, length: int, reach: int, bound: Bound) -> It
     """
     raise UnsupportedError(
         f"Bayesian DP under {type(belief).__name__} has no proof here; give a MarkovChain, "
-        "ChainBox, Clusters, Network or a list of them."
+        "CyclicChain, HiddenChain, ChainBox, Clusters, Network or a list of them."
     )
 
 
 @adversary_families.register
 def _(belief: Clusters, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
     return quilt_families(belief, length, reach, "exact")
+
+
+@adversary_families.register
+def _(belief: HiddenChain, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
+    """All rows at once; the sweep is what is sharp here, and the papers have no lemma."""
+    return quilt_families(belief, length, reach, "group")
 
 
 @adversary_families.register

@@ -16,7 +16,15 @@ from fractions import Fraction
 from typing import Any, cast, get_args
 
 from quiltwork.arguments import choice
-from quiltwork.beliefs import Belief, ChainBox, CyclicChain, Gaussian, MarkovChain, as_beliefs
+from quiltwork.beliefs import (
+    Belief,
+    ChainBox,
+    CyclicChain,
+    Gaussian,
+    HiddenChain,
+    MarkovChain,
+    as_beliefs,
+)
 from quiltwork.exact import (
     Number,
     float_down,
@@ -30,6 +38,7 @@ from quiltwork.influence.bayesian import (
     networks as networks,  # a network answers adversary_families too
 )
 from quiltwork.influence.bayesian.families import AdversaryOutlook, Bound
+from quiltwork.influence.bayesian.hidden import sweep_of_hidden
 from quiltwork.influence.bayesian.reversible import reversible_level
 from quiltwork.influence.gaussian import known_rows_factor
 from quiltwork.influence.question import number_of_nodes
@@ -135,6 +144,8 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
 
 def _swept(outlook: AdversaryOutlook) -> Sweepable | None:
     """The sweep against adversaries who know rows; the paper's bound does without."""
+    if isinstance(outlook.belief, HiddenChain):
+        return sweep_of_hidden(outlook.belief, outlook.length)
     if outlook.bound == "paper" or not isinstance(
         outlook.belief, MarkovChain | CyclicChain | ChainBox
     ):

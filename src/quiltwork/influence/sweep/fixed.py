@@ -25,6 +25,7 @@ _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
 _FAR = 200.0
 _SPARSE = 600
+_FEW_ENTRIES = 8
 """From so many pairs of states on equations are solved by iteration: a row has k − 1 entries."""
 _ITERATIONS = 200
 
@@ -189,6 +190,9 @@ class Homogeneous:
 def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
     """(I − J)⁻¹ times one or several columns; NaN where there is none."""
     if not isinstance(jacobian, np.ndarray):
+        jacobian.eliminate_zeros()
+        if jacobian.nnz <= _FEW_ENTRIES * len(right):
+            return _factored(jacobian, right)
         from scipy.sparse.linalg import LinearOperator, bicgstab
 
         step = LinearOperator(jacobian.shape, matvec=lambda v: v - jacobian @ v, dtype=np.float64)
@@ -198,8 +202,20 @@ def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
         ]
         if all(failed == 0 for _, failed in columns):
             return np.array([one for one, _ in columns]).T.reshape(right.shape)
-        jacobian = jacobian.toarray()
+        return _factored(jacobian, right)
     try:
         return np.asarray(np.linalg.solve(np.eye(len(right)) - jacobian, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
+
+
+def _factored(jacobian: Any, right: FloatArray) -> FloatArray:
+    """The same by elimination: durations leave few entries, and iterations do not settle there."""
+    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    try:
+        factors = splu(csc_array(eye_array(len(right)) - jacobian))
+    except RuntimeError:  # singular
+        return np.full(right.shape, np.nan)
+    return np.asarray(factors.solve(right), dtype=np.float64)

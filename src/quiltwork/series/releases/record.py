@@ -19,7 +19,8 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
-from quiltwork.queries.base import Query
+from quiltwork.queries.base import Query, States
+from quiltwork.queries.cells import OverStates, Transitions
 from quiltwork.results import ResultBase
 from quiltwork.series.releases.error_bars import (
     Interval,
@@ -30,8 +31,11 @@ from quiltwork.series.releases.error_bars import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
+    from quiltwork.beliefs import Belief
     from quiltwork.budget.judging import Usefulness
     from quiltwork.series.releases.protection import Who
 
@@ -114,6 +118,14 @@ class Release(ResultBase):
     def level_kept(self) -> float:
         """The guarantee as a float, rounded up."""
         return float_up(self.exact_epsilon)
+
+    @property
+    def states(self) -> States | None:
+        """The states that a release with a cell for each of them is about; else None."""
+        if not isinstance(self.query, OverStates):
+            return None
+        pairs = isinstance(self.query, Transitions)
+        return tuple(dict.fromkeys(one for one, _ in self.cells)) if pairs else self.cells
 
     def leak_under(self, beliefs: Any) -> tuple[float, int]:
         """Return a bound on what this release tells under other beliefs, and the worst node."""
@@ -301,11 +313,20 @@ class Release(ResultBase):
         drawn = standalone_svg(release_chart(self))
         return f'<div style="max-width: 720px">{drawn}</div>{super()._repr_html_()}'
 
-    def explain(self) -> str:
-        """Say in plain words what was released, how, and what it protects."""
+    def explain(self, others: Belief | Sequence[Belief] | None = None) -> str:
+        """Say in plain words what was released, how, and what it protects.
+
+        Args:
+            others: beliefs that may fit better than those of the release: what it would tell under
+                each of them is added, as `qw.audit.misfit` has it.
+        """
         from quiltwork.series.releases.explanation import explain_release
 
-        return explain_release(self)
+        if others is None:
+            return explain_release(self)
+        from quiltwork.audit import misfit
+
+        return f"{explain_release(self)}\n{misfit(self, others).explain()}"
 
     def __eq__(self, other: object) -> bool:
         """Compare as documents."""

@@ -1,0 +1,87 @@
+"""Functions of a state against adversaries who know rows: how fast inner states are forgotten.
+
+Knowing what some nodes show puts 0/1 diagonals between the inner matrices. Those at the ends of a
+product leave its cross-ratios alone; those in between do not, so the diameter of s steps is the
+largest over everything that may be known in between, (k+1)^(s−1) products. It is finite where s
+steps reach the same inner states from everywhere, whatever is known: for memory of s states with
+positive probabilities. Long durations keep ages apart for as long as a stay is known to last.
+
+Theorem: docs/theory/bayesian-dp.md
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from quiltwork.beliefs import HiddenChain
+from quiltwork.errors import UnsupportedError
+from quiltwork.influence.quilts.protocol import FloatArray
+from quiltwork.influence.ratios import product_margin
+from quiltwork.influence.sweep import Sweepable
+from quiltwork.influence.sweep.leakage import Sweep
+from quiltwork.influence.sweep.sides import Contracted
+from quiltwork.influence.sweep.walks import walk_of
+
+_MOST_PRODUCTS = 1 << 10
+_MOST_NUMBERS = 1 << 22
+_SMALLEST = 1e-25
+
+
+def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
+    """Return a sweep of what is shown that holds whatever other rows an adversary knows.
+
+    Raises:
+        UnsupportedError: if no few steps forget the inner state whatever is known.
+    """
+    found = tuple(known_diameters(belief))
+    if not found:
+        raise UnsupportedError(
+            f"{belief!r} can be kept apart by an adversary who knows rows, in all the steps that "
+            "are followed here, so nothing is proven about Bayesian DP under it; give a chain of "
+            "order 1 or 2 with smoothing, or what calibrate protects: adversaries who know no row."
+        )
+    shown = np.asarray(belief.shown)
+    side = Contracted(found, belief.inner.size)
+    return Sweep(walk_of(belief.inner, length, shown), side, side, length)
+
+
+def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:
+    """Return (s, the largest Δ of s steps whatever is shown in between) as far as finite.
+
+    Cost: O(n³·(k+1)^(s−1)).
+
+    >>> two = [[0.9, 0.1, 0, 0], [0, 0, 0.3, 0.7], [0.8, 0.2, 0, 0], [0, 0, 0.4, 0.6]]
+    >>> steps, diameter = known_diameters(HiddenChain(two, [0, 1, 0, 1]))[0]
+    >>> steps, round(diameter, 3)
+    (2, 3.45)
+    """
+    matrix = np.asarray(belief.inner.transition)
+    if matrix[matrix > 0].min() < _SMALLEST:  # products could lose what is possible
+        return []
+    shows = [np.asarray(belief.shown) == state for state in range(belief.size)]
+    masked = [matrix, *(np.where(one[:, None], matrix, 0.0) for one in shows)]
+    products, steps, found = [matrix], 1, []
+    while True:
+        largest = max(_diameter(one, steps) for one in products)
+        if math.isfinite(largest):
+            found.append((steps, largest))
+        more = len(products) * len(masked)
+        if more > _MOST_PRODUCTS or more * matrix.size > _MOST_NUMBERS:
+            return found
+        products, steps = [one @ step for one in products for step in masked], steps + 1
+
+
+def _diameter(product: FloatArray, steps: int) -> float:
+    """The largest cross-ratio of rows that can occur; +inf if they reach different columns."""
+    rows = product[(product > 0).any(axis=1)]
+    if not len(rows):
+        return 0.0
+    able = rows > 0
+    if not (able == able[0]).all():
+        return math.inf
+    logs = np.log(rows[:, able[0]])
+    apart = logs[:, None, :] - logs[None, :, :]
+    largest = float((apart.max(axis=2) - apart.min(axis=2)).max())
+    return largest * (1 + 2.0**-49) + 2 * float(product_margin(steps, len(product)))
