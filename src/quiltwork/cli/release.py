@@ -24,6 +24,7 @@ from quiltwork.cli.command import (
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
+    QUERY_HELP,
     placed,
     protect_option,
     read,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     default="histogram",
     show_default=True,
     metavar="QUERY",
-    help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI.",
+    help=QUERY_HELP,
 )
 @click.option("--window", metavar="START:STOP", help="Ask about these time points only.")
 @click.option(
@@ -231,6 +232,8 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
 def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     import numpy as np
 
+    from quiltwork.series.releases.plots import cell_name
+
     each = released.interval(confidence)
     together = released.interval(confidence, simultaneous=True)
     columns = [
@@ -240,7 +243,7 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     places = _places(float(np.min(columns[2] - columns[1])))
     rows = [
         [
-            _label(cell),
+            cell_name(cell),
             f"{value:.{places}f}",
             f"[{a:.{places}f}, {b:.{places}f}]",
             f"[{c:.{places}f}, {d:.{places}f}]",
@@ -264,7 +267,3 @@ def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str
         yield f"{who}:"
         yield from (f"  {line}" for line in _lines(released, confidence))
         yield ""
-
-
-def _label(cell: Any) -> str:
-    return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+QUERY_HELP = (
+    "histogram, frequencies, transitions, most-common, top:K, by-hour (or by-hour:06:30 where the "
+    "data do not say when they begin), count:STATE, time-per-day:STATE, mean:LO:HI or sum:LO:HI."
+)
 _READING = ("value", "time", "subject", "edges", "labels", "every", "rule", "missing")
 
 
@@ -199,16 +203,18 @@ def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) 
     }
     if name in plain and not arguments:
         query = plain[name]()
-    elif name == "count" and len(arguments) >= 1:
-        query = queries.count(_state(":".join(arguments), states))
+    elif name in ("count", "time-per-day") and len(arguments) >= 1:
+        of_state = queries.count if name == "count" else queries.time_per_day
+        query = of_state(_state(":".join(arguments), states))
+    elif name == "top" and len(arguments) == 1 and arguments[0].isdecimal():
+        query = queries.top(int(arguments[0]))
+    elif name == "by-hour":
+        query = queries.by_hour(begins=":".join(arguments) or None)
     elif name in ("mean", "sum") and len(arguments) == 2:
         build = queries.mean if name == "mean" else queries.sum
         query = build(exact_number(arguments[0]), exact_number(arguments[1]))
     else:
-        raise InvalidInputError(
-            f"Cannot read the query {text!r}; write histogram, frequencies, transitions, "
-            "most-common, count:STATE, mean:LO:HI or sum:LO:HI."
-        )
+        raise InvalidInputError(f"Cannot read the query {text!r}; write one of: {QUERY_HELP}")
     return query if window is None else query.on(*read_window(window))
 
 

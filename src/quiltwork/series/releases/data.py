@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid
+from quiltwork.beliefs.origins import known_grid, start_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -35,8 +35,9 @@ from quiltwork.beliefs.sequences import (
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.queries.base import IntArray, Query, States
-from quiltwork.queries.cells import OverStates
+from quiltwork.queries.cells import OverStates, Top
 from quiltwork.queries.custom import CustomQuery
+from quiltwork.queries.days import ByHour
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
 
 
@@ -134,7 +135,38 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
         return replace(query, clip=True)
     if states is not None or isinstance(query, CustomQuery):
         query.check(states or ())
+    if isinstance(query, Top):
+        return replace(query, among=len(states or ()))
+    if isinstance(query, ByHour) and query.step is None:
+        steps = {belief.grid.step for belief in members if belief.grid is not None}
+        return replace(query, step=steps.pop() if len(steps) == 1 else None)
     return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
+
+
+def in_the_day(query: Query, source: Source) -> Query:
+    """Return a query by hours with the step and the beginning that the data are known to have.
+
+    Raises:
+        InvalidInputError: if neither is known, or if subjects begin at different times of day.
+    """
+    if not isinstance(query, ByHour):
+        return query
+    grids = {grid.step for grid in map(known_grid, source.given) if grid is not None} - {None}
+    if query.step is None and len(grids) == 1:
+        query = replace(query, step=grids.pop())
+    starts = {begins % 86400 for begins in map(start_of, source.given) if begins is not None}
+    if len(starts) > 1 or (starts and query.begins not in (None, *starts)):
+        raise InvalidInputError(
+            "The data begin at different times of day, and hours are counted from the first time "
+            "point of each series; give series that begin together, or ask about each alone."
+        )
+    if query.begins is None and not starts:
+        raise InvalidInputError(
+            "At which time of day do the data begin? They do not say; write "
+            "queries.by_hour(begins='06:30')."
+        )
+    query.known_step  # noqa: B018  # refuses before anything is paid
+    return replace(query, begins=starts.pop()) if query.begins is None else query
 
 
 def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]:

@@ -221,7 +221,8 @@ class Release(ResultBase):
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()
-        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        every = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        together = self.query.chosen_among or every
         steps = half_steps(self.law, confidence, together)
         low, high = ends(self.noisy, steps, self.offset, self.unit, self.rounding)
         if isinstance(self.value, np.ndarray):
