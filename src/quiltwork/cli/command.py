@@ -32,7 +32,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
 
-_HELP = {"help_option_names": ["-h", "--help"]}
+
+class WithShortHelp(click.Command):
+    """What answers to -h as to --help."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Name both."""
+        return ["-h", "--help"]
 
 
 class FileName(click.types.StringParamType):
@@ -53,7 +59,7 @@ def _complete_files(made: click.Command) -> None:
             one.type = FileName()
 
 
-class ExampleCommand(click.Command):
+class ExampleCommand(WithShortHelp):
     """A command whose help ends with an example to copy."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
@@ -70,7 +76,7 @@ class ExampleCommand(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class HelpGroup(click.Group):
+class HelpGroup(WithShortHelp, click.Group):
     """A group that shows its help when no command follows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -225,7 +231,7 @@ def command(
     """Make a command with the common options and an example in its help."""
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
-        build = click.command(name, cls=ExampleCommand, example=example, context_settings=_HELP)
+        build = click.command(name, cls=ExampleCommand, example=example)
         made = build(common_options(function))
         _complete_files(made)
         return made
@@ -235,7 +241,7 @@ def command(
 
 def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
     """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
-    return click.group(name, cls=HelpGroup, context_settings=_HELP)
+    return click.group(name, cls=HelpGroup)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:
