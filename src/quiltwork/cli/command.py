@@ -101,6 +101,7 @@ class HelpGroup(WithShortHelp, click.Group):
         return super().parse_args(ctx, args)
 
 
+_LARGEST = 10**300
 _LITTLE, _MUCH, _NO_LEVEL = Fraction(1, 10_000), 20, 100
 _ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
 """An exponent of five digits or more: as an exact number it would fill the memory."""
@@ -153,8 +154,12 @@ def level_number(text: str) -> Fraction:
     if _MUCH <= level < _NO_LEVEL:  # beyond, the reader of levels warns itself
         _warn(f"{text} lets odds change by a factor of e^{float(level):g}, which protects little")
     elif 0 < level < _LITTLE:
-        _warn(f"{text} takes noise about {float(1 / level):.3g} times as large as what it hides")
+        _warn(f"{text} takes noise about {_times(1 / level)} times as large as what it hides")
     return level
+
+
+def _times(ratio: Fraction) -> str:
+    return f"{float(ratio):.3g}" if ratio < _LARGEST else "1e300"
 
 
 def _warn(what: str) -> None:

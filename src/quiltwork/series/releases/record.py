@@ -288,7 +288,7 @@ class Release(ResultBase):
         from quiltwork import files
         from quiltwork.series.releases.page import release_page
 
-        files.write(path, release_page(self, confidence))
+        files.write(files.named(path), release_page(self, confidence))
 
     def _repr_html_(self) -> str:
         """Show numbers, picture and explanation in a notebook."""
