@@ -78,8 +78,11 @@ def title_of(release: Release) -> str:
     """Name what was asked, and of how much."""
     start, stop = release.window
     whole = (start, stop) == (1, release.length)
-    when = f"{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
-    who = "" if release.subjects == 1 else f", {release.subjects:,} persons"
+    most = "up to " if release.points < release.length * release.subjects else ""
+    when = (
+        f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
+    )
+    who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
     kind = release.query.kind.removeprefix("numeric_").replace("_", " ").capitalize()
     return f"{kind}: {when}{who}"
 
