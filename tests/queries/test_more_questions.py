@@ -75,6 +75,22 @@ def test_step_and_beginning_come_from_the_data_where_they_are_known():
         qw.release(DAYS, queries.by_hour("10min"), CHAIN)
 
 
+def test_clocks_in_a_time_zone_change_to_summer_time():
+    """Half-hours around 29 March 2026, when 02:00 becomes 03:00 in Berlin; pandas tells hours."""
+    import pandas
+
+    index = pandas.date_range("2026-03-28 20:00", periods=48, freq="30min", tz="Europe/Berlin")
+    states = (["rest"] * 3 + ["walk"] * 2 + ["run"]) * 8
+    answer = qw.release(pandas.Series(states, index=index), queries.by_hour(), CHAIN, epsilon=1)
+    assert answer.query.zone == "Europe/Berlin"
+    codes = np.array([CHAIN.states.index(state) for state in states])
+    counted = answer.query.evaluate(codes, CHAIN.states).reshape(24, 3)
+    expected = Counter(zip(index.hour, codes, strict=True))
+    assert {(h, c): counted[h, c] for h, c in zip(*counted.nonzero(), strict=True)} == expected
+    assert counted[2].sum() == 0
+    assert qw.Release.from_json(answer.to_json()) == answer
+
+
 def test_the_largest_noisy_counts_come_out_in_order():
     query = qw.queries.top(2)
     assert query.chosen((3, 9, 7), ("a", "b", "c")) == ((9, 7), ("b", "c"))
@@ -129,6 +145,7 @@ def test_the_exact_audit_knows_hours_per_day_and_refuses_what_it_does_not_know()
         (lambda: queries.by_hour("2h"), "step"),
         (lambda: queries.by_hour("10min", "25:00"), "06:30"),
         (lambda: queries.by_hour("10min", 86400), "begins"),
+        (lambda: queries.ByHour(step=600, begins=0, zone="Europe/Nowhere"), "no time zone"),
         (lambda: qw.release(DAYS, queries.top(4), CHAIN), "3 states"),
         (lambda: qw.release(DAYS, queries.time_per_day("swim"), CHAIN), "swim"),
     ],

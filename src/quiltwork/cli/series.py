@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-QUERY_HELP = (
-    "histogram, frequencies, transitions, most-common, top:K, by-hour (or by-hour:06:30 where the "
-    "data do not say when they begin), count:STATE, time-per-day:STATE, mean:LO:HI or sum:LO:HI."
-)
 _READING = ("value", "time", "subject", "edges", "labels", "every", "rule", "missing")
 
 
@@ -184,6 +180,12 @@ def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None 
             "their number, for example --protect 18."
         )
     return -(-seconds // (steps.pop() or 1))
+
+
+QUERY_HELP = (
+    "histogram, frequencies, transitions, most-common, top:K, by-hour (or by-hour:06:30 where the "
+    "data do not say when they begin), count:STATE, time-per-day:STATE, mean:LO:HI or sum:LO:HI."
+)
 
 
 def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:

@@ -1,8 +1,8 @@
 """Queries about days: states by hour of the day, and how long a day is spent in one.
 
 Each time point falls into one hour, so a table of hours and states moves as a histogram does: by 2
-for every changed point. Hours are those of the clock on which the first time point is told, every
-day having 24 of them.
+for every changed point. Hours are those of the clock in the data's time zone, with its summer time;
+where no zone is known, of the clock on which the first time point is told.
 
 Theorem: docs/theory/query-sensitivity.md
 """
@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -25,6 +27,8 @@ from quiltwork.queries.cells import Count, Histogram, counts_of
 
 HOURS = 24
 _HOUR = 3600
+_QUARTER = 900
+_FAR = 10**11
 _DAY = HOURS * _HOUR
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 
@@ -34,12 +38,13 @@ class ByHour(Histogram):
     """How many time points are in each state, by hour of the day.
 
     `step` is that of the time points in seconds, and `begins` when the first of the series is, in
-    seconds after midnight; None where the data or the belief say so.
+    seconds after midnight, or with a `zone` since 1970; None where the data or the belief say so.
     """
 
     kind: ClassVar[str] = "by_hour"
     step: int | None = None
     begins: int | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +52,10 @@ class ByHour(Histogram):
             given: Any = self.step
             step = seconds_of(given) if isinstance(given, str) else given
             object.__setattr__(self, "step", integer(step, "step", 1, _HOUR))
-        if self.begins is not None:
+        if self.zone is not None:
+            zone_named(self.zone)
+            integer(self.begins, "begins", -_FAR, _FAR)
+        elif self.begins is not None:
             object.__setattr__(self, "begins", _of_the_clock(self.begins))
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
@@ -55,7 +63,7 @@ class ByHour(Histogram):
         part, size = self.part(codes), len(states)
         seconds = (self.begins or 0) + (self.start - 1 + np.arange(len(part))) * self.known_step
         known = part < size
-        hours = seconds // _HOUR % HOURS
+        hours = _local(seconds, self.zone) // _HOUR % HOURS
         return counts_of((hours * size + part)[known], HOURS * size)
 
     @property
@@ -82,7 +90,8 @@ class ByHour(Histogram):
 
     def parameters(self) -> dict[str, Any]:
         """The states declared, if any, the step, and when the series begins."""
-        return {**super().parameters(), "step": self.step, "begins": self.begins}
+        zone = {} if self.zone is None else {"zone": self.zone}
+        return {**super().parameters(), "step": self.step, "begins": self.begins, **zone}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +111,34 @@ class TimePerDay(Count):
     def present(self, noisy: Integers, states: States, points: int) -> Any:
         """Hours."""
         return float(Fraction(int(noisy[0]) * HOURS, points))
+
+
+def zone_named(name: str) -> ZoneInfo:
+    """Return a time zone.
+
+    Raises:
+        InvalidInputError: if there is none of this name.
+    """
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, TypeError, ZoneInfoNotFoundError):
+        raise InvalidInputError(
+            f"There is no time zone {shortened(name)}; write one such as 'Europe/Berlin'."
+        ) from None
+
+
+def _local(seconds: IntArray, zone: str | None) -> IntArray:
+    """Return times as a clock in the zone shows them; clocks change at quarters of an hour."""
+    if zone is None:
+        return seconds
+    quarters, place = np.unique(seconds // _QUARTER, return_inverse=True)
+    clock = zone_named(zone)
+    moved = [
+        datetime.fromtimestamp(quarter * _QUARTER, clock).utcoffset()
+        for quarter in quarters.tolist()
+    ]
+    offsets = np.array([0 if one is None else int(one.total_seconds()) for one in moved])
+    return np.asarray(seconds + offsets[place])
 
 
 def _of_the_clock(value: Any) -> int:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid, start_of
+from quiltwork.beliefs.origins import known_grid, origin_of, start_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -154,7 +154,17 @@ def in_the_day(query: Query, source: Source) -> Query:
     grids = {grid.step for grid in map(known_grid, source.given) if grid is not None} - {None}
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
-    starts = {begins % 86400 for begins in map(start_of, source.given) if begins is not None}
+    query.known_step  # noqa: B018  # refuses before anything is paid
+    moments = {begins for begins in map(start_of, source.given) if begins is not None}
+    zones = {_zone_of(sequence) for sequence in source.given} - {None}
+    if query.begins is None and len(moments) == len(zones) == 1:
+        return replace(query, begins=moments.pop(), zone=zones.pop())
+    if zones:
+        raise InvalidInputError(
+            "The data begin at different moments, so their clocks may change at different time "
+            "points; give series that begin together, or ask about each alone."
+        )
+    starts = {begins % 86400 for begins in moments}
     if len(starts) > 1 or (starts and query.begins not in (None, *starts)):
         raise InvalidInputError(
             "The data begin at different times of day, and hours are counted from the first time "
@@ -165,8 +175,14 @@ def in_the_day(query: Query, source: Source) -> Query:
             "At which time of day do the data begin? They do not say; write "
             "queries.by_hour(begins='06:30')."
         )
-    query.known_step  # noqa: B018  # refuses before anything is paid
     return replace(query, begins=starts.pop()) if query.begins is None else query
+
+
+def _zone_of(sequence: Any) -> str | None:
+    """Return the time zone of data, where it is known."""
+    noted = getattr(origin_of(sequence), "zone", None)
+    shown = getattr(getattr(sequence, "index", None), "tz", None)
+    return noted if shown is None else str(shown)
 
 
 def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]:
