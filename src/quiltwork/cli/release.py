@@ -31,6 +31,7 @@ from quiltwork.cli.series import (
     read_beliefs,
     read_episode,
     read_query,
+    read_state,
     read_window,
     reading_options,
     split_list,
@@ -167,10 +168,9 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
             "Give what an adversary may believe with --belief (write one with `quiltwork belief "
             "make` or `fit`), or protect whole persons with --protect person --states a,b"
         )
-    from quiltwork.series.reading.values import as_labels
     from quiltwork.series.releases.protection import any_series
 
-    return (any_series(as_labels(split_list(states), "state", apart=True)),)
+    return (any_series([read_state(one, None) for one in split_list(states)]),)
 
 
 def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:

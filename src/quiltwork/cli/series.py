@@ -207,7 +207,7 @@ def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) 
         query = plain[name]()
     elif name in ("count", "time-per-day") and len(arguments) >= 1:
         of_state = queries.count if name == "count" else queries.time_per_day
-        query = of_state(_state(":".join(arguments), states))
+        query = of_state(read_state(":".join(arguments), states))
     elif name == "top" and len(arguments) == 1 and arguments[0].isdecimal():
         query = queries.top(int(arguments[0]))
     elif name == "by-hour":
@@ -235,7 +235,8 @@ def read_window(text: str) -> tuple[int, int]:
     return start, stop
 
 
-def _state(text: str, states: tuple[Label, ...] | None) -> Any:
+def read_state(text: str, states: tuple[Label, ...] | None) -> Any:
+    """Return the state of this name; without states, as the rows of a file are read."""
     if states is None:
         from quiltwork.series.reading.values import as_labels
 
