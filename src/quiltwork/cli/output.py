@@ -136,8 +136,8 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
 
 
 _SAME = (
-    "confidence edges epsilon every labels length method missing protect rule secrets states "
-    "subject time total window"
+    "confidence days edges epsilon every labels length method missing protect rule secrets states "
+    "subject time timezone total window"
 )
 _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "episode": "--protect",
