@@ -35,11 +35,15 @@ ORDINARY = (
     "release series.csv --value on --belief numbered.json --query mean:0:1 --epsilon 1 --preview",
     "release series.csv --value state --belief chain.json --query count:walk --window 2:9 "
     "--secrets 1:20 --epsilon 1 --ledger sqlite:///budget.db --dataset d --key q -o answer.json",
+    "release series.csv --value state --subject who --states rest,walk,run --protect person "
+    "--query top:2 --epsilon 1 --report page.html",
+    "monitor --belief chain.json --epsilon 0.1 --length 9 --under 1 --report page.html -o m.json",
     "audit release.json --belief chain.json",
     "audit --belief chain.json --length 9 --query count:walk --scale 2 --secrets 1:5",
     "audit sqlite:///budget.db --dataset d",
     "ledger allot sqlite:///budget.db d ana --cap 0.5 --reserved 0.2",
     "ledger create sqlite:///budget.db new --belief chain.json --length 20 --budget 1",
+    "ledger create sqlite:///budget.db persons --people --budget 1",
     "ledger export sqlite:///budget.db --output copy.jsonl --checkpoint point.json",
     "ledger extend sqlite:///budget.db d 30",
     "ledger history sqlite:///budget.db d",

@@ -134,6 +134,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "last": lambda: 3,
     "later": table_a,
     "length": lambda: len(DAY),
+    "levels": lambda: [0.1, 0.2],
     "lipschitz": lambda: 1,
     "lo": lambda: 0,
     "loss": lambda: "absolute",

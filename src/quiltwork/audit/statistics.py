@@ -19,7 +19,7 @@ import numpy as np
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened, to_fraction
-from quiltwork.queries import Count, Histogram, Query, Sum, Transitions
+from quiltwork.queries import ByHour, Count, Histogram, Query, Sum, TimePerDay, Top, Transitions
 from quiltwork.queries.base import States, read_query
 
 _LARGEST = 1 << 62
@@ -133,8 +133,10 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):
-        return (_per_point(_indicator(states.index(query.state), size), window, divisor),)
-    if isinstance(query, Histogram):
+        each = 24 if isinstance(query, TimePerDay) else 1
+        values = [each * one for one in _indicator(states.index(query.state), size)]
+        return (_per_point(values, window, divisor),)
+    if isinstance(query, Histogram) and not isinstance(query, ByHour | Top):
         return tuple(_per_point(_indicator(s, size), window, divisor) for s in range(size))
     if isinstance(query, Sum):
         return (_per_point(query.values(states), window, divisor),)

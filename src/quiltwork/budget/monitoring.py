@@ -174,7 +174,7 @@ class Monitor(ResultBase):
             section("In words", bullets(self.explain().splitlines()), anchor="words"),
         ]
         lead = "Plain differential privacy at every step, seen by who knows how steps are tied."
-        files.write(path, page("What each moment leaks", lead, parts))
+        files.write(files.named(path), page("What each moment leaks", lead, parts))
 
     def _repr_html_(self) -> str:
         """Show picture and words in a notebook."""

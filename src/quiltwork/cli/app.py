@@ -42,7 +42,7 @@ class CommandMap(HelpGroup):
                 formatter.write_dl(rows)
 
 
-@click.group("quiltwork", cls=CommandMap, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("quiltwork", cls=CommandMap)
 @click.version_option(__version__, message="quiltwork %(version)s")
 def app() -> None:
     """Private releases from data where people and moments are tied to each other.

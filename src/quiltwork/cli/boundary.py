@@ -19,7 +19,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.app import app
-from quiltwork.cli.output import in_options
+from quiltwork.cli.output import in_options, patience
 from quiltwork.errors import (
     QuiltworkError,
     QuiltworkWarning,
@@ -47,7 +47,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with warnings.catch_warnings():
             _show_own_warnings(as_json)
-            code = _invoke(arguments)
+            with patience(quiet=as_json):
+                code = _invoke(arguments)
             sys.stdout.flush()
             return code
     except BrokenPipeError:

@@ -13,6 +13,7 @@ import click
 from quiltwork.cli.command import belief_option, command, level_number, named_beliefs
 from quiltwork.cli.output import emit, text_table
 from quiltwork.cli.series import (
+    QUERY_HELP,
     protect_option,
     read_beliefs,
     read_episode,
@@ -53,8 +54,7 @@ METHODS = ("sweep", "exact", "approx", "spectral", "contraction", "optimal-scale
     "--query",
     "question",
     metavar="QUERY",
-    help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI; "
-    "without one, any query that moves by at most 1 per time point.",
+    help=f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
 )
 @click.option("--window", metavar="START:STOP", help="With --query: the time points asked about.")
 @click.option(

@@ -32,7 +32,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 JSON_KEY = "quiltwork.json"
 """Where `--json` is kept in click's context; `output.as_json` reads it."""
 
-_HELP = {"help_option_names": ["-h", "--help"]}
+
+class WithShortHelp(click.Command):
+    """What answers to -h as to --help."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Name both."""
+        return ["-h", "--help"]
 
 
 class FileName(click.types.StringParamType):
@@ -53,7 +59,7 @@ def _complete_files(made: click.Command) -> None:
             one.type = FileName()
 
 
-class ExampleCommand(click.Command):
+class ExampleCommand(WithShortHelp):
     """A command whose help ends with an example to copy."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
@@ -70,7 +76,7 @@ class ExampleCommand(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
 
-class HelpGroup(click.Group):
+class HelpGroup(WithShortHelp, click.Group):
     """A group that shows its help when no command follows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -95,6 +101,7 @@ class HelpGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+_LARGEST = 10**300
 _LITTLE, _MUCH, _NO_LEVEL = Fraction(1, 10_000), 20, 100
 _ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
 """An exponent of five digits or more: as an exact number it would fill the memory."""
@@ -147,8 +154,12 @@ def level_number(text: str) -> Fraction:
     if _MUCH <= level < _NO_LEVEL:  # beyond, the reader of levels warns itself
         _warn(f"{text} lets odds change by a factor of e^{float(level):g}, which protects little")
     elif 0 < level < _LITTLE:
-        _warn(f"{text} takes noise about {float(1 / level):.3g} times as large as what it hides")
+        _warn(f"{text} takes noise about {_times(1 / level)} times as large as what it hides")
     return level
+
+
+def _times(ratio: Fraction) -> str:
+    return f"{float(ratio):.3g}" if ratio < _LARGEST else "1e300"
 
 
 def _warn(what: str) -> None:
@@ -225,7 +236,7 @@ def command(
     """Make a command with the common options and an example in its help."""
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
-        build = click.command(name, cls=ExampleCommand, example=example, context_settings=_HELP)
+        build = click.command(name, cls=ExampleCommand, example=example)
         made = build(common_options(function))
         _complete_files(made)
         return made
@@ -235,7 +246,7 @@ def command(
 
 def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
     """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
-    return click.group(name, cls=HelpGroup, context_settings=_HELP)
+    return click.group(name, cls=HelpGroup)
 
 
 def _remember_json(context: click.Context, _: click.Parameter, value: bool) -> None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
-from quiltwork.cli.command import command, exact_number, group
+from quiltwork.cli.command import command, exact_number, group, report_option
 from quiltwork.cli.holdout_attack import attack
-from quiltwork.cli.output import emit, text_table
+from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.exact import nearest_float
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.cli.holdout_folder import Study
+    from quiltwork.holdout.transcript import Transcript
 
 
 _LARGEST_CLUSTER = 10**6
@@ -341,16 +342,18 @@ def _show_status(folder: str, queries: int | None) -> None:
 
 @command(
     example="""
-    quiltwork holdout transcript study
+    quiltwork holdout transcript study --report page.html
     quiltwork holdout transcript study --checkpoint 3b5d5c3712955042212316173ccf37be...
     """
 )
 @click.argument("folder")
 @click.option("--checkpoint", metavar="HASH", help="Verify against a hash noted earlier.")
-def transcript(folder: str, checkpoint: str | None) -> None:
+@report_option
+def transcript(folder: str, checkpoint: str | None, report: str | None) -> None:
     """Verify the transcript and show every answer."""
     from quiltwork.cli import holdout_folder as store
 
+    check_targets(None, report)
     store.load(folder)
     found = store.read_transcript_of(folder, checkpoint)
     body = {
@@ -372,7 +375,39 @@ def transcript(folder: str, checkpoint: str | None) -> None:
         *text_table(header, rows),
         f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
     ]
+    if report is not None:
+        files.write(report, _page(found, header, rows))
+        lines.append(f"wrote {report}")
     emit(files.dump("holdout-answers", 1, body), lines)
+
+
+def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
+    from quiltwork.report import BarChart, facts, figure, page, section, table
+
+    answered = [entry for entry in found.entries if entry.value is not None]
+    bars = tuple(
+        (f"{entry.number}. {entry.question or 'question'}", nearest_float(entry.value))
+        for entry in answered
+        if entry.value is not None
+    )
+    chart = BarChart(
+        "Answers in the order of the questions",
+        "Outlined answers come from the training rows: the holdout had nothing to add.",
+        "share or score",
+        bars,
+        hollow=tuple(
+            name for (name, _), entry in zip(bars, answered, strict=True) if not entry.overfit
+        ),
+    )
+    shown = {
+        "questions": len(found.entries),
+        "rounds left": f"{found.remaining} of {found.settings.budget}",
+        "rows in the holdout": f"{found.settings.rows:,}",
+    }
+    listed = table("Every question, as the transcript has it", header, rows)
+    parts = [facts(shown), *([figure(chart)] if bars else []), listed]
+    lead = "Answers of a holdout that stays fresh; the transcript was verified."
+    return page("What the holdout said", lead, [section("Answers", *parts, anchor="answers")])
 
 
 for _each in (plan, create, ask, status, transcript, attack):

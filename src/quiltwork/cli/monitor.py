@@ -65,7 +65,7 @@ def monitor(
     plot: str | None,
     report: str | None,
 ) -> None:
-    """Tell what each moment leaks if every step is released with plain differential privacy.
+    """Tell what plain DP at every step leaks about each moment.
 
     Releases at other steps speak of a moment too, to who knows how steps are tied. Shown is what
     all releases by now tell about each moment, what they will if they go on for ever, and with

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ def as_json() -> bool:
 
 def emit(document: str, human_lines: Iterable[str]) -> None:
     """Print the result: `document` (from `files.dump`) under `--json`, else the lines."""
+    _PATIENCE.stop()
     if as_json():
         click.echo(document)
         return
@@ -76,6 +78,49 @@ def _failure(write: Callable[[], object]) -> Exception | None:
     return None
 
 
+class _Patience:
+    """Tells after two seconds that work goes on, unless a progress bar does."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._clock: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._done.clear()
+        self._clock = threading.Thread(target=self._tell, daemon=True)
+        self._clock.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        if self._clock is not None:
+            self._clock.join()
+            self._clock = None
+
+    def _tell(self) -> None:
+        seconds, told = 2, False
+        while not self._done.wait(2 if not told else 1):
+            sys.stderr.write(f"\rWorking, {seconds} s …")
+            sys.stderr.flush()
+            seconds, told = seconds + 1, True
+        if told:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+
+_PATIENCE = _Patience()
+
+
+@contextmanager
+def patience(quiet: bool) -> Iterator[None]:
+    """Show on a terminal that work goes on, from two seconds on; nothing if `quiet`."""
+    if not quiet and _has_terminal():
+        _PATIENCE.start()
+    try:
+        yield
+    finally:
+        _PATIENCE.stop()
+
+
 def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:
     """Draw a progress bar on stderr; nothing at all if that is no terminal, or under `--json`.
 
@@ -84,14 +129,15 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
     with progress(1000, "Drawing") as bar:
         bar.update(10)
     """
+    _PATIENCE.stop()  # the bar tells more
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
     stream = sys.stderr if _shows_progress() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)
 
 
 _SAME = (
-    "confidence edges epsilon every labels length method missing protect rule secrets states "
-    "subject time total window"
+    "confidence days edges epsilon every labels length method missing protect rule secrets states "
+    "subject time timezone total window"
 )
 _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "episode": "--protect",
@@ -139,7 +185,11 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[
 
 
 def _shows_progress() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not as_json()
+    return _has_terminal() and not as_json()
+
+
+def _has_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _looks_numeric(cell: str) -> bool:

@@ -24,11 +24,13 @@ from quiltwork.cli.command import (
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
+    QUERY_HELP,
     protect_option,
     read,
     read_beliefs,
     read_episode,
     read_query,
+    read_state,
     reading_options,
     split_list,
 )
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     default="histogram",
     show_default=True,
     metavar="QUERY",
-    help="histogram, frequencies, transitions, most-common, count:STATE, mean:LO:HI or sum:LO:HI.",
+    help=QUERY_HELP,
 )
 @click.option(
     "--window",
@@ -180,10 +182,9 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
             "Give what an adversary may believe with --belief (write one with `quiltwork belief "
             "make` or `fit`), or protect whole persons with --protect person --states a,b"
         )
-    from quiltwork.series.reading.values import as_labels
     from quiltwork.series.releases.protection import any_series
 
-    return (any_series(as_labels(split_list(states), apart=True)),)
+    return (any_series([read_state(one, None) for one in split_list(states)]),)
 
 
 def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:
@@ -245,6 +246,8 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
 def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     import numpy as np
 
+    from quiltwork.series.releases.plots import cell_name
+
     each = released.interval(confidence)
     together = released.interval(confidence, simultaneous=True)
     columns = [
@@ -254,7 +257,7 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     places = _places(float(np.min(columns[2] - columns[1])))
     rows = [
         [
-            _label(cell),
+            cell_name(cell),
             f"{value:.{places}f}",
             f"[{a:.{places}f}, {b:.{places}f}]",
             f"[{c:.{places}f}, {d:.{places}f}]",
@@ -278,7 +281,3 @@ def _lines_apart(each: dict[str, Release], confidence: Fraction) -> Iterator[str
         yield f"{who}:"
         yield from (f"  {line}" for line in _lines(released, confidence))
         yield ""
-
-
-def _label(cell: Any) -> str:
-    return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)

@@ -204,6 +204,12 @@ def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None 
     return -(-seconds // (steps.pop() or 1))
 
 
+QUERY_HELP = (
+    "histogram, frequencies, transitions, most-common, top:K, by-hour (or by-hour:06:30 where the "
+    "data do not say when they begin), count:STATE, time-per-day:STATE, mean:LO:HI or sum:LO:HI."
+)
+
+
 def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) -> Query:
     """Read a query such as `histogram`, `count:walk` or `mean:0:10`, and its window `3:9`.
 
@@ -221,16 +227,18 @@ def read_query(text: str, states: tuple[Label, ...] | None, window: str | None) 
     }
     if name in plain and not arguments:
         query = plain[name]()
-    elif name == "count" and len(arguments) >= 1:
-        query = queries.count(_state(":".join(arguments), states))
+    elif name in ("count", "time-per-day") and len(arguments) >= 1:
+        of_state = queries.count if name == "count" else queries.time_per_day
+        query = of_state(read_state(":".join(arguments), states))
+    elif name == "top" and len(arguments) == 1 and arguments[0].isdecimal():
+        query = queries.top(int(arguments[0]))
+    elif name == "by-hour":
+        query = queries.by_hour(begins=":".join(arguments) or None)
     elif name in ("mean", "sum") and len(arguments) == 2:
         build = queries.mean if name == "mean" else queries.sum
         query = build(exact_number(arguments[0]), exact_number(arguments[1]))
     else:
-        raise InvalidInputError(
-            f"Cannot read the query {text!r}; write histogram, frequencies, transitions, "
-            "most-common, count:STATE, mean:LO:HI or sum:LO:HI."
-        )
+        raise InvalidInputError(f"Cannot read the query {text!r}; write one of: {QUERY_HELP}")
     return query if window is None else query.on(*read_window(window))
 
 
@@ -249,7 +257,8 @@ def read_window(text: str) -> tuple[int, int]:
     return start, stop
 
 
-def _state(text: str, states: tuple[Label, ...] | None) -> Any:
+def read_state(text: str, states: tuple[Label, ...] | None) -> Any:
+    """Return the state of this name; without states, as the rows of a file are read."""
     if states is None:
         from quiltwork.series.reading.values import as_labels
 

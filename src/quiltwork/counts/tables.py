@@ -187,7 +187,7 @@ class CountTable(ResultBase):
         """Write a page to forward: counts, a picture, what they protect."""
         from quiltwork.counts.table_page import table_page
 
-        files.write(path, table_page(self, confidence))
+        files.write(files.named(path), table_page(self, confidence))
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per cell: its label, its count and its 0.95 interval."""

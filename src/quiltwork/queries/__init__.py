@@ -13,13 +13,15 @@ from typing import Any
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.exact import Number
 from quiltwork.queries.base import Query
-from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
+from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery, Function
+from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.queries.lipschitz import Violation, check_lipschitz
 from quiltwork.queries.numbers import Mean, Sum
 
 __all__ = [
+    "ByHour",
     "Count",
     "CustomQuery",
     "Frequencies",
@@ -28,8 +30,11 @@ __all__ = [
     "MostCommon",
     "Query",
     "Sum",
+    "TimePerDay",
+    "Top",
     "Transitions",
     "Violation",
+    "by_hour",
     "check_lipschitz",
     "count",
     "custom",
@@ -39,7 +44,9 @@ __all__ = [
     "mean",
     "most_common",
     "sum",
+    "time_per_day",
     "to_document",
+    "top",
     "transitions",
 ]
 
@@ -89,6 +96,46 @@ def transitions(states: Iterable[Any] | None = None) -> Transitions:
 def most_common(states: Iterable[Any] | None = None) -> MostCommon:
     """The state with the most time points; arguments as for `histogram`."""
     return MostCommon(states=_listed(states))
+
+
+def top(k: int, states: Iterable[Any] | None = None) -> Top:
+    """The `k` states with the most time points, and how many those are.
+
+    Costs what a histogram costs. Intervals hold though the states were chosen by their numbers.
+
+    >>> int(top(3).change(4, 6, 100))
+    6
+    """
+    return Top(k=k, states=_listed(states))
+
+
+def by_hour(
+    step: str | int | None = None,
+    begins: str | int | None = None,
+    states: Iterable[Any] | None = None,
+) -> ByHour:
+    """How many time points are in each state in each hour of the day: a row per hour.
+
+    Args:
+        step: from one time point to the next, at most an hour: "10min", or seconds. Left out, it
+            is the belief's.
+        begins: when the first time point of the series is: "06:30", or seconds after midnight.
+            Left out, it is when the data are known to begin.
+        states: as for `histogram`.
+
+    >>> int(by_hour("10min", "06:30").change(4, 6, 100))
+    6
+    """
+    return ByHour(step=step, begins=begins, states=_listed(states))  # type: ignore[arg-type]
+
+
+def time_per_day(state: Any) -> TimePerDay:
+    """How many hours of a day are spent in `state`, on average over all days.
+
+    >>> time_per_day("walk").grid(48)[1]
+    Fraction(1, 2)
+    """
+    return TimePerDay(state=state)
 
 
 def mean(lo: Number, hi: Number, clip: bool = False) -> Mean:

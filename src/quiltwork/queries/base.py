@@ -153,6 +153,20 @@ class Query(ABC):
         return self
 
     @property
+    def chosen_among(self) -> int | None:
+        """Of how many cells those that are released are chosen by their noisy numbers; else None.
+
+        An interval of a chosen cell holds if those of all cells hold at once.
+        """
+        return None
+
+    def chosen(
+        self, noisy: tuple[int, ...], cells: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """Return the noisy integers that are released, and their cells: all of them."""
+        return noisy, cells
+
+    @property
     def largest(self) -> int:
         """A bound on the integers of one sequence's answer."""
         return 1 << 62

@@ -19,6 +19,7 @@ import numpy as np
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import integer
 from quiltwork.queries.base import IntArray, Integers, Query, States, as_integers
 
 
@@ -171,6 +172,49 @@ class Transitions(OverStates):
     def total(self, points: int, subjects: int) -> Fraction | None:
         """Every point but the last of a subject begins one pair."""
         return Fraction(points - subjects)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Top(Histogram):
+    """The `k` states with the largest noisy counts, the largest first, with these counts.
+
+    Noise is added to the count of every state, which states come out is computed from noisy counts
+    alone. `among` is the number of states, known when the query is planned.
+    """
+
+    kind: ClassVar[str] = "top"
+    k: int
+    among: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer(self.k, "k", 1)
+
+    def check(self, states: States) -> None:
+        """Refuse more states than there are."""
+        super().check(states)
+        if self.k > len(states):
+            raise InvalidInputError(f"k is {self.k}, and there are {len(states)} states.")
+
+    @property
+    def chosen_among(self) -> int | None:
+        """All states."""
+        return self.among
+
+    def chosen(
+        self, noisy: tuple[int, ...], cells: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The largest noisy counts; of equal ones those of earlier states."""
+        order = sorted(range(len(noisy)), key=lambda place: -noisy[place])[: self.k]
+        return tuple(noisy[place] for place in order), tuple(cells[place] for place in order)
+
+    def total(self, points: int, subjects: int) -> Fraction | None:
+        """Nothing is known about the sum of some."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """The states declared, if any, and how many are shown of how many."""
+        return {**super().parameters(), "k": self.k, "among": self.among}
 
 
 @dataclass(frozen=True, kw_only=True)

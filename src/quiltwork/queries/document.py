@@ -15,8 +15,9 @@ from quiltwork.beliefs.documents import labels_from_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import written_fraction
 from quiltwork.queries.base import Query, read_query
-from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Transitions
+from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery
+from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
 
 
@@ -57,9 +58,12 @@ def from_document(document: Mapping[str, Any]) -> Query:
     return query.on(window[0], window[1])
 
 
-def _count(fields: dict[str, Any]) -> Query:
-    (state,) = labels_from_json([fields.pop("state")])
-    return Count(state=state, **fields)
+def _of_state(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
+    def read(fields: dict[str, Any]) -> Query:
+        (state,) = labels_from_json([fields.pop("state")])
+        return kind(state=state, **fields)
+
+    return read
 
 
 def _over_states(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:
@@ -97,7 +101,10 @@ def _exact(text: Any) -> Fraction:
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Query]] = {
-    "count": _count,
+    "count": _of_state(Count),
+    "time_per_day": _of_state(TimePerDay),
+    "by_hour": _over_states(ByHour),
+    "top": _over_states(Top),
     "histogram": _over_states(Histogram),
     "frequencies": _over_states(Frequencies),
     "transitions": _over_states(Transitions),

@@ -7,6 +7,7 @@ ticks and colours are those of the SVG drawing.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -71,9 +72,26 @@ def figure_of(*charts: Chart) -> Figure:
     sizes = [_size(chart) for chart in charts]
     size = sum(width for width, _ in sizes), max(height for _, height in sizes)
     figure = Figure(figsize=size, layout="constrained")
-    for axes, chart in zip(figure.subplots(1, len(charts), squeeze=False)[0], charts, strict=True):
+    kind = {"axes_class": _axes_that_show()}
+    places = figure.subplots(1, len(charts), squeeze=False, subplot_kw=kind)[0]
+    for axes, chart in zip(places, charts, strict=True):
         _drawn(chart, axes)
     return figure
+
+
+@cache
+def _axes_that_show() -> type[Axes]:
+    """Axes that a notebook shows as their figure, where it shows what a call returned."""
+    from matplotlib.axes import Axes
+
+    class ShownAxes(Axes):
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            figure: Any = self.figure
+            figure.savefig(buffer, format="png", dpi=100)
+            return buffer.getvalue()
+
+    return ShownAxes
 
 
 def png(chart: Chart) -> bytes:

@@ -28,6 +28,7 @@ from quiltwork.series.releases.data import (
     asked_of,
     assumed_step,
     encode_cells,
+    in_the_day,
     period_of,
     public_states,
     read_source,
@@ -95,7 +96,7 @@ def release(
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
-    Theorem: docs/theory/query-sensitivity.md; for persons `quiltwork.series.releases.protection`
+    Theorem: docs/theory/query-sensitivity.md
 
     >>> import quiltwork as qw
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -110,6 +111,7 @@ def release(
     payer = read_payer(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
+    query = in_the_day(query, source)
     if payer is None:
         members = placed(members, source.given)
     refuse_misplaced(members, source.given)
@@ -258,5 +260,6 @@ def _answered(
     answers = (evaluate(codes, series.alphabet) for codes in series.codes)
     truth: Integers = reduce(np.add, answers)
     noisy = draw_answer(plan.query, truth, plan.law)
+    noisy, cells = plan.query.chosen(noisy, unanswered.cells)
     value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)
-    return replace(unanswered, value=value, noisy=noisy)
+    return replace(unanswered, value=value, noisy=noisy, cells=cells)

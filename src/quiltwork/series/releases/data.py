@@ -36,8 +36,9 @@ from quiltwork.beliefs.sequences import (
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence.gaussian import no_sum
 from quiltwork.queries.base import IntArray, Query, States
-from quiltwork.queries.cells import OverStates
+from quiltwork.queries.cells import OverStates, Top
 from quiltwork.queries.custom import CustomQuery
+from quiltwork.queries.days import ByHour
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
 from quiltwork.series.reading.clock import series_clock
 
@@ -143,7 +144,54 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
         return replace(query, clip=True)
     if states is not None or isinstance(query, CustomQuery):
         query.check(states or ())
+    if isinstance(query, Top):
+        return replace(query, among=len(states or ()))
+    if isinstance(query, ByHour) and query.step is None:
+        steps = {belief.grid.step for belief in members if belief.grid is not None}
+        return replace(query, step=steps.pop() if len(steps) == 1 else None)
     return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
+
+
+def in_the_day(query: Query, source: Source) -> Query:
+    """Return a query by hours with the step and the beginning that the data are known to have.
+
+    Raises:
+        InvalidInputError: if neither is known, or if subjects begin at different times of day.
+    """
+    if not isinstance(query, ByHour):
+        return query
+    grids = {grid.step for grid in map(known_grid, source.given) if grid is not None} - {None}
+    if query.step is None and len(grids) == 1:
+        query = replace(query, step=grids.pop())
+    query.known_step  # noqa: B018  # refuses before anything is paid
+    moments = {begins for begins in map(start_of, source.given) if begins is not None}
+    zones = {_zone_of(sequence) for sequence in source.given} - {None}
+    if query.begins is None and len(moments) == len(zones) == 1:
+        return replace(query, begins=moments.pop(), zone=zones.pop())
+    if zones:
+        raise InvalidInputError(
+            "The data begin at different moments, so their clocks may change at different time "
+            "points; give series that begin together, or ask about each alone."
+        )
+    starts = {begins % 86400 for begins in moments}
+    if len(starts) > 1 or (starts and query.begins not in (None, *starts)):
+        raise InvalidInputError(
+            "The data begin at different times of day, and hours are counted from the first time "
+            "point of each series; give series that begin together, or ask about each alone."
+        )
+    if query.begins is None and not starts:
+        raise InvalidInputError(
+            "At which time of day do the data begin? They do not say; write "
+            "queries.by_hour(begins='06:30')."
+        )
+    return replace(query, begins=starts.pop()) if query.begins is None else query
+
+
+def _zone_of(sequence: Any) -> str | None:
+    """Return the time zone of data, where it is known."""
+    noted = getattr(origin_of(sequence), "zone", None)
+    shown = getattr(getattr(sequence, "index", None), "tz", None)
+    return noted if shown is None else str(shown)
 
 
 def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]:

@@ -31,11 +31,10 @@ _SECRETS = {"moment": "each time point", "person": "each person, whole series"}
 def release_page(release: Release, confidence: Number = 0.95) -> str:
     """Return a self-contained HTML page about one release."""
     secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
-    persons = "person" if release.subjects == 1 else "persons"
     shown = {
         "privacy level": f"ε = {release.epsilon:g}",
         "protected": secret,
-        "asked about": f"{release.points:,} time points of {release.subjects:,} {persons}",
+        "asked about": f"{release.points:,} time points of {release.subjects:,} series",
         "noise": f"scale {release.scale:.4g}",
     }
     said = release.explain().splitlines()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quiltwork.exact import Number
+from quiltwork.queries.days import ByHour
 from quiltwork.report.charts import Chart, Estimate, IntervalChart, Line, LineChart
 from quiltwork.series.releases.error_bars import read_confidence, refuse_label_interval
 
@@ -14,11 +17,15 @@ if TYPE_CHECKING:
     from quiltwork.series.releases.record import Release
 
 _MOST_LABELS = 40
+_CLOCK = re.compile(r"\d\d:00")
 _QUANTITIES = {
     "count": "time points",
     "histogram": "time points",
     "frequencies": "share of time points",
     "transitions": "steps from one to the other",
+    "top": "time points",
+    "by_hour": "time points",
+    "time_per_day": "hours per day",
 }
 
 
@@ -38,6 +45,8 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
         f"Released with ε = {release.epsilon:g} and noise of scale {release.scale:.4g}; the truth "
         f"lies within each interval with {share:g} % confidence."
     )
+    if isinstance(release.query, ByHour):
+        return _hours(release, described, np.array(spread))
     title = f"{title_of(release)} (ε = {release.epsilon:g}, {share:g} % intervals)"
     quantity = quantity_of(release)
     if len(values) > _MOST_LABELS:
@@ -48,12 +57,32 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     return IntervalChart(title, described, quantity, estimates)
 
 
+def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> LineChart:
+    """A line for each state over the hours of the day."""
+    value = np.asarray(release.value, dtype=float)
+    ends = spread.reshape(*value.shape, 2)
+    lines = tuple(
+        Line(
+            str(release.cells[column][1]),
+            tuple((float(hour), count) for hour, count in enumerate(value[:, column].tolist())),
+            spread=tuple(map(tuple, ends[:, column].tolist())),
+        )
+        for column in range(value.shape[1])
+    )
+    names = tuple(str(cell[0])[:2] for cell in release.cells[:: value.shape[1]])
+    title = f"{title_of(release)} (ε = {release.epsilon:g})"
+    return LineChart(title, described, "hour of the day", "time points", lines, x_names=names)
+
+
 def title_of(release: Release) -> str:
     """Name what was asked, and of how much."""
     start, stop = release.window
     whole = (start, stop) == (1, release.length)
-    when = f"{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
-    who = "" if release.subjects == 1 else f", {release.subjects:,} persons"
+    most = "up to " if release.points < release.length * release.subjects else ""
+    when = (
+        f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
+    )
+    who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
     kind = release.query.kind.removeprefix("numeric_").replace("_", " ").capitalize()
     return f"{kind}: {when}{who}"
 
@@ -65,5 +94,8 @@ def quantity_of(release: Release) -> str:
 
 
 def cell_name(cell: object) -> str:
-    """Write the label of a cell."""
-    return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)
+    """Write the label of a cell: a state, a step from one to another, or an hour and a state."""
+    if not isinstance(cell, tuple):
+        return str(cell)
+    by_hour = len(cell) == 2 and isinstance(cell[0], str) and _CLOCK.fullmatch(cell[0])
+    return (" " if by_hour else " → ").join(map(str, cell))

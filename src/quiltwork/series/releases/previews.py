@@ -272,7 +272,8 @@ def _number_errors(plan: Plan, states: States, confidence: object) -> tuple[floa
     rounding = plan.query.rounding(states, plan.points, plan.subjects)
     cells = len(plan.query.cells(states))
     expected = Fraction(plan.law.expected_absolute) * unit + rounding
-    widths = [half_steps(plan.law, confidence, n) * unit + rounding for n in (1, cells)]
+    together = (plan.query.chosen_among or n for n in (1, cells))
+    widths = [half_steps(plan.law, confidence, n) * unit + rounding for n in together]
     return float_up(expected), float_up(widths[0]), float_up(widths[1])
 
 

@@ -2,7 +2,7 @@
 
 Moments and episodes are hidden from adversaries with the beliefs given. Persons need no belief:
 
-Theorem. Pool series x_1, …, x_m of public lengths by adding up the integers of a query, and let
+Pool series x_1, …, x_m of public lengths by adding up the integers of a query, and let
 Δ = max_i change(1, n_i). With two-sided geometric noise of scale Δ/ε on every integer, replacing
 all of one series by any other of its length changes the probability of no answer by more than e^ε.
 
@@ -13,6 +13,8 @@ so all of them change by e^(Δ/s) = e^ε. (The exponential mechanism weighs e^(c
 no sum of weights moves by more than e^(Δ/2s).) Nothing was said about how a series came about. If
 the persons are independent of each other, the others tell nothing about x_i, so an adversary's odds
 between any two series of one person move by e^ε at most, whatever is believed about each. ∎
+
+Theorem: docs/theory/query-sensitivity.md
 """
 
 from __future__ import annotations

@@ -235,7 +235,8 @@ class Release(ResultBase):
         """
         if self.mechanism == "exponential":
             raise refuse_label_interval()
-        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        every = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        together = self.query.chosen_among or every
         steps = half_steps(self.law, confidence, together)
         low, high = ends(self.noisy, steps, self.offset, self.unit, self.rounding)
         if isinstance(self.value, np.ndarray):
@@ -301,7 +302,7 @@ class Release(ResultBase):
         from quiltwork import files
         from quiltwork.series.releases.page import release_page
 
-        files.write(path, release_page(self, confidence))
+        files.write(files.named(path), release_page(self, confidence))
 
     def _repr_html_(self) -> str:
         """Show numbers, picture and explanation in a notebook."""

@@ -1,0 +1,111 @@
+"""The first hour with a file of one's own: from the file to a report in three commands at most."""
+
+import csv
+import html
+import json
+import re
+import shlex
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from quiltwork.cli.boundary import run
+from quiltwork.cli.release import release
+
+HERE = Path(__file__).parent
+READS_ZONES = any("--timezone" in option.opts for option in release.params)
+STORIES = sorted(
+    path.parent.name
+    for path in HERE.glob("*/story.sh")
+    if READS_ZONES or path.parent.name != "meters"
+)
+
+
+@pytest.fixture
+def told(tmp_path, monkeypatch, capsys):
+    """Run a story's commands on copies of its files; return what each of them printed."""
+
+    def tell(name):
+        folder = tmp_path / name
+        shutil.copytree(HERE / name, folder)
+        monkeypatch.chdir(folder)
+        lines = (folder / "story.sh").read_text(encoding="utf-8").splitlines()
+        ran = []
+        for line in lines:
+            if not line.startswith("#"):
+                program, *words = shlex.split(line)
+                assert program == "quiltwork"
+                code = run(words)
+                shown = capsys.readouterr()
+                ran.append((words, code, shown.out, shown.err))
+        return folder, ran
+
+    return tell
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_three_commands_lead_from_the_file_to_a_report(told, name):
+    folder, ran = told(name)
+    assert len(ran) <= 3
+    refusals = [place for place, (_, code, *_) in enumerate(ran) if code]
+    assert len(refusals) <= 1
+    for place in refusals:
+        named = set(re.findall(r"--[\w-]+", ran[place][3]))
+        added = {word for word in ran[place + 1][0] if word.startswith("--")}
+        assert named & (added - set(ran[place][0])), ran[place][3]
+    assert ran[-1][1] == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "<svg" in page
+    for text in [*(one[2] + one[3] for one in ran), page]:
+        assert "Traceback" not in text
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_orders_of_one_customer_count_three_times_at_most(told):
+    folder, ran = told("orders")
+    seen, truth = Counter(), Counter()
+    for row in rows_of(folder / "orders.csv"):
+        seen[row["customer"]] += 1
+        if seen[row["customer"]] <= 3:
+            truth[row["product"]] += 1
+    assert max(seen.values()) > 40
+    found = re.findall(r"^(\D.*?)\s+(\d+)\s+\[(\d+), (\d+)\]", ran[-1][2], flags=re.M)
+    assert {name for name, *_ in found} == set(truth)
+    for name, count, low, high in found:
+        assert int(low) <= int(count) <= int(high)
+        assert abs(int(count) - truth[name]) < 60  # twenty scales
+    assert "at most 3 times" in ran[-1][2]
+
+
+def test_the_minutes_that_the_tracker_lost_are_not_counted(told):
+    folder, ran = told("tracker")
+    shown = Counter(row["Activity"] for row in rows_of(folder / "export.csv"))
+    del shown[""]
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"{shown.total():,} time points of 9 series" in page  # six users, three gaps
+    assert re.search(r"^(Useful|Rough|Useless): ", ran[-1][2], flags=re.M)
+
+
+def test_postal_codes_keep_their_zeros(told):
+    folder, _ = told("hospital")
+    codes = {row["zip"] for row in rows_of(folder / "patients.csv")}
+    for row in rows_of(folder / "published.csv"):
+        for code in re.findall(r"\d+", row["zip"]):
+            assert code in codes
+
+
+def test_the_page_of_a_holdout_shows_every_answer(told, capsys):
+    folder, ran = told("predictions")
+    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    (answer,) = re.findall(r"first model: ([\d.]+)", ran[1][2])
+    assert "1. first model" in page
+    assert answer[:5] in page
+    run(["holdout", "transcript", str(folder / "study"), "--json"])
+    assert json.loads(capsys.readouterr().out)["transcript"]
