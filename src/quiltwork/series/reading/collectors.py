@@ -58,8 +58,16 @@ class _Batches:
 
     @property
     def _joined(self) -> NDArray[Any]:
+        """All of them in one array; each goes as soon as it is copied."""
         if len(self._parts) != 1:
-            self._parts = [np.concatenate(self._parts or [np.empty(0, dtype=np.int8)])]
+            kinds = {part.dtype for part in self._parts} or {np.dtype(np.int8)}
+            whole = np.empty(self._rows, dtype=np.result_type(*kinds))
+            end = self._rows
+            while self._parts:
+                part = self._parts.pop()
+                whole[end - len(part) : end] = part
+                end -= len(part)
+            self._parts = [whole]
         return self._parts[0]
 
 
