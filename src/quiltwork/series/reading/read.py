@@ -210,7 +210,9 @@ def read_series(
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
     _refuse_skewed(members, clock)
-    records = read_records(source, wanted, given, bins, grid.step, clock, free=free)
+    records = read_records(
+        source, wanted, given, bins, grid.step, clock, quietly=free, apart=bool(members)
+    )
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
         known, codes = _coded(records.labels, public, believed=bool(members))
