@@ -5,7 +5,10 @@ import io
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import feather
+from pyarrow import parquet as pq
 
 from quiltwork import files
 from quiltwork.delimited import column_position, even_rows, split_line, with_csv
@@ -94,3 +97,18 @@ def test_a_line_is_split_as_csv_and_several_are_refused():
     assert split_line('a, b,"c,d"') == ["a", " b", "c,d"]
     with pytest.raises(InvalidInputError, match="no single line"):
         split_line("a\nb")
+
+
+def test_files_of_every_kind_and_folders_have_rows(tmp_path):
+    expected = [["näme", "town"], ["A", "1"], ["B", ""]]
+    table = pa.table({"näme": ["A", "B"], "town": [1, None]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.arrow")
+    (tmp_path / "t.csv").write_bytes("näme;town\nA;1\nB;\n".encode("utf-16"))
+    for name in ("t.parquet", "t.arrow", "t.csv"):
+        assert with_csv(str(tmp_path / name), list) == expected
+    assert with_csv(str(tmp_path), list) == expected[:1] + expected[1:] * 3
+    assert with_csv(str(tmp_path / "*.csv"), list) == expected
+    (tmp_path / "u.csv").write_text("town\n1\n")
+    with pytest.raises(InvalidInputError, match=r"u.csv' has other columns than"):
+        with_csv(str(tmp_path), list)

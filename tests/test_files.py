@@ -18,7 +18,7 @@ from quiltwork import files
 from quiltwork.cli.tabulate import tally
 from quiltwork.errors import InvalidInputError
 from quiltwork.results import ResultBase
-from quiltwork.series.reading.columns import read_columns
+from quiltwork.series import read_series
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
@@ -208,7 +208,7 @@ def _documents(folder: Path) -> Iterator[str]:
     yield from (path.read_text() for path in (folder / "out" / "results").glob("*.json"))
 
 
-ONLY_SOMETIMES = {"assumed_step", "shortfall"}
+ONLY_SOMETIMES = {"assumed_step", "period", "shortfall"}
 
 
 def test_documents_have_the_documented_fields_and_round_trip(documents):
@@ -236,7 +236,7 @@ def test_a_device_is_refused_before_it_is_read(path):
     with pytest.raises(InvalidInputError, match="is a device"):
         files.contents(path)
     with pytest.raises(InvalidInputError, match="is a device"):
-        read_columns(path, ["value"])
+        read_series(path, "value")
     with pytest.raises(InvalidInputError, match="is a device"):
         tally(path, ["value"], [])
 

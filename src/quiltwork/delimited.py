@@ -249,15 +249,45 @@ def with_csv(
     read: Callable[[Iterator[list[str]]], Result],
     given: GivenDialect | None = None,
 ) -> Result:
-    """Call `read` with the rows of a CSV file, the header among them.
+    """Call `read` with the rows of a file, the header among them.
 
-    How it is written is told by its first line alone, unless it is given: no row of a person has a
-    say in how the others are read.
+    A Parquet or Arrow file has the rows that its values are written as; the files of a folder or a
+    pattern, which must have one header, have their rows one after the other. How a CSV file is
+    written is told by its first line alone, unless it is given: no row of a person has a say in how
+    the others are read.
 
     Raises:
         InvalidInputError: as `Opened` does.
     """
-    return Opened(path, given or GivenDialect(by_rows=False)).rows(read)
+    asked = given or GivenDialect(by_rows=False)
+    paths = [path] if path == "-" else files.listed_files(path)
+
+    def one(place: int, reader: Callable[[Iterator[list[str]]], Any]) -> Any:
+        if paths[place].endswith(files.TABLES):
+            return reader(_table_rows(paths[place]))
+        return Opened(paths[place], asked).rows(reader)
+
+    if len(paths) == 1:
+        return one(0, read)  # type: ignore[no-any-return]
+    header: list[str] = one(0, lambda rows: next(rows, []))
+
+    def rows() -> Iterator[list[str]]:
+        yield header
+        for place, name in enumerate(paths):
+            found = one(place, list)
+            if found[:1] != [header]:
+                raise InvalidInputError(f"{name!r} has other columns than {paths[0]!r}.")
+            yield from found[1:]
+
+    return read(rows())
+
+
+def _table_rows(path: str) -> Iterator[list[str]]:
+    data = files.table_file(path)
+    yield list(data.schema.names)
+    for batch in data.to_batches():
+        columns = [column.cast("string").fill_null("").to_pylist() for column in batch.columns]
+        yield from map(list, zip(*columns, strict=True))
 
 
 def even_rows(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:

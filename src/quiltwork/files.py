@@ -8,6 +8,7 @@ What is written appears whole or not at all, and only ever in the place of a reg
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import os
@@ -21,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.errors import InvalidInputError, StorageError, UnsupportedError
 from quiltwork.exact import shortened
 
 OWNER_ONLY = 0o600
@@ -29,6 +30,9 @@ OWNER_ONLY = 0o600
 
 ALLOWED = "QUILTWORK_UNPACKED_MB"
 """The environment variable that lets compressed files unpack to more."""
+
+TABLES = (".parquet", ".pq", ".arrow", ".feather")
+"""How the names of files end that hold columns with types."""
 
 _MB = 10**6
 _UNPACKED_FREELY = 16 * _MB
@@ -179,6 +183,48 @@ def check_unpacked(path: str | Path, size: int) -> None:
         f"over {_UNPACKED_TIMES} times its size, as files do that are made to fill the memory. If "
         f"you expect this, set {ALLOWED} to the megabytes it may have."
     )
+
+
+def listed_files(path: str) -> list[str]:
+    """Return the files that a path, a folder or a pattern such as `meters/*.csv` names, in order.
+
+    Raises:
+        InvalidInputError: if a folder or a pattern has none.
+    """
+    if os.path.isdir(path):
+        found = [one.path for one in os.scandir(path) if one.is_file() and one.name[0] not in "._"]
+    elif glob.has_magic(path) and not os.path.exists(path):
+        found = [one for one in glob.glob(path, recursive=True) if os.path.isfile(one)]
+    else:
+        return [path]
+    if not found:
+        raise InvalidInputError(f"There is no file to read in {path!r}.")
+    return sorted(found)
+
+
+def table_file(path: str, columns: int | None = None) -> Any:
+    """Return a Parquet or Arrow file as a data set of Arrow, of which so many columns are read.
+
+    Raises:
+        InvalidInputError: if it is no such file, or unpacks to too much.
+        UnsupportedError: without Arrow.
+    """
+    try:
+        from pyarrow import ArrowException, dataset, parquet
+    except ImportError:
+        raise UnsupportedError(
+            "Parquet and Arrow files need pyarrow: install it with pip install 'quiltwork[data]'."
+        ) from None
+    kind = "Parquet" if path.endswith((".parquet", ".pq")) else "Arrow"
+    refuse_device(path)
+    try:
+        if kind == "Parquet":
+            found = parquet.read_metadata(path)
+            check_unpacked(path, parquet_size(found, columns or found.num_columns))
+        return dataset.dataset(path, format="parquet" if kind == "Parquet" else "feather")
+    except (OSError, ArrowException) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise InvalidInputError(f"Cannot read {path!r} as {kind}: {reason}.") from None
 
 
 def parquet_size(metadata: Any, columns: int) -> int:

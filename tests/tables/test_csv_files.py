@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables import KAnonymity, Table, anonymize
-from quiltwork.tables.csv_files import typed
+from quiltwork.tables.csv_files import read_texts, typed
 
 
 def read(cells):
@@ -144,3 +144,10 @@ def test_no_message_shows_a_row(tmp_path):
     with pytest.raises(InvalidInputError, match="not UTF-8") as refused:
         Table(path, None, ["age"], "ill")
     assert "CANARY" not in str(refused.value)
+
+
+def test_a_file_with_semicolons_is_a_table_too(tmp_path):
+    (tmp_path / "a.csv").write_bytes("\ufeffage;zip\n31;02410\n9;12399\n".encode())
+    (tmp_path / "b.csv").write_text("age,zip\n31,02410\n9,12399\n")
+    a, b = read_texts(tmp_path / "a.csv"), read_texts(tmp_path / "b.csv")
+    assert a.to_pylist() == b.to_pylist()

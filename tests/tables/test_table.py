@@ -245,7 +245,7 @@ def test_what_is_no_table_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="There is no file"):
         Table(tmp_path / "none.csv", **ROLES)
     (tmp_path / "bad.parquet").write_text("not parquet")
-    with pytest.raises(InvalidInputError, match="as a table"):
+    with pytest.raises(InvalidInputError, match="as Parquet"):
         Table(tmp_path / "bad.parquet", **ROLES)
     (tmp_path / "latin.csv").write_bytes("hospital,age,zip,ill\nA,1,2,café\n".encode("latin-1"))
     with pytest.raises(InvalidInputError, match="is not UTF-8 text"):

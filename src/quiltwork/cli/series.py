@@ -12,6 +12,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.command import exact_number
+from quiltwork.cli.config import config_options
 from quiltwork.delimited import split_line
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
@@ -104,7 +105,7 @@ def reading_options(function: Function) -> Function:
     ]
     for option in reversed(options):
         function = option(function)
-    return function
+    return config_options(function)
 
 
 def read(

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from quiltwork.delimited import WHOLE, even_rows, with_csv
+from quiltwork.delimited import WHOLE, GivenDialect, Opened, even_rows, with_csv
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.meanings import number, place
 
@@ -30,14 +30,20 @@ def read_texts(path: Path) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    header: list[str] = with_csv(str(path), lambda reader: next(reader, []))
+    opened = Opened(str(path), GivenDialect(by_rows=False))  # no row tells how others are read
+    header: list[str] = opened.rows(lambda reader: next(reader, []))
     as_text = csv.ConvertOptions(
         null_values=[""],
         strings_can_be_null=True,
         column_types=dict.fromkeys(header, pa.string()),
     )
     try:
-        return csv.read_csv(path, convert_options=as_text)
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(encoding=opened.dialect.encoding),
+            parse_options=csv.ParseOptions(delimiter=opened.dialect.delimiter),
+            convert_options=as_text,
+        )
     except (pa.ArrowException, UnicodeDecodeError):  # whose words show the row
         _say_where(str(path), header)
 

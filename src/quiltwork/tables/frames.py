@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
-from quiltwork.files import Unpacked, check_unpacked, parquet_size, refuse_device
+from quiltwork.files import TABLES, Unpacked, refuse_device, table_file
 from quiltwork.tables.csv_files import read_texts, typed
 
 Kind: TypeAlias = Literal["pandas", "polars", "arrow", "spark"]
@@ -91,35 +91,39 @@ def opened_alike(sources: Sequence[Any], text: Sequence[str] = ()) -> list[Any]:
                 f"text names {name!r}, which is no column of a file here; in a frame, make the "
                 "column text yourself."
             )
-    csv = [i for i in tables if not _is_parquet(paths[i])]
+    csv = [i for i in tables if not _is_table(paths[i])]
     tables |= zip(csv, typed([tables[i] for i in csv], text), strict=True)
     frames: dict[int, Any] = {i: as_pandas(_as_text(table, text)) for i, table in tables.items()}
     return [frames[i] if i in frames else _collected(s) for i, s in enumerate(sources)]
 
 
 def _collected(frame: Any) -> Any:
-    """Return a frame; a lazy one is computed."""
+    """Return a frame; a lazy one is computed, and what streams as Arrow becomes a table."""
+    if hasattr(frame, "__arrow_c_stream__") and not _is_known(frame):
+        return arrow().table(frame)
     if frame_kind(frame) == "polars" and hasattr(frame, "collect"):
         return frame.collect()
     return frame
 
 
-def _is_parquet(path: Path | None) -> bool:
-    return path is not None and path.suffix in (".parquet", ".pq")
+def _is_known(frame: Any) -> bool:
+    return type(frame).__module__.startswith(("pandas", "polars", "pyarrow", "pyspark"))
+
+
+def _is_table(path: Path | None) -> bool:
+    return path is not None and path.suffix in TABLES
 
 
 def _read(path: Path) -> Any:
     """Read a file as an Arrow table; of a CSV file, all columns are text yet."""
     pa = arrow()
-    from pyarrow import parquet
-
     refuse_device(path)
     if not os.path.exists(path):  # False also for names that no file can have
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")
     try:
+        if _is_table(path):
+            return table_file(str(path)).to_table()
         _refuse_bomb(path)
-        if _is_parquet(path):
-            return parquet.read_table(path)
     except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
@@ -128,12 +132,9 @@ def _read(path: Path) -> Any:
 
 def _refuse_bomb(path: Path) -> None:
     """Refuse a file that unpacks to far more than its size, before Arrow holds all of it."""
-    from pyarrow import input_stream, parquet
+    from pyarrow import input_stream
 
-    if _is_parquet(path):
-        found = parquet.read_metadata(path)
-        check_unpacked(path, parquet_size(found, found.num_columns))
-    elif path.suffix[1:] in _PACKED:
+    if path.suffix[1:] in _PACKED:
         with Unpacked(input_stream(path), path) as stream:
             while stream.read(1 << 20):
                 pass

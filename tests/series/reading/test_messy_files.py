@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather
 
-from quiltwork import Clusters
+from quiltwork import Clusters, MarkovChain
 from quiltwork.delimited import GivenDialect, found_dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series import read_series
@@ -233,6 +233,15 @@ def test_what_is_missing_by_name_is_said_in_a_sentence(tmp_path):
     path.write_text("t,s\n2026-01-01,a\nnever,b\n")
     with pytest.raises(InvalidInputError, match="Row 2 of column 't' holds no time"):
         read_series(path, "s", time="t")
+
+
+def test_collections_are_refused_by_their_row_or_left_to_the_release(tmp_path):
+    table = pa.table({"s": [["a"], ["b"]], "t": [1, 2]})
+    chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["a", "b"])
+    for source in (table, table.to_pandas(), pl.from_arrow(table)):
+        with pytest.raises(InvalidInputError, match="Row 1 of column 's' holds a list"):
+            read_series(source, "s", time="t")
+        assert read_series(source, "s", time="t", beliefs=chain).points == 2
 
 
 def test_standard_input_may_be_read_twice(monkeypatch):

@@ -27,6 +27,8 @@ from quiltwork.series.reading.values import as_numbers, as_seconds
 GAP = -1
 """The code of a missing value."""
 
+_HASHABLE = {str, int, float, bool, type(None)}
+
 
 def smallest(most: int) -> Any:
     """Return the smallest signed type for codes below this number."""
@@ -58,8 +60,16 @@ class _Batches:
 
     @property
     def _joined(self) -> NDArray[Any]:
+        """All of them in one array; each goes as soon as it is copied."""
         if len(self._parts) != 1:
-            self._parts = [np.concatenate(self._parts or [np.empty(0, dtype=np.int8)])]
+            kinds = {part.dtype for part in self._parts} or {np.dtype(np.int8)}
+            whole = np.empty(self._rows, dtype=np.result_type(*kinds))
+            end = self._rows
+            while self._parts:
+                part = self._parts.pop()
+                whole[end - len(part) : end] = part
+                end -= len(part)
+            self._parts = [whole]
         return self._parts[0]
 
 
@@ -87,6 +97,7 @@ class LabelCollector(_Batches):
         Raises:
             InvalidInputError: naming the first row that holds a collection, unless `apart`.
         """
+        cells = _plain(cells)
         if len(cells) == 0:
             return
         codes, distinct = self._factorized(cells)
@@ -97,17 +108,21 @@ class LabelCollector(_Batches):
 
     def _factorized(self, cells: Any) -> tuple[NDArray[Any], list[Any]]:
         if hasattr(cells, "to_pylist"):
-            return _arrow_factorized(cells)
-        if self._apart and isinstance(cells, np.ndarray) and cells.dtype.kind == "O":
-            cells = [cell if hashable(cell) else ... for cell in cells.tolist()]
-        if isinstance(cells, np.ndarray) and cells.dtype.kind not in "biuf":
+            cells = _arrow_codes(cells)
+        if isinstance(cells, tuple):
+            return cells
+        values = not isinstance(cells, list)
+        if values and cells.dtype.kind not in "biuf":
             cells = cells.tolist()
-        if isinstance(cells, list) and not all(map(hashable, set(map(type, cells)) and cells)):
-            row = next(row for row, cell in enumerate(cells, 1) if not hashable(cell))
-            raise InvalidInputError(
-                f"Row {self._rows + row} of column {self.name!r} holds a list or another "
-                "collection; a cell is one label."
-            )
+        if isinstance(cells, list) and not set(map(type, cells)) <= _HASHABLE:
+            fits = [hashable(cell) for cell in cells]
+            if values and self._apart:
+                cells = [cell if fit else ... for cell, fit in zip(cells, fits, strict=True)]
+            elif not all(fits):
+                raise InvalidInputError(
+                    f"Row {self._rows + fits.index(False) + 1} of column {self.name!r} holds a "
+                    "list or another collection; a cell is one label."
+                )
         return factorize(cells)
 
     @property
@@ -144,6 +159,7 @@ class NumberCollector(_Batches):
         Raises:
             InvalidInputError: naming the first row that holds no finite number, unless quietly.
         """
+        cells = _plain(cells)
         if hasattr(cells, "to_pylist"):
             kind = str(cells.type)
             plain = kind.startswith(("int", "uint", "float", "double", "halffloat"))
@@ -239,6 +255,10 @@ class TimeCollector(_Batches):
         return self._joined
 
 
+def _plain(cells: Any) -> Any:
+    return cells.moments if isinstance(cells, AwareMoments) else cells
+
+
 def _arrow_types() -> tuple[Any, Any]:
     try:
         import pyarrow as pa
@@ -247,8 +267,8 @@ def _arrow_types() -> tuple[Any, Any]:
     return pa.dictionary(pa.int32(), pa.string()), pa.float64()
 
 
-def _arrow_factorized(cells: Any) -> tuple[NDArray[Any], list[Any]]:
-    """Return codes and distinct cells of an Arrow array."""
+def _arrow_codes(cells: Any) -> Any:
+    """Return (codes, distinct cells) of an Arrow array of text, and others as a NumPy array."""
     import pyarrow as pa
 
     if pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
@@ -257,8 +277,10 @@ def _arrow_factorized(cells: Any) -> tuple[NDArray[Any], list[Any]]:
         if cells.null_count == 0 and pa.types.is_primitive(cells.type):
             array = cells.to_numpy(zero_copy_only=False)
             if array.dtype.kind in "biuf":
-                return factorize(array)
-        return factorize(cells.to_pylist())
+                return array
+        objects = np.empty(len(cells), dtype=object)
+        objects[:] = cells.to_pylist()
+        return objects
     distinct = cells.dictionary.to_pylist()
     if cells.null_count == 0:
         return cells.indices.to_numpy(), distinct

@@ -9,7 +9,6 @@ what is needed of a row and not the row. Cost: one pass.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,7 +36,6 @@ FILE_NAME = "filename"
 _BLOCK = 1 << 22
 _ROWS = 1 << 16
 _SAMPLE_ROWS = 200
-_TABLES = (".parquet", ".pq", ".arrow", ".feather")
 
 
 class Collector(Protocol):
@@ -75,12 +73,12 @@ def read_columns(
     if not isinstance(source, (str, os.PathLike)):
         _read_frame(source, collectors)
         return ""
-    paths = _paths(os.fspath(source))
+    paths = files.listed_files(os.fspath(source))
     notes: dict[str, str] = {}
     for path in paths:
         for one in collectors:
             one.mark()
-        if path.endswith(_TABLES):
+        if path.endswith(files.TABLES):
             _read_table_file(path, collectors)
             continue
         opened = Opened(path, given)
@@ -106,23 +104,6 @@ def _formats(collectors: Sequence[Collector]) -> list[str | None]:
 
 def _has_arrow() -> bool:
     return find_spec("pyarrow") is not None
-
-
-def _paths(path: str) -> list[str]:
-    """Return the files that a path, a folder or a pattern names, in order."""
-    if os.path.isdir(path):
-        found = [entry.path for entry in os.scandir(path) if _is_data(entry)]
-    elif glob.has_magic(path) and not os.path.exists(path):
-        found = [one for one in glob.glob(path, recursive=True) if os.path.isfile(one)]
-    else:
-        return [path]
-    if not found:
-        raise InvalidInputError(f"There is no file to read in {path!r}.")
-    return sorted(found)
-
-
-def _is_data(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file() and not entry.name.startswith((".", "_"))
 
 
 def _read_arrow(opened: Opened, collectors: Sequence[Collector]) -> bool:
@@ -241,29 +222,13 @@ def _read_rows(opened: Opened, collectors: Sequence[Collector]) -> None:
 
 def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
     """Read a Parquet or Arrow file."""
-    try:
-        from pyarrow import ArrowException, dataset, parquet
-    except ImportError:
-        raise UnsupportedError(
-            "Parquet and Arrow files need pyarrow: install it with pip install 'quiltwork[data]'."
-        ) from None
-    kind = "Parquet" if path.endswith((".parquet", ".pq")) else "Arrow"
-    try:
-        files.refuse_device(path)
-        if kind == "Parquet":
-            found = parquet.read_metadata(path)
-            names = found.schema.to_arrow_schema().names
-            files.check_unpacked(path, files.parquet_size(found, len(collectors)))
-        data = dataset.dataset(path, format="parquet" if kind == "Parquet" else "feather")
-        names = data.schema.names
-        own = [one for one in collectors if not _is_file_name(one, names)]
-        for one in own:
-            column_position(names, one.name, path)
-        for batch in data.to_batches(columns=[one.name for one in own]):
-            _give(collectors, {o.name: batch.column(o.name) for o in own}, path, batch.num_rows)
-    except (OSError, ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise InvalidInputError(f"Cannot read {path!r} as {kind}: {reason}.") from None
+    data = files.table_file(path, len(collectors))
+    names = data.schema.names
+    own = [one for one in collectors if not _is_file_name(one, names)]
+    for one in own:
+        column_position(names, one.name, path)
+    for batch in data.to_batches(columns=[one.name for one in own]):
+        _give(collectors, {o.name: batch.column(o.name) for o in own}, path, batch.num_rows)
 
 
 def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
@@ -331,12 +296,9 @@ def header_of(source: Any, given: GivenDialect | None = None) -> list[str]:
     """Return the names of the columns of a file or frame."""
     if not isinstance(source, (str, os.PathLike)):
         return _columns_of(source)
-    path = _paths(os.fspath(source))[0]
-    if path.endswith(_TABLES):
-        from pyarrow import dataset
-
-        kind = "parquet" if path.endswith((".parquet", ".pq")) else "feather"
-        return list(dataset.dataset(path, format=kind).schema.names)
+    path = files.listed_files(os.fspath(source))[0]
+    if path.endswith(files.TABLES):
+        return list(files.table_file(path, 1).schema.names)
     return Opened(path, given).rows(lambda reader: next(reader, []))
 
 

@@ -210,7 +210,9 @@ def read_series(
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
     _refuse_skewed(members, clock)
-    records = read_records(source, wanted, given, bins, grid.step, clock, free=free)
+    records = read_records(
+        source, wanted, given, bins, grid.step, clock, quietly=free, apart=bool(members)
+    )
     if bins is None:
         public = grid.labels or _states_of(members, missing, missing_state)
         known, codes = _coded(records.labels, public, believed=bool(members))
@@ -268,7 +270,7 @@ def _paths(
     if grid.step is None:
         refuse_twice(rows)
         step = _regular(source, rows, counted=records.counted)
-        known = step is not None and when is not None and (rows.gaps() == step).all()
+        known = step is not None and when is not None and set(rows.gaps()) == {step}
         values = codes[rows.order]
         begins = rows.seconds if known else None
         cuts = zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)
@@ -360,7 +362,8 @@ def _regular(source: Any, rows: OrderedRows, *, counted: bool) -> int | None:
     """Return the step that regular times show: those of a column, or of the index of one series."""
     if rows.seconds is None:
         return index_step(source) if not rows.subject.any() else None
-    step = regular_step(rows.gaps())
+    gaps = rows.gaps()
+    step = regular_step(np.array(list(gaps), dtype=np.int64), weights=list(gaps.values()))
     return None if step == 1 and counted else step
 
 

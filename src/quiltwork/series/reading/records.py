@@ -103,18 +103,21 @@ def read_records(
     step: int | None,
     clock: Clock,
     *,
-    free: bool,
+    quietly: bool,
+    apart: bool,
 ) -> Records:
     """Read the wanted columns: labels, or numbers if there are bins, which a grid gathers first.
+
+    `quietly`, what is no number is missing; `apart`, what is no label is for others to refuse.
 
     Raises:
         InvalidInputError: naming the row that cannot be read.
     """
 
     value: LabelCollector | NumberCollector = (
-        LabelCollector(wanted.value, apart=free)
+        LabelCollector(wanted.value, apart=apart)
         if bins is None
-        else NumberCollector(wanted.value, None if step else bins, quietly=free)
+        else NumberCollector(wanted.value, None if step else bins, quietly=quietly)
     )
     owners = [LabelCollector(name) for name in wanted.subjects]
     times = [TimeCollector(name) for name in (wanted.time, wanted.end) if name is not None]

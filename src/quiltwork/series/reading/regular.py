@@ -8,6 +8,7 @@ grid is made for some subjects at a time, so that only codes are held for all of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -39,13 +40,15 @@ class OrderedRows:
         changes = np.flatnonzero(self.subject[1:] != self.subject[:-1]) + 1
         return np.concatenate([[0], changes, [len(self.subject)]])
 
-    def gaps(self) -> IntArray:
-        """The seconds between neighbouring records of one subject."""
-        if self.seconds is None:
-            return np.empty(0, dtype=np.int64)
-        between = np.diff(self.seconds)
-        ends = self.bounds[1:-1] - 1
-        return np.delete(between, ends) if len(ends) else between
+    def gaps(self) -> Counter[int]:
+        """How often so many seconds are between neighbouring records of one subject."""
+        found: Counter[int] = Counter()
+        for begin in range(0, 0 if self.seconds is None else len(self.seconds) - 1, _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE + 1)
+            who, when = self.subject[part], self.seconds[part]  # type: ignore[index]
+            gaps, counts = np.unique(np.diff(when)[who[1:] == who[:-1]], return_counts=True)
+            found.update(dict(zip(gaps.tolist(), counts.tolist(), strict=True)))
+        return found
 
 
 def ordered(subject: Codes, seconds: IntArray | None) -> OrderedRows:

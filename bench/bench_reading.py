@@ -1,0 +1,78 @@
+"""Reading 10.4 million rows of CSV and counting states, against pandas, in processes of their own.
+
+pandas counts once and forgets the order; quiltwork keeps every sequence in order, ready for a
+release, and counts then.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from bench.harness import compare_commands
+
+METERS, POINTS = 1_000, 10_400
+EDGES = [0.5, 2]
+STATES = ["low", "middle", "high"]
+
+QUILTWORK = """import sys, numpy as np
+from quiltwork.series import read_series
+series = read_series(sys.argv[1], {arguments})
+print(sum(np.bincount(one.codes, minlength=3) for one in series.data.coded.values()))"""
+PANDAS = """import sys, pandas as pd
+frame = pd.read_csv(sys.argv[1], {arguments})
+print({counted}.value_counts())"""
+
+
+def write(folder: Path) -> tuple[Path, Path]:
+    """Quarters of an hour of many meters, and their states alone; simulated."""
+    kw = np.round(np.random.default_rng(0).gamma(1.5, 0.6, METERS * POINTS), 3)
+    moments = np.datetime64("2026-01-01T00:00") + 15 * np.arange(POINTS)
+    names = pa.array([f"m{i:04d}" for i in range(METERS)])
+    times = pa.array(np.datetime_as_string(moments).tolist())
+    table = pa.table(
+        {
+            "time": times.take(pa.array(np.tile(np.arange(POINTS), METERS))),
+            "meter": names.take(pa.array(np.repeat(np.arange(METERS), POINTS))),
+            "kw": kw,
+        }
+    )
+    meters, states = folder / "meters.csv", folder / "states.csv"
+    csv.write_csv(table, meters)
+    found = pa.array(STATES).take(pa.array(np.searchsorted(EDGES, kw, side="right")))
+    csv.write_csv(pa.table({"state": found}), states)
+    return meters, states
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        meters, states = write(Path(folder))
+        timed = '"kw", time="time", subject="meter", edges=[0.5, 2]'
+        cut = 'pd.cut(frame["kw"], [float("-inf"), 0.5, 2, float("inf")], right=False)'
+        parsed = 'parse_dates=["time"]'
+        for title, path, own, other, counted in (
+            ("rows of time, meter and power", meters, timed, parsed, cut),
+            ("states", states, '"state"', "", 'frame["state"]'),
+        ):
+            read = PANDAS.format(arguments=other, counted=counted)
+            rows = compare_commands(
+                f"Reading and counting 10.4 million {title}",
+                {
+                    "quiltwork": [
+                        *(sys.executable, "-c"),
+                        *(QUILTWORK.format(arguments=own), str(path)),
+                    ],
+                    "pandas": [sys.executable, "-c", read, str(path)],
+                },
+                repeats=3,
+            )
+            print(f"quiltwork takes {1 / rows[1].ratio:.2f} times as long as pandas\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Options kept in quiltwork.toml, and windows and files as people have them, from the outside."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from quiltwork import MarkovChain
+from quiltwork.cli.config import KEPT, read_config
+from quiltwork.errors import InvalidInputError
+
+BERLIN = ZoneInfo("Europe/Berlin")
+CHAIN = MarkovChain([[0.9, 0.1], [0.2, 0.8]], states=["<1", ">=1"])
+
+
+@pytest.fixture
+def meter(tmp_path, monkeypatch):
+    """Quarters of an hour over the last Sunday of March, as a meter writes them."""
+    monkeypatch.chdir(tmp_path)
+    begin = datetime(2026, 3, 27, tzinfo=BERLIN).timestamp()
+    shown = [datetime.fromtimestamp(begin + 900 * i, BERLIN) for i in range(4 * 24 * 4)]
+    rows = [f"{t:%d.%m.%Y %H:%M};{'0,4' if t.hour < 18 else '2,1'}" for t in shown]
+    (tmp_path / "zähler.csv").write_bytes("\n".join(["Zeit;kW", *rows]).encode("latin-1"))
+    (tmp_path / "belief.json").write_text(CHAIN.to_json())
+    return shown
+
+
+READ = ("--value", "kW", "--time", "Zeit", "--edges", "1", "--every", "15min")
+ASK = ("release", "zähler.csv", "--query", "count:>=1", "--epsilon", "60", "--json")
+
+
+def test_the_first_run_keeps_its_options_and_the_next_needs_none(cli, meter, tmp_path):
+    first = cli(
+        *(*ASK, *READ, "--timezone", "Europe/Berlin", "--belief", "belief.json"),
+        *("--window", "2026-03-29", "--save-config"),
+    )
+    assert first.code == 0, first.err
+    assert "read with delimiter ;, decimal comma, times %d.%m.%Y %H:%M" in first.err
+    assert first.document["query"]["window"] == [2 * 96 + 1, 2 * 96 + 92]  # a day of 23 hours
+    assert first.document["period"] == ["2026-03-29T00:00+01:00", "2026-03-30T00:00+02:00"]
+    assert first.document["value"] == sum(t.day == 29 and t.hour >= 18 for t in meter) == 24
+    kept = tomllib.loads((tmp_path / "quiltwork.toml").read_text(encoding="utf-8"))
+    assert kept == {
+        "value": "kW",
+        "time": "Zeit",
+        "timezone": "Europe/Berlin",
+        "edges": "1",
+        "every": "15min",
+        "belief": ["belief.json"],
+    }
+    again = cli(*ASK, "--window", "2026-03-29")
+    assert again.code == 0, again.err
+    assert "Options not typed are those of quiltwork.toml." in again.err
+    assert again.document["value"] == 24
+    other = cli(*ASK, "--every", "1h", "--window", "last 2 days")  # what is typed wins
+    assert other.document["query"]["window"] == [24 + 24 + 23 + 1, 96]  # Monday, an hour of Tuesday
+
+
+def test_a_window_of_several_runs_names_them(cli, meter):
+    zone = ("--timezone", "Europe/Berlin", "--belief", "belief.json")
+    ran = cli(*ASK, *READ, *zone, "--window", "daily 18:00-22:00")
+    assert ran.code == 2
+    assert "4 windows" in json.loads(ran.err.splitlines()[-1])["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("value = ", "no TOML"),
+        ("valeu = 'kW'", "did you mean value"),
+        ("epsilon = 1", "that no config has"),
+        ("edges = {a = 1}", "must be a text, a number or a list"),
+    ],
+)
+def test_a_config_that_cannot_be_one_gets_a_sentence(tmp_path, text, words):
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=words):
+        read_config(str(path))
+
+
+def test_numbers_and_lists_are_as_typed(tmp_path, cli, meter):
+    path = tmp_path / "own.toml"
+    path.write_text("value = 'kW'\nedges = [1]\nbelief = 'belief.json'\n")
+    assert read_config(str(path)) == {"value": "kW", "edges": "1", "belief": ["belief.json"]}
+    ran = cli(*ASK, "--config", "own.toml")
+    assert ran.code == 0, ran.err
+    assert cli(*ASK, "--config", "absent.toml", "--belief", "belief.json").code == 2
+    assert "epsilon" not in KEPT
