@@ -125,7 +125,6 @@ def test_messages_show_numbers_as_they_were_typed(cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["ledger", "allot", "sqlite:///budget.db", "s", "ana"], "--cap"),
         (["fit", "s.csv", "--value", "s", "--box", "--smoothing", "1"], "--smoothing"),
         (["fit", "s.csv", "--value", "s", "--box", "--initial", "any"], "--initial"),
         (["fit", "s.csv", "--value", "s", "--confidence", "0.9"], "--box"),
