@@ -20,6 +20,7 @@ from evidence.checks.audit_enumeration import excess, random_case
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import IntervalFamily
 from quiltwork.queries import Histogram, Query
+from quiltwork.queries.base import Moves
 
 NAME = "Mutants"
 CLAIM = "every broken version is caught by the check that holds promises against enumeration"
@@ -44,7 +45,7 @@ def half_the_noise() -> Iterator[None]:
 @contextmanager
 def wrong_sensitivity() -> Iterator[None]:
     """A changed point moves a histogram by 2, not by 1."""
-    with mock.patch.object(Histogram, "_change_of_points", lambda self, points: points):
+    with mock.patch.object(Histogram, "moves", Moves(1)):
         yield
 
 

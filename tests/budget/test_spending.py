@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +16,7 @@ from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.queries.numbers import NumericSum
+from quiltwork.queries.numbers import NumericMean, NumericSum
 
 HOSTILE = [0, -1, True, "1", None, float("nan"), float("inf"), -float("inf"), b"1", [1], 1j]
 
@@ -49,8 +50,26 @@ QUERIES = [
     queries.transitions(),
     queries.most_common(),
     queries.mean(0, 1),
+    queries.sum(0, 1),
     queries.custom(lambda x: x.sum(), lipschitz=1),
+    queries.top(2),
+    queries.by_hour("10min"),
+    queries.time_per_day(1),
+    NumericSum(lo=0, hi=1, bits=3),
+    NumericMean(lo=0, hi=1, bits=3),
 ]
+
+
+def test_every_query_is_among_those_whose_charges_are_checked():
+    def below(kind):
+        return {kind, *(one for child in kind.__subclasses__() for one in below(child))}
+
+    concrete = {
+        one
+        for one in below(queries.Query)
+        if not inspect.isabstract(one) and one.__module__.startswith("quiltwork.")
+    }
+    assert concrete == {type(query) for query in QUERIES}
 
 
 @given(

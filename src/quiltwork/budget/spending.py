@@ -31,7 +31,7 @@ from quiltwork.exact import (
     to_fraction,
     written_fraction,
 )
-from quiltwork.queries import Query, Transitions
+from quiltwork.queries import Query
 from quiltwork.queries.base import read_query
 
 Composition: TypeAlias = Literal["levels", "general", "nothing"]
@@ -152,15 +152,8 @@ class Spending:
         """
         sigma = positive_fraction(scale, "scale")
         start, stop = read_query(query).window(integer(length, "length", 1))
-        one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
         level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
-        if isinstance(query, Transitions):
-            point, pair, once = 0, 2, 0
-        elif start == stop:
-            once = getattr(query, "once", 0)
-            point, pair = one - once, 0
-        else:
-            point, pair, once = two - one, 0, 2 * one - two
+        point, pair, once = query.moves
         return cls(
             start,
             stop,

@@ -1,9 +1,10 @@
 """What every query answers: integers, and how far they can move.
 
 A query maps a sequence of states to integers; integer noise is added to them, and what a person
-reads is computed from the noisy integers and public numbers alone. Privacy rests on one function,
-`change`: the largest L1 distance between the answers of two sequences that differ only in a run of
-time points. Everything here is pure; nothing knows about beliefs or noise.
+reads is computed from the noisy integers and public numbers alone. Privacy rests on what a query
+declares in `moves`: from it `change` follows, the largest L1 distance between the answers of two
+sequences that differ only in a run of time points, and so do the levels that are swept and debited.
+Everything here is pure; nothing knows about beliefs or noise.
 
 Theorem: docs/theory/query-sensitivity.md
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,11 +31,25 @@ States: TypeAlias = tuple[Label, ...]
 LONGEST = 2**53
 
 
+class Moves(NamedTuple):
+    """How far the integers of an answer move in L1, at most, when points of its window change.
+
+    By `point` for every point that changes, by `pair` for every pair of neighbours in the window
+    with a point that changes, and by `once` if any point changes at all. A question whose answer
+    moves otherwise, such as the longest stay, has to declare more than it moves: a point may move
+    that by all the window has.
+    """
+
+    point: int
+    pair: int = 0
+    once: int = 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Query(ABC):
     """One question about a sequence of states, on the window start..stop (1-based, inclusive).
 
-    `stop` None is the end of the sequence. `change`, `evaluate` and `present` are what a release
+    `stop` None is the end of the sequence. `moves`, `evaluate` and `present` are what a release
     uses; the other methods describe the answer.
     """
 
@@ -91,15 +106,17 @@ class Query(ABC):
         low = np.maximum(first, self.start)
         ends = [end for end in (self.stop, length) if end is not None]
         high = np.minimum(last, min(ends)) if ends else last
-        return np.where(last >= first, self._change_of_run(low, high, min(ends, default=None)), 0)
+        points = np.where(last >= first, np.maximum(high - low + 1, 0), 0)
+        last_pair = np.minimum(high, min(ends) - 1) if ends else high
+        pairs = np.maximum(last_pair - np.maximum(low - 1, self.start) + 1, 0)
+        moves = self.moves
+        moved: IntArray = points * moves.point + (points > 0) * (pairs * moves.pair + moves.once)
+        return moved
 
-    def _change_of_run(self, low: IntArray, high: IntArray, end: int | None) -> IntArray:
-        """`change` for runs already cut to the window, whose last point is `end`."""
-        return self._change_of_points(np.maximum(high - low + 1, 0))
-
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        """`change` where it depends only on how many points of the window are in the run."""
-        raise NotImplementedError
+    @property
+    @abstractmethod
+    def moves(self) -> Moves:
+        """How far the integers move, at most, by what changes: all that privacy rests on."""
 
     def part(self, codes: NDArray[np.integer[Any]]) -> IntArray:
         """Cut an encoded sequence to the window.

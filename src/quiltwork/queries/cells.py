@@ -20,7 +20,7 @@ from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.queries.base import IntArray, Integers, Query, States, as_integers
+from quiltwork.queries.base import IntArray, Integers, Moves, Query, States, as_integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +34,10 @@ class Count(Query):
         super().__post_init__()
         object.__setattr__(self, "state", read_label(self.state, "The state to count"))
 
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        return points
+    @property
+    def moves(self) -> Moves:
+        """By one for every point."""
+        return Moves(1)
 
     def check(self, states: States) -> None:
         """Refuse a state that the belief does not know."""
@@ -93,6 +95,10 @@ class OverStates(Query):
         """The states."""
         return states
 
+    def states_among(self, cells: tuple[Any, ...]) -> States | None:
+        """The states that all cells of an answer are about; None if some may not be among them."""
+        return cells
+
     def parameters(self) -> dict[str, Any]:
         """The declared states, if any."""
         return {} if self.states is None else {"states": labels_to_json(self.states)}
@@ -104,8 +110,10 @@ class Histogram(OverStates):
 
     kind: ClassVar[str] = "histogram"
 
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        return 2 * points
+    @property
+    def moves(self) -> Moves:
+        """A point leaves one state for another."""
+        return Moves(2)
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every code."""
@@ -149,11 +157,14 @@ class Transitions(OverStates):
 
     kind: ClassVar[str] = "transitions"
 
-    def _change_of_run(self, low: IntArray, high: IntArray, end: int | None) -> IntArray:
-        first_pair = np.maximum(low - 1, self.start)
-        last_pair = high if end is None else np.minimum(high, end - 1)
-        touched = np.maximum(last_pair - first_pair + 1, 0)
-        return np.where(high >= low, 2 * touched, 0)
+    @property
+    def moves(self) -> Moves:
+        """A pair leaves one cell for another."""
+        return Moves(0, pair=2)
+
+    def states_among(self, cells: tuple[Any, ...]) -> States:
+        """Where pairs come from."""
+        return tuple(dict.fromkeys(one for one, _ in cells))
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every pair of neighbours with both ends in the window."""
@@ -185,6 +196,9 @@ class Top(Histogram):
     kind: ClassVar[str] = "top"
     k: int
     among: int | None = None
+
+    def states_among(self, cells: tuple[Any, ...]) -> None:
+        """Only those that came out are released."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,8 +242,10 @@ class MostCommon(OverStates):
     kind: ClassVar[str] = "most_common"
     mechanism: ClassVar[str] = "exponential"
 
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        return 2 * points
+    @property
+    def moves(self) -> Moves:
+        """A point leaves one state for another."""
+        return Moves(2)
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """The counts that the mechanism weighs."""

@@ -27,7 +27,7 @@ from quiltwork.beliefs.states import Label, list_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
 from quiltwork.noise.grid import PublicGrid
-from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
 from quiltwork.queries.identity import digest_of
 
 _STEPS_BITS = 16
@@ -88,9 +88,10 @@ class CustomQuery(Query):
         """How many numbers the function returns."""
         return 1 if self.labels is None else len(self.labels)
 
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        per_point = math.ceil(self.lipschitz / self.step)
-        return np.where(points > 0, points * per_point + self.coordinates, 0)
+    @property
+    def moves(self) -> Moves:
+        """By the Lipschitz constant for every point, and by one step for rounding a coordinate."""
+        return Moves(math.ceil(self.lipschitz / self.step), once=self.coordinates)
 
     def check(self, states: States) -> None:
         """Refuse a query read from a file, which has lost its function."""

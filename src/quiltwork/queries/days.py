@@ -46,6 +46,10 @@ class ByHour(Histogram):
     begins: int | None = None
     zone: str | None = None
 
+    def states_among(self, cells: tuple[Any, ...]) -> States:
+        """The states of one hour, as of every other."""
+        return tuple(dict.fromkeys(state for _, state in cells))
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.step is not None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import float_down, float_up, integer, to_fraction
-from quiltwork.queries.base import IntArray, Integers, Query, States
+from quiltwork.queries.base import IntArray, Integers, Moves, Query, States
 
 _FINENESS_BITS = 10
 _ONCE_BITS = 20
@@ -92,8 +92,10 @@ class Sum(Query):
         """Steps in the range hi − lo."""
         return 1 << self.bits
 
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        return points * self.subdivision
+    @property
+    def moves(self) -> Moves:
+        """By the range for every point."""
+        return Moves(self.subdivision)
 
     def refined(self, scale: Fraction, points: int) -> Self:
         """Choose the grid for a noise of `scale` ranges: all points' steps are ≤ scale/2^10 ranges.
@@ -220,12 +222,9 @@ class NumericSum(Sum):
     kind: ClassVar[str] = "numeric_sum"
 
     @property
-    def once(self) -> int:
-        """Steps by which rounding may set totals further apart than the numbers are."""
-        return int(self.bits > 0)
-
-    def _change_of_points(self, points: IntArray) -> IntArray:
-        return super()._change_of_points(points) + self.once * (points > 0)
+    def moves(self) -> Moves:
+        """Rounding may set totals one step further apart than the numbers are."""
+        return Moves(self.subdivision, once=int(self.bits > 0))
 
     def refined(self, scale: Fraction, points: int) -> Self:
         """Choose the grid for a noise of `scale` ranges: a step is at most scale/2^20 ranges."""

@@ -150,15 +150,7 @@ class Charge:
         """The charge of a query on its window; without one, 1 for every point of the series."""
         if query is None:
             return cls(1, length, 1)
-        start, stop = query.window(length)
-        if query.kind == "transitions":
-            return cls(start, stop, 0, 2)
-        one, two = (int(query.change(start, start + n, length)) for n in (0, 1))
-        return (
-            cls(start, stop, one)
-            if start == stop
-            else cls(start, stop, two - one, 0, 2 * one - two)
-        )
+        return cls(*query.window(length), *query.moves)
 
     def change(self, first: int, last: int) -> int:
         """How far the query moves when all of first..last change."""

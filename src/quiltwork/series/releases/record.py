@@ -20,7 +20,7 @@ from quiltwork.exact import Number, float_up
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States
-from quiltwork.queries.cells import OverStates, Transitions
+from quiltwork.queries.cells import OverStates
 from quiltwork.results import ResultBase
 from quiltwork.series.releases.error_bars import (
     Interval,
@@ -122,10 +122,8 @@ class Release(ResultBase):
     @property
     def states(self) -> States | None:
         """The states that a release with a cell for each of them is about; else None."""
-        if not isinstance(self.query, OverStates):
-            return None
-        pairs = isinstance(self.query, Transitions)
-        return tuple(dict.fromkeys(one for one, _ in self.cells)) if pairs else self.cells
+        query = self.query
+        return query.states_among(self.cells) if isinstance(query, OverStates) else None
 
     def leak_under(self, beliefs: Any) -> tuple[float, int]:
         """Return a bound on what this release tells under other beliefs, and the worst node."""
