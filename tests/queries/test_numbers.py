@@ -161,7 +161,7 @@ def test_totals_of_numbers_move_one_step_further_than_the_numbers_at_most(values
     steps = [int(query.evaluate(np.array(one), ())[0]) for one in (values, after)]
     clipped = [[min(max(Fraction(v), -1), 2) for v in one] for one in (values, after)]
     moved = sum(abs(a - b) for a, b in zip(*clipped, strict=True))
-    assert abs(steps[0] - steps[1]) < moved / query.step + query.once
+    assert abs(steps[0] - steps[1]) < moved / query.step + query.moves.once
     offset, unit = query.grid(len(values))
     assert abs(offset + unit * steps[0] - sum(clipped[0])) <= query.rounding((), len(values), 1)
 
