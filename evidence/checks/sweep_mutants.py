@@ -350,7 +350,10 @@ def true_of(number: int) -> tuple[Case, Array]:
 def faults(shown: int, lent: int = CALIBRATIONS) -> Iterator[str]:
     """What is wrong with the package as it is now: on the first cases, then in calibrations."""
     for case, true in map(true_of, range(shown)):
-        wrong = fault(case, claimed(case), true)
+        try:
+            wrong = fault(case, claimed(case), true)
+        except AssertionError as error:  # total and nodes contradict each other
+            wrong = str(error)
         if wrong is not None:
             yield wrong
     for number, case in zip(range(lent), lenders(), strict=False):

@@ -20,6 +20,7 @@ SPARSE = [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.9, 0.1, 0.0]]
 BELIEFS = (
     MarkovChain(P),
     MarkovChain(P, [0.2, 0.8]),
+    MarkovChain([[0.99, 0.01], [0.02, 0.98]], [0.2, 0.8]),
     MarkovChain(SPARSE),
     MarkovChain(SPARSE, "any"),
     MarkovChain([[0, 0.3, 0.7], [0, 0.6, 0.4], [0, 0.1, 0.9]], "any"),

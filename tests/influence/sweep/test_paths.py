@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evidence.random_sweeps import SHAPES, matrix, start
-from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.influence.sweep import (
     Levels,
@@ -134,3 +134,19 @@ def test_pieces_beyond_the_work_one_can_afford_keep_bounds_that_hold():
     assert (bounds >= truth).all()
     assert bounds.max() == pytest.approx(truth.max(), rel=1e-3)
     assert truth.max() <= rough.worst().leak <= bounds.max() * (1 + 1e-9)
+
+
+def test_what_has_no_bound_on_one_side_has_none_in_all():
+    """Not a number would be no more than any other."""
+    rows = [[0.8, 0.1, 0.1], [0.1, 0.5, 0.4], [0.2, 0.4, 0.4]]
+    sweep = sweep_of(HiddenChain(rows, [0, 1, 1]), 600)
+    known, unknown = sweep.left.rest(np.array([300])), np.full((1, 3, 3), np.inf)
+    before, after = sweep.told(np.array([300]), np.array([0.1]), known, unknown)
+    assert before + after == np.inf
+
+
+def test_a_hidden_class_that_is_never_left_tells_everything():
+    rows = np.kron(np.eye(2), [[0.9, 0.1], [0.1, 0.9]])
+    rows[2:, 2:] = [[0.5, 0.5], [0.4, 0.6]]
+    sweep = sweep_of(HiddenChain(rows, [0, 1, 0, 1], [0.25] * 4), 2000)
+    assert sweep.worst(Levels.constant(0.01, 2000), range(1, 2001)).leak == pytest.approx(20)

@@ -176,6 +176,9 @@ class Accountant:
     def add(self, release: HasSpending | Spending) -> Spending:
         """Record a release made by `qw.release`, or a spending; return what was recorded.
 
+        Cost: milliseconds after 10⁵ releases, the new total included, as long as no time point is
+        used more than the most used one was; else that of a total from scratch.
+
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
             InvalidInputError: for a bad window.

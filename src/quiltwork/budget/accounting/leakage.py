@@ -133,8 +133,8 @@ class Secrets:
         for bounds in before.endless:
             felt, early = bounds.felt, len(bounds.sweep.walk.possible)
             first, last = max(start - felt, 1), min(stop + felt, self.length)
-            if first <= early:  # the first nodes are swept from the start
-                last = min(max(last, early + felt), self.length)
+            if first <= early:  # the first nodes are swept from the start, in one piece
+                first, last = 1, min(max(last, early + felt), self.length)
             near = max(first - felt, 1), min(last + felt, self.length)
             levels = usage.levels_between(*near, self.length, before.peaks)
             rows = levels.own, levels.forward, levels.backward

@@ -209,7 +209,8 @@ class Usage:
     def peaks(self) -> tuple[float, ...]:
         """The highest own, forward and backward level, as `levels` rounds them. O(rows)."""
         rows = (self.runs.own, *_sides(self.runs))
-        return tuple(float(_floats(row, self.denominator).max(initial=0.0)) for row in rows)
+        most = np.array([row.max(initial=0) for row in rows], dtype=self.sums.dtype)
+        return tuple(_floats(most, self.denominator).tolist())
 
     def levels_between(self, first: int, last: int, length: int, peaks: Sequence[float]) -> Levels:
         """What is spent on the time points first..last; all others count as high as `peaks`.

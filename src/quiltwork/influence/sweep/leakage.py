@@ -140,7 +140,9 @@ class Sweep:
         total = np.minimum(before + after, np.maximum(added - own, 0.0) * (1 + 2.0**-50))
         with np.errstate(invalid="ignore", divide="ignore"):
             share = np.nan_to_num(before / (before + after), nan=0.5)
-        return total * share, total * (1 - share) * (1 + 2.0**-50)
+            first, second = total * share, total * (1 - share) * (1 + 2.0**-50)
+        bounded = np.isfinite(total)
+        return np.where(bounded, first, before), np.where(bounded, second, after)
 
     def parts(
         self, nodes: IntArray, left: FloatArray, right: FloatArray
@@ -180,17 +182,13 @@ class Sweep:
         different = ~np.eye(self.walk.size, dtype=np.bool_)
         return np.asarray(possible[:, :, np.newaxis] & possible[:, np.newaxis, :] & different)
 
-    def known(self, nodes: IntArray) -> BoolArray:
-        """Whether a node has nothing to hide: its possible states are not told apart."""
-        return np.asarray(~self._secret(nodes).any(axis=(1, 2)))
-
     def known_all(self, nodes: range) -> bool:
         """Whether no node has anything to hide."""
         early = len(self.walk.possible)
         shown = np.arange(
             nodes.start, min(nodes.stop, max(early, nodes.start) + self.walk.period + 1)
         )
-        return bool(self.known(shown).all())
+        return bool(self.walk.known_at(shown).all())
 
 
 class Swept:
@@ -319,9 +317,9 @@ class Swept:
         own = self.levels.block(nodes, nodes + more)
         before, after = self.sweep.told(nodes, own, left[piece, place], right[piece, place])
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), self.levels.total)
-        known = self.sweep.known(nodes)
+        known = self.sweep.walk.known_at(nodes)
         for further in range(1, self.sweep.episode if known.any() else 0):
-            known &= self.sweep.known(nodes + further)
+            known = known & self.sweep.walk.known_at(nodes + further)
         return nodes, piece, np.where(known, 0.0, leak), own, before, after
 
     def _lane(
@@ -358,7 +356,8 @@ class Swept:
             visited = begin[:, None] + toward * offsets
             spent = self.levels.at(values, visited.ravel()).reshape(visited.shape)
             sweep_in_loops(fast, side, fresh, begin, steps, visited, spent, pieces.start, result)
-            return result if started or outer is None else capped(result, pieces, outer)
+            # of one number per phase only long spans, which are not swept, say less than a sweep
+            return capped(result, pieces, outer) if side.any_start and outer is not None else result
         stepper = side.stepper(lanes)
         steps_of = begin[:, None] + toward * np.maximum(np.arange(longest + 1) - delay[:, None], 0)
         spent = self.levels.at(values, steps_of.ravel()).reshape(steps_of.shape)

@@ -18,19 +18,14 @@ _ROOT = SMALLEST_ENTRY**0.5
 
 
 @_njit
-def _two(above: Any, below: Any, a: Any) -> float:
-    """Both trees there are with two states."""
-    best = -np.inf
-    for side in range(2):
-        weight = np.exp(a[1, 0]) if side == 0 else np.exp(-a[0, 1])
+def _two(above: Any, below: Any, high: float, low: float) -> float:
+    """Both trees there are with two states: the second weighs e^A[1,0] or e^−A[0,1]."""
+    best = 0.0
+    for weight in (high, low):
         top, bottom = above[0] + above[1] * weight, below[0] + below[1] * weight
-        value = np.inf
-        if bottom > 0:
-            value = np.log(top / bottom)
-        elif top == 0:
-            value = -np.inf
-        best = max(best, value)
-    return best + 2.0**-48
+        if top > 0:
+            best = max(best, top / bottom if bottom > 0 else np.inf)
+    return float(np.log(best)) + 2.0**-48
 
 
 @_njit
@@ -140,7 +135,7 @@ def sweep(
     numbers, places = np.empty((size + 9, size)), np.empty((6, size), dtype=np.int64)
     flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
     p, q = np.empty(size), np.empty(size)
-    ring = np.empty((widest, size, size))
+    ring, now = np.empty((widest, size, size)), np.empty((size, size))
     closed, a = np.empty((size, size)), np.empty((size, size))
     parent = np.zeros((len(spans), pairs, size), dtype=np.int64)
     upper = np.zeros((len(spans), pairs, size), dtype=np.bool_)
@@ -149,8 +144,9 @@ def sweep(
         ring[0] = start[g]
         for j in range(steps[g] + 1):
             node = begin[g] + toward * j
-            now = ring[j % widest].copy()
-            if j > 0:
+            if j == 0:
+                now[:] = start[g]
+            else:
                 now[:] = np.inf
                 for s in range(len(spans)):
                     span = spans[s]
@@ -181,6 +177,7 @@ def sweep(
                             for w in range(size):
                                 a[u, w] = np.exp(-closed[u, w] / 2)
                                 closed[u, w] = -np.expm1(-closed[u, w] / 2)
+                    high, low = (np.exp(a[1, 0]), np.exp(-a[0, 1])) if size == 2 else (1.0, 1.0)
                     phase = (node - span - 1 if to_left else node - 1) % phases
                     for m in range(pairs):
                         if to_left and not (possible[g, j, x[m]] and possible[g, j, y[m]]):
@@ -192,7 +189,7 @@ def sweep(
                         if any_start:
                             value = _weighted(p, q, a, closed)
                         elif size == 2:
-                            value = _two(p, q, a)
+                            value = _two(p, q, high, low)
                         else:
                             if not planted[s, m] and m > 0 and planted[s, m - 1]:
                                 parent[s, m], upper[s, m] = parent[s, m - 1], upper[s, m - 1]

@@ -75,9 +75,21 @@ class Walk:
     @cached_property
     def known_nodes(self) -> int:
         """How many nodes from the first on have nothing to hide."""
-        pairs = self.possible[:, :, np.newaxis] & self.possible[:, np.newaxis, :] & self.tells
-        several = np.flatnonzero(pairs.any(axis=(1, 2)))
+        several = np.flatnonzero(~self._nothing_told[0])
         return int(several[0]) if len(several) else len(self.possible)
+
+    @cached_property
+    def _nothing_told(self) -> tuple[BoolArray, BoolArray]:
+        """For nodes known one by one, and for later ones by phase."""
+        early, late = (
+            (sets[:, :, np.newaxis] & sets[:, np.newaxis, :] & self.tells).any(axis=(1, 2))
+            for sets in (self.possible, self.late_possible)
+        )
+        return np.logical_not(early), np.logical_not(late)
+
+    def known_at(self, nodes: IntArray) -> BoolArray:
+        """Whether a node has nothing to hide: its possible states are not told apart."""
+        return self._at(nodes, *self._nothing_told)
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
@@ -125,6 +137,8 @@ class Walk:
 
     def _at(self, nodes: IntArray, early: np.ndarray, late: np.ndarray) -> np.ndarray:
         known = len(early)
+        if not known and self.period == 1:  # all alike
+            return np.broadcast_to(late, (len(nodes), *late.shape[1:]))
         found = late[(nodes - 1) % self.period].copy()
         soon = nodes <= known
         found[soon] = early[nodes[soon] - 1]
@@ -132,6 +146,8 @@ class Walk:
 
     def tilts(self, nodes: IntArray) -> FloatArray:
         """(len(nodes), k, k) upper bounds on log m(x')/m(x); +inf unless both are possible."""
+        if self.period == 1 and self.laws is not None and not len(self.laws):  # all alike
+            return np.broadcast_to(self._late_tilts, (len(nodes), self.size, self.size))
         found = self._late_tilts[(nodes - 1) % self.period]
         soon = np.flatnonzero(nodes <= (0 if self.laws is None else len(self.laws)))
         if self.laws is not None and len(soon):
