@@ -18,7 +18,7 @@ from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
-from quiltwork.tables.encoding import CodedTable, some_rows
+from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.partitioning.cut_rule import Counts
@@ -199,14 +199,16 @@ def assemble(table: Table, labels: Counts, recipe: Recipe) -> LocalPublication:
     Labels below 0 mark rows that are not published. `recipe` is how the groups were made.
     """
     encoded = table.encoded
-    rows = np.flatnonzero(labels >= 0)
+    rows = np.arange(len(labels), dtype=code_type(len(labels)))
+    if labels.min() < 0:
+        rows = np.flatnonzero(labels >= 0)
     if not len(rows):
         raise NotPrivateError("No rows are left to publish; lower suppression, or ask for less.")
     used, labels = _renumbered(labels if len(rows) == len(labels) else labels[rows])
     boxes = _boxes(encoded, labels, rows)
     # Groups with equal texts are one group to every reader: their boxes are made as one.
     _, joined = np.unique(boxes.text_of, axis=0, return_inverse=True)
-    joined = joined.reshape(-1)
+    joined = joined.reshape(-1).astype(code_type(max(boxes.count, 1 << 16)))
     labels = joined[labels]
     if used != joined.max() + 1:
         boxes = _boxes(encoded, labels, rows)

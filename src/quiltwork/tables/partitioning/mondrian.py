@@ -57,7 +57,7 @@ def mondrian(
     records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group; the whole table must be m-private."""
-    labels = np.full(records.count, -1, dtype=np.int64)
+    labels = no_labels(records)
     groups = done = 0
     for leaves in leaves_of(records, whole(records), guard, rules):
         labels[leaves.rows] = groups + leaves.owners()
@@ -66,6 +66,11 @@ def mondrian(
         if progress is not None:
             progress(done, records.count)
     return labels
+
+
+def no_labels(records: Records) -> Counts:
+    """Return −1 for each row, in a type that holds twice as many groups as there are rows."""
+    return np.full(records.count, -1, dtype=code_type(max(2 * records.count, 1 << 16)))
 
 
 def whole(records: Records) -> Nodes:

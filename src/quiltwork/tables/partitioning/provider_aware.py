@@ -26,6 +26,7 @@ from quiltwork.tables.partitioning.mondrian import (
     cut_by_provider,
     cut_level,
     leaves_of,
+    no_labels,
     whole,
 )
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined, runs, starts_of
@@ -71,7 +72,7 @@ def provider_aware(
         best = _exchanged(node, best, other, pays)
         if progress is not None:
             progress(done * records.count // len(steps), records.count)
-    labels = np.full(records.count, -1, dtype=np.int64)
+    labels = no_labels(records)
     labels[best.nodes.rows] = best.nodes.owners()
     return labels
 
