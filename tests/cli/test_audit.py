@@ -186,5 +186,15 @@ def test_where_the_law_is_too_large_the_bound_of_the_sweep_stands_in(cli, folder
     ).document
     assert document["joint"] is False
     assert document["lower"] < document["bound"] == document["upper"]
+    with qw.Ledger.open(f"sqlite:///{folder}/days.db") as ledger:
+        ledger.create("days", DAY, 4_500, 3)
+        for key in "ab":
+            qw.release(DAY.sample(4_500), COUNT, DAY, ledger=ledger, dataset="days", key=key)
+        account, total = ledger.accountant("days"), ledger.status("days").total
+        assert qw.audit.misfit(account, CHAIN).bound == account.leak_under([CHAIN])[0]
+    ran = cli("audit", f"sqlite:///{folder}/days.db", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.document["bound"] == pytest.approx(total)
+    assert ran.document["sound"] is True
     asked = [(COUNT, made.noise_scale)]
     assert qw.audit.leakage(DAY, 300, asked) <= qw.audit.misfit(made, DAY).bound

@@ -168,7 +168,6 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
     with Ledger.open(url) as ledger:
         name = dataset or _only_dataset(status.dataset for status in ledger.datasets())
         status, debits = ledger.status(name), ledger.history(name)
-        account = ledger.accountant(name)
     described = [debit.request for debit in debits if "query" in debit.request]
     if not described:
         raise InvalidInputError(
@@ -192,8 +191,11 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
     claimed = status.exact_total
 
     def bound(belief: Belief) -> float:
-        leak: float = account.leak_under([belief])[0]
-        return leak
+        from quiltwork.budget import Accountant
+
+        account = Accountant(belief, length)
+        account.add_all([debit.spending for debit in debits])
+        return account.epsilon()
 
     return Audited(audited, length, pairs, claimed, bound, None, tuple(notes))
 

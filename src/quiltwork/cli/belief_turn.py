@@ -50,9 +50,9 @@ def turn(file: str, begins: tuple[str, ...], output: str) -> None:
                 f"{file} does not say when its first phase is; fit it on data with times, or turn "
                 "it in Python with starting(phases)."
             )
-        for text in begins:
-            moment = _moment(text, belief.period * step)
-            found[belief.starting((moment - belief.anchor) // step)] = None
+        moments = [_moment(text, belief.period * step) for text in begins]
+        phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
+        found.update((belief.starting(phase), None) for phase in sorted(phases))
     document = beliefs_to_json(list(found))
     files.write(output, document + "\n")
     emit(document, [*map(repr, found), f"Written to {output}."])

@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 _QUESTIONS = frozenset(
     {
         "after",
+        "asked",
         "beliefs",
         "budget",
         "cost_after",
@@ -31,7 +32,9 @@ _QUESTIONS = frozenset(
         "how_many_more",
         "largest_factor",
         "largest_next",
+        "leak_under",
         "leakage",
+        "level_kept",
         "episode",
         "plot",
         "profile",
