@@ -180,7 +180,7 @@ def preview(
 
     def seen(one: Protection) -> Preview:
         plan = make_plan(query, members, lengths, exact_epsilon, one)
-        return _preview_of(plan, one, members, states, exact_epsilon, confidence)
+        return _preview_of(plan, one, states, exact_epsilon, confidence)
 
     found = seen(protection)
     known = beliefs is not None and fixed_length(members) is None and method is None
@@ -220,7 +220,6 @@ def _each_that_can(
 def _preview_of(
     plan: Plan,
     protection: Protection,
-    members: tuple[Belief, ...],
     states: States,
     epsilon: Fraction,
     confidence: float,
@@ -246,7 +245,7 @@ def _preview_of(
         episode=plan.calibration.question.episode,
         signal=signal,
         protect=protection.who,
-        advice=tuple(advice(plan, members, errors[0], signal)),
+        advice=tuple(advice(plan, errors[0], signal)),
     )
 
 
