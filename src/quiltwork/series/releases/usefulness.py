@@ -64,9 +64,8 @@ def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
     share = 100 * calibration.influence / float(calibration.epsilon)
     drives = driving_states(calibration) if share > _TIED else None
     if share > _TIED:
-        apart = (
-            "" if drives is None else f", most of all whether it is {drives[0]!r} or {drives[1]!r}"
-        )
+        pair = " or ".join(sorted(map(repr, drives or ())))
+        apart = f", most of all whether it is {pair}" if pair else ""
         yield (
             f"{share:.0f} % of ε go to what neighbours tell about time point {calibration.node}"
             f"{apart}."
