@@ -158,6 +158,20 @@ def test_persons_are_protected_without_a_belief_and_paid_for_from_a_ledger_of_pe
             ),
             "--people needs no belief",
         ),
+        (
+            (
+                *WALKS,
+                "--epsilon",
+                "1",
+                "--protect",
+                "person",
+                "--states",
+                "a",
+                "--missing",
+                "split",
+            ),
+            "use --missing state",
+        ),
         (("monitor", "--belief", "belief.json", "--epsilon", "1"), "length is missing"),
         (("monitor", "--belief", "belief.json"), "Give --epsilon"),
         (("monitor", "--belief", "belief.json", "--levels", "walks.csv"), "Line 1"),
@@ -167,6 +181,14 @@ def test_what_is_missing_is_named(cli, arguments, words):
     ran = cli(*arguments)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_a_preview_without_a_belief_speaks_of_persons_alone(cli):
+    asked = ("--states", "rest,walk", "--protect", "person", "--epsilon", "1", "--preview")
+    ran = cli(*WALKS, *asked)
+    assert ran.code == 0, ran.err
+    assert "for every person" in ran.out
+    assert "Side by side" not in ran.out
 
 
 def test_a_preview_shows_all_three(cli):

@@ -127,6 +127,11 @@ def release(
         "secrets": None if secrets is None else read_window(secrets),
         **_protected(protect, beliefs, reading["every"]),
     }
+    if protect == "person" and reading["missing"] == "split":
+        raise click.UsageError(
+            "--missing split makes several series of one person, and --protect person would hide "
+            "each alone; use --missing state"
+        )
     _check_delivery(query, output, report, plot)
     series = read(file, reading, beliefs=beliefs)
     if ledger_url is None and not apart:  # a ledger holds the beliefs as they are

@@ -22,7 +22,13 @@ from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
-from quiltwork.series.releases.protection import WHO, Protection, Who, read_protection
+from quiltwork.series.releases.protection import (
+    WHO,
+    Protection,
+    Who,
+    any_series,
+    read_protection,
+)
 from quiltwork.series.releases.usefulness import advice, signal_of
 
 _MOST_SUBJECTS = 10**10
@@ -183,7 +189,8 @@ def preview(
         return _preview_of(plan, one, states, exact_epsilon, confidence)
 
     found = seen(protection)
-    known = beliefs is not None and fixed_length(members) is None and method is None
+    said = beliefs is not None and members != (any_series(states or (0,)),)
+    known = said and fixed_length(members) is None and method is None
     others = _others(protection, members, max(lengths)) if known else []
     return replace(found, others=tuple(_each_that_can(seen, others)))
 
