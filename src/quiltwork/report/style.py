@@ -64,8 +64,6 @@ figure svg,figure img{width:100%;height:auto;display:block}
 .figure-title{font-weight:600;margin:0 0 .3rem}
 figcaption{color:var(--muted);font-size:.94rem;margin-top:.3rem}
 footer{padding-top:1.5rem;padding-bottom:3rem;color:var(--muted);font-size:.9rem}
-@media screen and (max-width:640px){figure{overflow-x:auto}figure svg{min-width:36rem}
-  .number{padding-right:.9rem}}
 @media print{body{font-size:11pt}nav{display:none}section,figure,table{break-inside:avoid}
   section+section{border:0}main,header,footer{max-width:none}.scroll,pre{overflow:visible}}
 """

@@ -72,3 +72,5 @@ def test_a_page_and_a_notebook_show_numbers_picture_and_verdict(make_release, tm
         assert part in page
     assert "<svg" in release._repr_html_()
     assert "Released" in release._repr_html_()
+    assert "<svg" in qw.counts.release_table({"f": 9}, epsilon=1)._repr_html_()
+    assert release.plot()._repr_png_().startswith(b"\x89PNG")
