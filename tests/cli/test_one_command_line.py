@@ -197,6 +197,15 @@ def test_a_preview_shows_all_three(cli):
         assert part in ran.out
 
 
+def test_a_preview_is_written_where_it_is_wanted(cli, folder):
+    asked = (*WALKS, "--belief", "belief.json", "--epsilon", "1", "--preview")
+    ran = cli(*asked, "--report", "page.html", "--plot", "p.svg", "-o", "p.json")
+    assert ran.code == 0, ran.err
+    assert "each person" in (folder / "page.html").read_text(encoding="utf-8")
+    assert (folder / "p.svg").stat().st_size > 1000
+    assert json.loads((folder / "p.json").read_text())["schema"] == "quiltwork/preview"
+
+
 def test_the_monitor_is_one_command_with_one_picture(cli, folder):
     (folder / "levels.txt").write_text("0.1\n" * 20)
     asked = ("monitor", "--belief", "belief.json", "--under", "1")

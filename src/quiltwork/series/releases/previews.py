@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -16,6 +18,7 @@ from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
+from quiltwork.report.charts import BarChart
 from quiltwork.results import ResultBase
 from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
@@ -30,6 +33,9 @@ from quiltwork.series.releases.protection import (
     read_protection,
 )
 from quiltwork.series.releases.usefulness import advice, signal_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_SUBJECTS = 10**10
 _CHEAP = 0.05
@@ -103,6 +109,47 @@ class Preview(ResultBase):
             {name: getattr(one, name) for name in shown} | {"verdict": one.usefulness.verdict}
             for one in ordered
         ]
+
+    def chart(self) -> BarChart:
+        """Return how far off an answer may be, by who is protected."""
+        shown = f"{100 * self.confidence:g} %"
+        return BarChart(
+            f"How far off one number may be at ε = {self.epsilon:g}, by who is protected",
+            f"Half of a {shown} interval; {str(self.usefulness).lower()}",
+            "half of an interval",
+            tuple(
+                (_secret(row["protect"], row["episode"]), row["half_width"])
+                for row in self.records()
+            ),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw it; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
+
+    def report(self, path: str | Path) -> None:
+        """Write a page about the choice: what each protection costs, and what would help."""
+        from quiltwork.report import bullets, figure, page, section, table
+
+        header = ["protected", "noise", "expected error", "half of an interval", "verdict"]
+        shown = ("scale", "expected_error", "half_width", "verdict")
+        rows = [
+            (_secret(row["protect"], row["episode"]), *(row[name] for name in shown))
+            for row in self.records()
+        ]
+        costs = [figure(self.chart()), table("In units of the answer", header, rows)]
+        said = [self._in_a_sentence(), str(self.usefulness), *self.advice]
+        parts = [
+            section("Who is protected", *costs, anchor="who"),
+            section("In words", bullets(said), anchor="words"),
+        ]
+        kind = self.query.kind.removeprefix("numeric_").replace("_", " ")
+        files.write(
+            files.named(path),
+            page(f"Before releasing: {kind}", "Nothing was released or spent.", parts),
+        )
 
     def explain(self) -> str:
         """Say what error to expect, whether that is useful, and what others would cost."""
