@@ -17,6 +17,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -91,11 +92,23 @@ class ResultBase:
         return pandas.DataFrame(self.records())
 
     def _repr_html_(self) -> str:
-        """Show the explanation in a notebook."""
+        """Show the explanation in a notebook, below the picture of a result that has a chart."""
         return (
-            f"<strong>{type(self).__name__}</strong>"
+            f"<strong>{type(self).__name__}</strong>{_picture(self)}"
             f'<div style="white-space: pre-wrap">{html.escape(self.explain())}</div>'
         )
+
+
+def _picture(result: ResultBase) -> str:
+    """Draw `chart()` where a result has one and there is something to draw."""
+    chart = getattr(result, "chart", None)
+    if not callable(chart):
+        return ""
+    from quiltwork.report import standalone_svg
+
+    with suppress(UnsupportedError):
+        return f'<div style="max-width: 720px">{standalone_svg(chart())}</div>'
+    return ""
 
 
 def plain(value: Any) -> Any:

@@ -158,6 +158,20 @@ def test_persons_are_protected_without_a_belief_and_paid_for_from_a_ledger_of_pe
             ),
             "--people needs no belief",
         ),
+        (
+            (
+                *WALKS,
+                "--epsilon",
+                "1",
+                "--protect",
+                "person",
+                "--states",
+                "a",
+                "--missing",
+                "split",
+            ),
+            "use --missing state",
+        ),
         (("monitor", "--belief", "belief.json", "--epsilon", "1"), "length is missing"),
         (("monitor", "--belief", "belief.json"), "Give --epsilon"),
         (("monitor", "--belief", "belief.json", "--levels", "walks.csv"), "Line 1"),
@@ -169,10 +183,27 @@ def test_what_is_missing_is_named(cli, arguments, words):
     assert words in ran.err
 
 
+def test_a_preview_without_a_belief_speaks_of_persons_alone(cli):
+    asked = ("--states", "rest,walk", "--protect", "person", "--epsilon", "1", "--preview")
+    ran = cli(*WALKS, *asked)
+    assert ran.code == 0, ran.err
+    assert "for every person" in ran.out
+    assert "Side by side" not in ran.out
+
+
 def test_a_preview_shows_all_three(cli):
     ran = cli(*WALKS, "--belief", "belief.json", "--epsilon", "1", "--preview")
     for part in ("each moment", "each stretch of 10", "each person", "Side by side"):
         assert part in ran.out
+
+
+def test_a_preview_is_written_where_it_is_wanted(cli, folder):
+    asked = (*WALKS, "--belief", "belief.json", "--epsilon", "1", "--preview")
+    ran = cli(*asked, "--report", "page.html", "--plot", "p.svg", "-o", "p.json")
+    assert ran.code == 0, ran.err
+    assert "each person" in (folder / "page.html").read_text(encoding="utf-8")
+    assert (folder / "p.svg").stat().st_size > 1000
+    assert json.loads((folder / "p.json").read_text())["schema"] == "quiltwork/preview"
 
 
 def test_the_monitor_is_one_command_with_one_picture(cli, folder):

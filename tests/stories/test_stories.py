@@ -7,6 +7,9 @@ import re
 import shlex
 import shutil
 from collections import Counter
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -23,43 +26,44 @@ STORIES = sorted(
 )
 
 
-@pytest.fixture
-def told(tmp_path, monkeypatch, capsys):
-    """Run a story's commands on copies of its files; return what each of them printed."""
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """Run a story's commands once, on copies of its files; return what each of them printed."""
 
+    @cache
     def tell(name):
-        folder = tmp_path / name
+        folder = tmp_path_factory.mktemp("story") / name
         shutil.copytree(HERE / name, folder)
-        monkeypatch.chdir(folder)
         lines = (folder / "story.sh").read_text(encoding="utf-8").splitlines()
-        ran = []
-        for line in lines:
-            if not line.startswith("#"):
-                program, *words = shlex.split(line)
-                assert program == "quiltwork"
-                code = run(words)
-                shown = capsys.readouterr()
-                ran.append((words, code, shown.out, shown.err))
-        return folder, ran
+        with chdir(folder):
+            return folder, [ran(line) for line in lines if not line.startswith("#")]
 
     return tell
 
 
+def ran(line):
+    program, *words = shlex.split(line)
+    assert program == "quiltwork"
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = run(words)
+    return words, code, out.getvalue(), err.getvalue()
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_three_commands_lead_from_the_file_to_a_report(told, name):
-    folder, ran = told(name)
-    assert len(ran) <= 3
-    refusals = [place for place, (_, code, *_) in enumerate(ran) if code]
+    folder, done = told(name)
+    assert len(done) <= 3
+    refusals = [place for place, (_, code, *_) in enumerate(done) if code]
     assert len(refusals) <= 1
     for place in refusals:
-        named = set(re.findall(r"--[\w-]+", ran[place][3]))
-        added = {word for word in ran[place + 1][0] if word.startswith("--")}
-        assert named & (added - set(ran[place][0])), ran[place][3]
-    assert ran[-1][1] == 0
+        named = set(re.findall(r"--[\w-]+", done[place][3]))
+        added = {word for word in done[place + 1][0] if word.startswith("--")}
+        assert named & (added - set(done[place][0])), done[place][3]
+    assert done[-1][1] == 0
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
-    for text in [*(one[2] + one[3] for one in ran), page]:
+    for text in [*(one[2] + one[3] for one in done), page]:
         assert "Traceback" not in text
 
 
@@ -69,28 +73,28 @@ def rows_of(path):
 
 
 def test_orders_of_one_customer_count_three_times_at_most(told):
-    folder, ran = told("orders")
+    folder, done = told("orders")
     seen, truth = Counter(), Counter()
     for row in rows_of(folder / "orders.csv"):
         seen[row["customer"]] += 1
         if seen[row["customer"]] <= 3:
             truth[row["product"]] += 1
     assert max(seen.values()) > 40
-    found = re.findall(r"^(\D.*?)\s+(\d+)\s+\[(\d+), (\d+)\]", ran[-1][2], flags=re.M)
+    found = re.findall(r"^(\D.*?)\s+(\d+)\s+\[(\d+), (\d+)\]", done[-1][2], flags=re.M)
     assert {name for name, *_ in found} == set(truth)
     for name, count, low, high in found:
         assert int(low) <= int(count) <= int(high)
         assert abs(int(count) - truth[name]) < 60  # twenty scales
-    assert "at most 3 times" in ran[-1][2]
+    assert "at most 3 times" in done[-1][2]
 
 
 def test_the_minutes_that_the_tracker_lost_are_not_counted(told):
-    folder, ran = told("tracker")
+    folder, done = told("tracker")
     shown = Counter(row["Activity"] for row in rows_of(folder / "export.csv"))
     del shown[""]
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert f"{shown.total():,} time points of 9 series" in page  # six users, three gaps
-    assert re.search(r"^(Useful|Rough|Useless): ", ran[-1][2], flags=re.M)
+    assert re.search(r"^(Useful|Rough|Useless): ", done[-1][2], flags=re.M)
 
 
 def test_postal_codes_keep_their_zeros(told):
@@ -101,11 +105,11 @@ def test_postal_codes_keep_their_zeros(told):
             assert code in codes
 
 
-def test_the_page_of_a_holdout_shows_every_answer(told, capsys):
-    folder, ran = told("predictions")
+def test_the_page_of_a_holdout_shows_every_answer(told):
+    folder, done = told("predictions")
     page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
-    (answer,) = re.findall(r"first model: ([\d.]+)", ran[1][2])
+    (answer,) = re.findall(r"first model: ([\d.]+)", done[1][2])
     assert "1. first model" in page
     assert answer[:5] in page
-    run(["holdout", "transcript", str(folder / "study"), "--json"])
-    assert json.loads(capsys.readouterr().out)["transcript"]
+    *_, document, _ = ran(f"quiltwork holdout transcript {folder / 'study'} --json")
+    assert json.loads(document)["transcript"]

@@ -176,13 +176,6 @@ class Monitor(ResultBase):
         lead = "Plain differential privacy at every step, seen by who knows how steps are tied."
         files.write(files.named(path), page("What each moment leaks", lead, parts))
 
-    def _repr_html_(self) -> str:
-        """Show picture and words in a notebook."""
-        from quiltwork.report import standalone_svg
-
-        drawn = standalone_svg(self.chart())
-        return f'<div style="max-width: 720px">{drawn}</div>{super()._repr_html_()}'
-
 
 def monitor(
     beliefs: Belief | Sequence[Belief],

@@ -147,12 +147,27 @@ _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
 
 
+_PHRASES = {
+    re.compile(spoken): typed
+    for spoken, typed in {
+        r"queries\.by_hour\(begins='([\d:]+)'\)": r"--query by-hour:\1",
+        r"queries\.by_hour\(step='(\w+)'\)": r"--every \1",
+        r"queries\.\w+\(states=\[…\]\)": "--states a,b",
+        r"query\.on\(start, stop\)": "--window START:STOP",
+        r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",
+        r"ledger\.status\('[^']+'\)\.beliefs": "the beliefs that `ledger show` names",
+    }.items()
+}
+
+
 def in_options(text: str) -> str:
     """Say in the command line's words what a sentence says in Python's.
 
-    >>> in_options("Pass missing='split' or episode=18, and states=[…].")
-    'Pass --missing split or --protect 18, and --states ….'
+    >>> in_options("Pass missing='split' or episode=18, or use query.on(start, stop).")
+    'Pass --missing split or --protect 18, or use --window START:STOP.'
     """
+    for spoken, typed in _PHRASES.items():
+        text = spoken.sub(typed, text)
 
     def option(found: re.Match[str]) -> str:
         value = found[2].strip("'\"[]")

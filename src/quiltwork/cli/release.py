@@ -21,7 +21,7 @@ from quiltwork.cli.command import (
     plot_option,
     report_option,
 )
-from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
+from quiltwork.cli.output import check_targets, deliver, progress, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
 from quiltwork.cli.series import (
     QUERY_HELP,
@@ -37,7 +37,7 @@ from quiltwork.cli.series import (
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query
-    from quiltwork.series import Release
+    from quiltwork.series import Preview, Release
 
 
 @command(
@@ -125,6 +125,11 @@ def release(
     beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, None)
     protected = _protected(protect, beliefs, reading["every"])
+    if protect == "person" and reading["missing"] == "split":
+        raise click.UsageError(
+            "--missing split makes several series of one person, and --protect person would hide "
+            "each alone; use --missing state"
+        )
     _check_delivery(query, output, report, plot)
     series = read(file, reading, beliefs=beliefs)
     if window is not None and not apart:
@@ -140,7 +145,9 @@ def release(
             from quiltwork.beliefs.placement import placed
 
             beliefs = placed(beliefs, series.data.coded.values())
-        _preview(query, beliefs, series.lengths, confidence, asked)
+        foreseen = _preview(query, beliefs, series.lengths, confidence, asked)
+        pictures = _pictures(foreseen, report, plot)
+        deliver(foreseen.to_json(), foreseen.explain().splitlines(), pictures, output)
         return
 
     from quiltwork.series import release as answer
@@ -218,10 +225,10 @@ def _preview(
     lengths: tuple[int, ...],
     confidence: Fraction,
     asked: dict[str, Any],
-) -> None:
+) -> Preview:
     from quiltwork.series import preview
 
-    foreseen = preview(
+    return preview(
         query,
         beliefs,
         length=max(lengths),
@@ -229,7 +236,17 @@ def _preview(
         subjects=len(lengths),
         **asked,
     )
-    emit(foreseen.to_json(), foreseen.explain().splitlines())
+
+
+def _pictures(
+    foreseen: Preview, report: str | None, plot: str | None
+) -> Iterator[Callable[[], object]]:
+    if report is not None:
+        yield partial(foreseen.report, report)
+    if plot is not None:
+        from quiltwork.report.plots import write_figure
+
+        yield lambda: write_figure(foreseen.plot(), plot)
 
 
 def _lines(released: Release, confidence: Fraction) -> Iterator[str]:

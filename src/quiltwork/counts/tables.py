@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from quiltwork.budget.judging import Usefulness
+    from quiltwork.report import IntervalChart
 
 _FEW_CELLS = 256
 _MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
@@ -176,12 +177,17 @@ class CountTable(ResultBase):
 
         return usefulness_of(self)
 
+    def chart(self, confidence: Number = 0.95) -> IntervalChart:
+        """Return the counts with their intervals, as a chart."""
+        from quiltwork.counts.table_page import table_chart
+
+        return table_chart(self, confidence)
+
     def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
         """Draw the counts with their intervals; needs the `plot` extra."""
-        from quiltwork.counts.table_page import table_chart
         from quiltwork.report.plots import draw
 
-        return draw(table_chart(self, confidence), ax)
+        return draw(self.chart(confidence), ax)
 
     def report(self, path: str | Path, confidence: Number = 0.95) -> None:
         """Write a page to forward: counts, a picture, what they protect."""

@@ -112,6 +112,14 @@ def test_rows_of_clusters_are_no_persons():
         qw.release([0, 1], queries.count(1), qw.Clusters([1, 2]), protect="person")
 
 
+def test_pieces_of_one_person_are_refused():
+    data = {("ann", 1): [0, 1], ("ann", 2): [1, 1], ("bob", 1): [0]}
+    with pytest.raises(InvalidInputError, match="missing='state'"):
+        qw.release(data, queries.histogram(), CHAIN, protect="person")
+    del data["ann", 2]
+    assert qw.release(data, queries.histogram(), CHAIN, protect="person").subjects == 2
+
+
 def test_moment_and_episode_are_what_they_were():
     data = [0, 1] * 20
     for given, older in (
@@ -148,6 +156,11 @@ def test_a_ledger_of_moments_is_debited_what_persons_tell_about_its_secrets(
         paid = {"ledger": ledger, "dataset": "series"}
         qw.release([0, 1, 0], queries.histogram(), coins, 0.5, protect="person", **paid)
         assert ledger.status("series").total == pytest.approx(total)
+
+
+def test_without_a_belief_nothing_is_said_about_moments():
+    seen = qw.preview(queries.histogram(states=[0, 1]), None, length=9, protect="person")
+    assert [row["protect"] for row in seen.records()] == ["person"]
 
 
 def test_previews_show_all_three_side_by_side():

@@ -36,7 +36,12 @@ from quiltwork.series.releases.data import (
 )
 from quiltwork.series.releases.draw import draw_answer
 from quiltwork.series.releases.plan import Plan, make_plan
-from quiltwork.series.releases.protection import Who, any_series, read_protection
+from quiltwork.series.releases.protection import (
+    Who,
+    any_series,
+    read_protection,
+    refuse_pieces,
+)
 from quiltwork.series.releases.record import Release
 
 if TYPE_CHECKING:
@@ -108,6 +113,8 @@ def release(
     read_query(query)
     members = believed(beliefs, query, protect)
     protection = read_protection(protect, method, secrets, episode, members)
+    if protection.who == "person":
+        refuse_pieces(data)
     payer = read_payer(ledger, dataset, key, analyst)
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -16,14 +18,24 @@ from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.base import Query, States, read_query
 from quiltwork.queries.document import to_document
+from quiltwork.report.charts import BarChart
 from quiltwork.results import ResultBase
 from quiltwork.series.releases.answer import believed
 from quiltwork.series.releases.data import asked_of, fixed_length, public_states
 from quiltwork.series.releases.error_bars import half_steps, shortfall
 from quiltwork.series.releases.explanation import stretch
 from quiltwork.series.releases.plan import Plan, make_plan
-from quiltwork.series.releases.protection import WHO, Protection, Who, read_protection
+from quiltwork.series.releases.protection import (
+    WHO,
+    Protection,
+    Who,
+    any_series,
+    read_protection,
+)
 from quiltwork.series.releases.usefulness import advice, signal_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_SUBJECTS = 10**10
 _CHEAP = 0.05
@@ -97,6 +109,47 @@ class Preview(ResultBase):
             {name: getattr(one, name) for name in shown} | {"verdict": one.usefulness.verdict}
             for one in ordered
         ]
+
+    def chart(self) -> BarChart:
+        """Return how far off an answer may be, by who is protected."""
+        shown = f"{100 * self.confidence:g} %"
+        return BarChart(
+            f"How far off one number may be at ε = {self.epsilon:g}, by who is protected",
+            f"Half of a {shown} interval; {str(self.usefulness).lower()}",
+            "half of an interval",
+            tuple(
+                (_secret(row["protect"], row["episode"]), row["half_width"])
+                for row in self.records()
+            ),
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw it; needs the `plot` extra."""
+        from quiltwork.report.plots import draw
+
+        return draw(self.chart(), ax)
+
+    def report(self, path: str | Path) -> None:
+        """Write a page about the choice: what each protection costs, and what would help."""
+        from quiltwork.report import bullets, figure, page, section, table
+
+        header = ["protected", "noise", "expected error", "half of an interval", "verdict"]
+        shown = ("scale", "expected_error", "half_width", "verdict")
+        rows = [
+            (_secret(row["protect"], row["episode"]), *(row[name] for name in shown))
+            for row in self.records()
+        ]
+        costs = [figure(self.chart()), table("In units of the answer", header, rows)]
+        said = [self._in_a_sentence(), str(self.usefulness), *self.advice]
+        parts = [
+            section("Who is protected", *costs, anchor="who"),
+            section("In words", bullets(said), anchor="words"),
+        ]
+        kind = self.query.kind.removeprefix("numeric_").replace("_", " ")
+        files.write(
+            files.named(path),
+            page(f"Before releasing: {kind}", "Nothing was released or spent.", parts),
+        )
 
     def explain(self) -> str:
         """Say what error to expect, whether that is useful, and what others would cost."""
@@ -180,10 +233,11 @@ def preview(
 
     def seen(one: Protection) -> Preview:
         plan = make_plan(query, members, lengths, exact_epsilon, one)
-        return _preview_of(plan, one, members, states, exact_epsilon, confidence)
+        return _preview_of(plan, one, states, exact_epsilon, confidence)
 
     found = seen(protection)
-    known = beliefs is not None and fixed_length(members) is None and method is None
+    said = beliefs is not None and members != (any_series(states or (0,)),)
+    known = said and fixed_length(members) is None and method is None
     others = _others(protection, members, max(lengths)) if known else []
     return replace(found, others=tuple(_each_that_can(seen, others)))
 
@@ -220,7 +274,6 @@ def _each_that_can(
 def _preview_of(
     plan: Plan,
     protection: Protection,
-    members: tuple[Belief, ...],
     states: States,
     epsilon: Fraction,
     confidence: float,
@@ -246,7 +299,7 @@ def _preview_of(
         episode=plan.calibration.question.episode,
         signal=signal,
         protect=protection.who,
-        advice=tuple(advice(plan, members, errors[0], signal)),
+        advice=tuple(advice(plan, errors[0], signal)),
     )
 
 

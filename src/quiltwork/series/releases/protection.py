@@ -20,7 +20,7 @@ Theorem: docs/theory/query-sensitivity.md
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, cast
@@ -92,6 +92,21 @@ def read_protection(
             "rows of one data set; put all rows of a person into one cluster of qw.Clusters."
         )
     return Protection("person")
+
+
+def refuse_pieces(data: Any) -> None:
+    """Refuse persons whose series were cut at gaps: several pieces of one are one person still.
+
+    Raises:
+        InvalidInputError: for what `read_series(…, missing="split")` gives, if somebody has two.
+    """
+    keys = list(data) if isinstance(data, Mapping) else []
+    pieces = [key[0] for key in keys if isinstance(key, tuple) and isinstance(key[-1], int)]
+    if len(pieces) == len(keys) and len(set(pieces)) < len(pieces):
+        raise InvalidInputError(
+            "Some persons have several series here, as missing='split' makes them, and "
+            "protect='person' would hide each alone; use missing='state'."
+        )
 
 
 def any_series(states: Sequence[Label] | None) -> ChainBox:

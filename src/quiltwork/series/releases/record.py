@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from quiltwork.beliefs import Belief
     from quiltwork.budget.judging import Usefulness
+    from quiltwork.report import Chart
     from quiltwork.series.releases.protection import Who
 
 
@@ -284,6 +285,16 @@ class Release(ResultBase):
 
         return release_from_json(text)
 
+    def chart(self, confidence: Number = 0.95) -> Chart:
+        """Return the value with its intervals, as a chart.
+
+        Raises:
+            UnsupportedError: for a label.
+        """
+        from quiltwork.series.releases.plots import release_chart
+
+        return release_chart(self, confidence)
+
     def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
         """Draw the value with error bars, onto `ax` or a new figure; return the axes.
 
@@ -291,9 +302,8 @@ class Release(ResultBase):
             UnsupportedError: for a label, or without matplotlib.
         """
         from quiltwork.report.plots import draw
-        from quiltwork.series.releases.plots import release_chart
 
-        return draw(release_chart(self, confidence), ax)
+        return draw(self.chart(confidence), ax)
 
     def report(self, path: str | Path, confidence: Number = 0.95) -> None:
         """Write a page to forward: numbers, a picture, what is protected and against whom."""
@@ -301,16 +311,6 @@ class Release(ResultBase):
         from quiltwork.series.releases.page import release_page
 
         files.write(files.named(path), release_page(self, confidence))
-
-    def _repr_html_(self) -> str:
-        """Show numbers, picture and explanation in a notebook."""
-        if self.mechanism == "exponential":
-            return super()._repr_html_()
-        from quiltwork.report import standalone_svg
-        from quiltwork.series.releases.plots import release_chart
-
-        drawn = standalone_svg(release_chart(self))
-        return f'<div style="max-width: 720px">{drawn}</div>{super()._repr_html_()}'
 
     def explain(self, others: Belief | Sequence[Belief] | None = None) -> str:
         """Say in plain words what was released, how, and what it protects.

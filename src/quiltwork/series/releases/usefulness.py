@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quiltwork.beliefs import Belief, MarkovChain
+from quiltwork.beliefs import Label
 from quiltwork.budget.accounting.planning import signal_range
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.influence import Calibration
+from quiltwork.influence.fitted import driving_states
 
 if TYPE_CHECKING:
     from quiltwork.series.releases.plan import Plan
     from quiltwork.series.releases.record import Release
 
 _USEFUL = 0.1
-_TIED = 0.5
+_TIED = 50
 _NO_VALUE = ("missing", None)
 
 
@@ -52,7 +53,7 @@ def usefulness_of(release: Release) -> Usefulness:
     return found
 
 
-def advice(plan: Plan, members: tuple[Belief, ...], error: float, signal: float) -> Iterator[str]:
+def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
     """Say what drives the noise, as far as the belief tells, and what would help."""
     calibration = plan.calibration
     short = error / (_USEFUL * signal) if signal > 0 else math.inf
@@ -60,13 +61,14 @@ def advice(plan: Plan, members: tuple[Belief, ...], error: float, signal: float)
         if 1 < short < math.inf:
             yield f"About {math.ceil(plan.subjects * short):,} persons would make it useful."
         return
-    belief = members[calibration.belief - 1]
-    tied = calibration.influence > _TIED * float(calibration.epsilon)
-    if tied:
-        share = 100 * calibration.influence / float(calibration.epsilon)
+    share = 100 * calibration.influence / float(calibration.epsilon)
+    drives = driving_states(calibration) if share > _TIED else None
+    if share > _TIED:
+        pair = " or ".join(sorted(map(repr, drives or ())))
+        apart = f", most of all whether it is {pair}" if pair else ""
         yield (
             f"{share:.0f} % of ε go to what neighbours tell about time point {calibration.node}"
-            f"{_longest_lasting(belief)}."
+            f"{apart}."
         )
     if 1 < short < math.inf and plan.query.change(1, 2, None) > plan.query.change(1, 1, None):
         needed = _points_of_one(plan) * short
@@ -74,8 +76,8 @@ def advice(plan: Plan, members: tuple[Belief, ...], error: float, signal: float)
             f"About {math.ceil(needed):,} time points{' of each' if plan.subjects > 1 else ''} "
             "would make it useful: noise does not grow with their number."
         )
-    if tied and short > 1:
-        yield from _fewer_ties(belief, calibration)
+    if share > _TIED and short > 1:
+        yield from _fewer_ties(drives, calibration)
 
 
 def _points_of_one(plan: Plan) -> int:
@@ -83,21 +85,10 @@ def _points_of_one(plan: Plan) -> int:
     return stop - start + 1
 
 
-def _longest_lasting(belief: Belief) -> str:
-    if not isinstance(belief, MarkovChain) or belief.size < 2:
-        return ""
-    staying = np.diag(np.asarray(belief.transition))
-    state = int(np.argmax(staying))
-    if staying[state] >= 1:
-        return ""
-    lasts = 1 / (1 - staying[state])
-    return f": state {(belief.states or range(belief.size))[state]!r} lasts {lasts:.3g} on average"
-
-
-def _fewer_ties(belief: Belief, calibration: Calibration) -> Iterator[str]:
-    if any(state in (belief.states or ()) for state in _NO_VALUE):
+def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) -> Iterator[str]:
+    if drives is not None and any(state in _NO_VALUE for state in drives):
         yield (
-            "Gaps are a state of their own, whose neighbours tell about it; read with "
+            "Gaps are a state of their own, which their neighbours give away; read with "
             "missing='split' where pieces are independent."
         )
     if calibration.question.episode == 1:
