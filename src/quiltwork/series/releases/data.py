@@ -39,7 +39,7 @@ from quiltwork.queries.base import IntArray, Query, States
 from quiltwork.queries.cells import OverStates
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
-from quiltwork.series.reading.clock import series_clock
+from quiltwork.series.reading.clock import Clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
     if starts or grids or start is None or step is None:
         return None
     origin = origin_of(source.given[0])
-    clock = series_clock(None if origin is None else origin.zone, step)
+    clock = Clock() if origin is None else Clock(origin.zone, origin.local)
     first, last = query.window(max(source.lengths))
     return clock.written(start + step * (first - 1)), clock.written(start + step * last)
 
