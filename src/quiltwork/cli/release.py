@@ -76,6 +76,13 @@ if TYPE_CHECKING:
     help="One release for each subject instead of one for all together; each costs its own "
     "subject epsilon.",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Who reads and counts a folder of files; noise is drawn here, once.",
+)
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
 @confidence_option("Of the intervals.")
@@ -91,6 +98,7 @@ def release(
     secrets: str | None,
     protect: str | None,
     apart: bool,
+    backend: str,
     preview: bool,
     ledger_url: str | None,
     dataset: str | None,
@@ -109,11 +117,13 @@ def release(
     """
     if apart and (ledger_url or plot):
         raise click.UsageError("--apart goes with neither --ledger nor --plot")
+    if apart and backend == "spark":
+        raise click.UsageError("--apart needs --backend local")
     beliefs = read_beliefs(belief)
     query = read_query(question, beliefs[0].states, None)
     episode = read_episode(protect, beliefs, reading["every"])
     _check_delivery(query, output, plot)
-    series = read(file, reading, beliefs=beliefs)
+    series = read(file, reading, beliefs=beliefs, backend=backend)
     if window is not None and not apart:
         query = query.on(*series.window(window))
     protected = None if secrets is None else series.window(secrets)
