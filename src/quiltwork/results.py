@@ -78,7 +78,7 @@ class ResultBase:
         return [self.body()]
 
     def to_frame(self) -> DataFrame:
-        """Return it as a pandas frame; needs the `data` extra.
+        """Return it as a pandas frame; needs the `publish` extra.
 
         Raises:
             UnsupportedError: without pandas.
@@ -87,7 +87,7 @@ class ResultBase:
             import pandas
         except ImportError:
             raise UnsupportedError(
-                "Frames need pandas: install it with pip install 'quiltwork[data]'."
+                "Frames need pandas: install it with pip install 'quiltwork[publish]'."
             ) from None
         return pandas.DataFrame(self.records())
 

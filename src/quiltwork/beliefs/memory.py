@@ -87,7 +87,7 @@ def _array(sequence: Any) -> NDArray[Any] | None:
     For what was read as codes, and for labels made of codes, it is these.
     """
     if (codes := codes_of(sequence)) is not None:
-        return codes
+        return codes if codes.size else None
     if isinstance(getattr(sequence, "dtype", None), np.dtype) and hasattr(sequence, "to_numpy"):
         sequence = sequence.to_numpy()
     is_one = isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.size > 0

@@ -30,12 +30,14 @@ class Origin:
         path: the file, links resolved; None if they come from elsewhere.
         parts: how many sequences were read.
         zone: the time zone of their moments, where one was given.
+        local: whether seconds are those that clocks show, not those of UTC.
     """
 
     grid: Grid
     path: str | None
     parts: int
     zone: str | None = None
+    local: bool = True
 
 
 _NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}

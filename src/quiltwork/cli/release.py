@@ -86,6 +86,13 @@ if TYPE_CHECKING:
     help="One release for each subject instead of one for all together; each costs its own "
     "subject epsilon.",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Who reads and counts a folder of files; noise is drawn here, once.",
+)
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
 @confidence_option("Of the intervals.")
@@ -103,6 +110,7 @@ def release(
     secrets: str | None,
     protect: str | None,
     apart: bool,
+    backend: str,
     preview: bool,
     ledger_url: str | None,
     dataset: str | None,
@@ -122,6 +130,8 @@ def release(
     """
     if apart and (ledger_url or plot or report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
+    if apart and backend == "spark":
+        raise click.UsageError("--apart needs --backend local")
     beliefs = _beliefs(belief, states, protect)
     query = read_query(question, beliefs[0].states, None)
     protected = _protected(protect, beliefs, reading["every"])
@@ -131,7 +141,7 @@ def release(
             "each alone; use --missing state"
         )
     _check_delivery(query, output, report, plot)
-    series = read(file, reading, beliefs=beliefs)
+    series = read(file, reading, beliefs=beliefs, backend=backend)
     if window is not None and not apart:
         query = query.on(*series.window(window))
     asked = {

@@ -6,6 +6,7 @@ On the command line a question is data: a named query with its arguments, never 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -114,9 +115,10 @@ def read(
     *,
     states: tuple[Label, ...] | None = None,
     beliefs: Sequence[Belief] = (),
+    backend: str = "local",
 ) -> Series:
     """Read the file as the options say, on the beliefs' grid; `states` are those declared."""
-    from quiltwork.series import read_series
+    from quiltwork.series import read_fleet, read_series
     from quiltwork.series.reading.columns import only_column
 
     lists = ("subject", "na_values")
@@ -124,7 +126,12 @@ def read(
     plain = {name: options[name] for name in (*_NAMED, "delimiter", "decimal", "encoding")}
     column = options["value"] or only_column(file)
     edges, subject = options["edges"], given["subject"]
-    series = read_series(
+    take: Callable[..., Series] = read_series
+    if backend == "spark":
+        from quiltwork.tables.spark.session import spark_session
+
+        take = partial(read_fleet, spark_session())
+    series = take(
         file,
         column,
         subject=subject[0] if subject is not None and len(subject) == 1 else subject,

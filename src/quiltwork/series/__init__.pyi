@@ -1,6 +1,7 @@
 from . import reading as reading
 from . import releases as releases
 from .reading.binning import Bins as Bins
+from .reading.fleets import read_fleet as read_fleet
 from .reading.read import Series as Series
 from .reading.read import read_series as read_series
 from .reading.read import read_states as read_states

@@ -177,6 +177,26 @@ def test_subjects_of_several_columns_and_of_file_names(tmp_path, by):
         read_series(f"{tmp_path}/*.tsv", "kw")
 
 
+def test_files_of_a_folder_have_one_list_of_states(tmp_path, by):
+    (tmp_path / "a.csv").write_text("s\n1\n2\n")
+    (tmp_path / "b.csv").write_text("s\n1\nx\n")
+    read = read_series(tmp_path, "s", subject="filename")
+    assert {who: states.tolist() for who, states in read.data.items()} == {
+        "a": ["1", "2"],
+        "b": ["1", "x"],
+    }
+    chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["2", "1"])
+    believed = read_series(tmp_path, "s", subject="filename", beliefs=chain)
+    assert believed.data["b"].tolist() == ["1", "x"]
+    assert believed.data["a"].tolist() == ["1", "2"]
+    (tmp_path / "a.txt").write_text("s\n1\n")
+    with pytest.raises(InvalidInputError, match="A subject is in several files"):
+        read_series(tmp_path, "s", subject="filename", beliefs=chain)
+    (tmp_path / "a.txt").write_text("s\n")
+    with pytest.raises(InvalidInputError, match=r"a.txt: Column 's' has no rows"):
+        read_series(tmp_path, "s", subject="filename", beliefs=chain)
+
+
 class Relation:
     """What a relation of DuckDB is: names of columns, and a stream of Arrow."""
 

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, CyclicChain, Grid, as_beliefs
-from quiltwork.beliefs.coded import CodedSequence, CodedSequences
+from quiltwork.beliefs.coded import CodedSequences
 from quiltwork.beliefs.grids import Rule
-from quiltwork.beliefs.origins import Origin, index_step, regular_step, resolved
-from quiltwork.beliefs.sequences import label_array, position_of
-from quiltwork.beliefs.states import Label, list_states, show_labels
+from quiltwork.beliefs.origins import Origin, resolved
+from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
+from quiltwork.series.reading.assembly import Asked, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import (
     Clock,
@@ -27,12 +26,10 @@ from quiltwork.series.reading.clock import (
     read_zone,
     series_clock,
 )
-from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
+from quiltwork.series.reading.collectors import GAP
 from quiltwork.series.reading.columns import only_column
 from quiltwork.series.reading.grid_asked import agreed_grid, asked_grid
-from quiltwork.series.reading.records import Records, Wanted, read_records
-from quiltwork.series.reading.regular import OrderedRows, on_grid, ordered, refuse_twice
-from quiltwork.series.reading.values import as_labels, match_labels
+from quiltwork.series.reading.records import Wanted
 
 Missing: TypeAlias = Literal["error", "state", "split"]
 
@@ -210,84 +207,27 @@ def read_series(
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
     _refuse_skewed(members, clock)
-    records = read_records(
-        source, wanted, given, bins, grid.step, clock, quietly=free, apart=bool(members)
-    )
-    if bins is None:
-        public = grid.labels or _states_of(members, missing, missing_state)
-        known, codes = _coded(records.labels, public, believed=bool(members))
-    else:
-        public, known, codes = bins.labels, bins.labels, records.values
+    if bins is not None:
+        public: Sequence[Label] | None = bins.labels
         grid = replace(grid, labels=bins.labels)
-    taken = public or () if free else known
-    if missing == "state" and missing_state in taken:
+    else:
+        public = grid.labels or _states_of(members, missing, missing_state)
+    limits = None if days is None else period_seconds(days, clock)
+    ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
+    read = ask.read(source)
+    if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
             "with missing_state."
         )
-    if records.row is not None:
-        codes = codes[records.row]
-    limits = None if days is None else period_seconds(days, clock)
-    paths, grid = _paths(source, records, codes, bins, grid, limits)
     if missing == "error" and not free:
-        _refuse_gaps(paths, records.subjects)
+        refuse_gaps(read.paths)
     gap = missing_state if missing == "state" else None
-    cut = missing == "split"
-    origin = Origin(grid, resolved(source), len(paths), clock.zone)
-    data, found = _sequences(paths, records.subjects, known, gap, origin, cut=cut)
-    gone = sum(int((path.codes == GAP).sum()) for path in paths)
-    points = sum(len(path.codes) for path in paths)
-    return Series(data, found, public is not None, points, gone, grid, records.note, clock)
-
-
-@dataclass(frozen=True, eq=False)
-class _Path:
-    """The states of one subject in order, `GAP` where one is missing, and when they begin."""
-
-    subject: int
-    codes: NDArray[Any]
-    start: int | None
-
-
-def _paths(
-    source: Any,
-    records: Records,
-    codes: NDArray[Any],
-    bins: Bins | None,
-    grid: Grid,
-    limits: tuple[int, int] | None,
-) -> tuple[list[_Path], Grid]:
-    """Put the records of each subject in order, on the grid if there is one."""
-    who, when = records.who, records.seconds
-    if limits is not None:
-        if grid.step is None or when is None:
-            raise InvalidInputError("Public days need the time column and a grid (time, every).")
-        inside = (when >= limits[0]) & (when < limits[1])
-        who, when, codes = who[inside], when[inside], codes[inside]
-        if not len(who):
-            raise InvalidInputError("No record is on these days; check them, and the time zone.")
-    rows = ordered(who, when)
-    if grid.step is None:
-        refuse_twice(rows)
-        step = _regular(source, rows, counted=records.counted)
-        known = step is not None and when is not None and set(rows.gaps()) == {step}
-        values = codes[rows.order]
-        begins = rows.seconds if known else None
-        cuts = zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)
-        paths = [
-            _Path(int(rows.subject[a]), values[a:b], None if begins is None else int(begins[a]))
-            for a, b in cuts
-        ]
-        return paths, replace(grid, step=step)
-    steps = None if limits is None else (limits[0] // grid.step, (limits[1] - 1) // grid.step)
-    paths = []
-    for part in on_grid(rows, codes, grid.rule or "last", grid.step, steps):
-        values = part.values if bins is None else binned(part.values, bins)
-        ends = np.cumsum(part.lengths)
-        for i, (subject, stop) in enumerate(zip(part.subjects, ends, strict=True)):
-            begin = int(part.first_step[i]) * grid.step
-            paths.append(_Path(int(subject), values[stop - part.lengths[i] : stop], begin))
-    return paths, grid
+    origin = Origin(read.grid, resolved(source), len(read.paths), clock.zone, clock.local)
+    data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
+    gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
+    points = sum(len(path.codes) for path in read.paths)
+    return Series(data, found, public is not None, points, gone, read.grid, read.note, clock)
 
 
 def _refuse_skewed(members: Sequence[Belief], clock: Clock) -> None:
@@ -324,106 +264,3 @@ def _states_of(
             given = missing_state if missing == "state" else None
             return tuple(state for state in belief.states if given is None or state != given)
     return None
-
-
-def _coded(
-    column: LabelCollector, states: Sequence[Label] | None, *, believed: bool
-) -> tuple[tuple[Label, ...], NDArray[Any]]:
-    """Return (states, state codes with `GAP` for missing).
-
-    Without beliefs all states are declared, or none. With them it is the release that refuses a
-    row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
-    anything, and none may change how others are read.
-
-    Raises:
-        InvalidInputError: naming the first row that holds none of the states declared.
-    """
-    cells = column.distinct
-    if states is not None and column.textual:
-        read = match_labels(cells, tuple(states), column.dialect)
-    else:
-        read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
-    found = list(dict.fromkeys(label for label in read if label is not None))
-    known = list(states) if states is not None else _sorted(found)
-    others = [label for label in found if label not in set(known)]
-    if others and not believed:
-        row = position_of(column.codes, read.index(others[0]))
-        raise InvalidInputError(
-            f"Row {row} of column {column.name!r} holds none of the states "
-            f"{show_labels(tuple(known))}; declare what it holds as well, or drop it."
-        )
-    known += others
-    index = {label: i for i, label in enumerate(known)}
-    table = np.array([GAP if label is None else index[label] for label in read])
-    return tuple(known), table.astype(smallest(len(known) + 1))[column.codes]
-
-
-def _regular(source: Any, rows: OrderedRows, *, counted: bool) -> int | None:
-    """Return the step that regular times show: those of a column, or of the index of one series."""
-    if rows.seconds is None:
-        return index_step(source) if not rows.subject.any() else None
-    gaps = rows.gaps()
-    step = regular_step(np.array(list(gaps), dtype=np.int64), weights=list(gaps.values()))
-    return None if step == 1 and counted else step
-
-
-def _refuse_gaps(paths: Sequence[_Path], subjects: Sequence[Any]) -> None:
-    gaps = sum(int((path.codes == GAP).sum()) for path in paths)
-    if not gaps:
-        return
-    number, path = next((i, path) for i, path in enumerate(paths) if (path.codes == GAP).any())
-    position = int(np.argmax(path.codes == GAP)) + 1
-    whose = f" of subject {number + 1} (in their order)" if list(subjects) != [None] else ""
-    raise InvalidInputError(
-        f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
-        "missing='state' makes it a state of its own, missing='split' cuts the sequence there if "
-        "you declare the pieces independent."
-    )
-
-
-def _sequences(
-    paths: Sequence[_Path],
-    subjects: Sequence[Any],
-    states: tuple[Label, ...],
-    gap: str | None,
-    origin: Origin,
-    *,
-    cut: bool,
-) -> tuple[CodedSequences, tuple[Label, ...]]:
-    """Return the sequences by subject and their states; `cut` at missing points, or with `gap`."""
-    labels = label_array(states)
-    if not cut and (gap is not None or any((path.codes == GAP).any() for path in paths)):
-        labels = label_array((*states, gap))
-    if gap is not None and gap not in states:
-        states = (*states, gap)
-    found: list[tuple[Any, _Path]] = []
-    step = origin.grid.step
-    for path in paths:
-        key = subjects[path.subject]
-        if not cut:
-            codes = path.codes.astype(smallest(len(labels)), copy=False)
-            if (gaps := codes == GAP).any():
-                codes = codes.copy()
-                codes[gaps] = len(labels) - 1
-            found.append((key, replace(path, codes=codes)))
-            continue
-        for number, (a, b) in enumerate(_pieces(path.codes), 1):
-            begin = None if path.start is None or step is None else path.start + step * a
-            found.append(((key, number), _Path(path.subject, path.codes[a:b], begin)))
-    if not found:
-        raise InvalidInputError("Every time point is missing; there is nothing to read.")
-    origin = replace(origin, parts=len(found))
-    coded = {key: CodedSequence(p.codes, labels, origin, p.start) for key, p in found}
-    return CodedSequences(coded), states
-
-
-def _pieces(codes: NDArray[Any]) -> list[tuple[int, int]]:
-    turns = np.flatnonzero(np.diff(codes != GAP, prepend=False, append=False))
-    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
-
-
-def _sorted(labels: list[Any]) -> list[Any]:
-    try:
-        return sorted(labels)
-    except TypeError:
-        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))

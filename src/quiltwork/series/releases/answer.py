@@ -171,6 +171,8 @@ def _check_without_noise(plan: Plan, members: tuple[Belief, ...], series: Encode
 
     Theorem: docs/theory/query-sensitivity.md
     """
+    if not plan.noise_scale and series.fleet is not None:
+        raise UnsupportedError("A release without noise is not made on Spark; read the files here.")
     if plan.noise_scale or any(
         all(belief.allows(codes) for codes in series.codes) for belief in members
     ):
@@ -264,8 +266,7 @@ def _request(unanswered: Release, key: str | None, for_persons: Payer | None) ->
 def _answered(
     unanswered: Release, plan: Plan, series: EncodedSeries, states: States, evaluate: Evaluate
 ) -> Release:
-    answers = (evaluate(codes, series.alphabet) for codes in series.codes)
-    truth: Integers = reduce(np.add, answers)
+    truth: Integers = reduce(np.add, series.answers(evaluate))
     noisy = draw_answer(plan.query, truth, plan.law)
     noisy, cells = plan.query.chosen(noisy, unanswered.cells)
     value = plan.query.present(np.array(noisy, dtype=object), states, plan.points)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,14 +33,14 @@ from quiltwork.beliefs.sequences import (
     position_of,
     read_labels,
 )
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.gaussian import no_sum
-from quiltwork.queries.base import IntArray, Query, States
+from quiltwork.queries.base import IntArray, Integers, Query, States
 from quiltwork.queries.cells import OverStates, Top
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour
 from quiltwork.queries.numbers import Sum, has_value, of_numbers
-from quiltwork.series.reading.clock import series_clock
+from quiltwork.series.reading.clock import Clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,12 @@ class Source:
     Attributes:
         cells: the cells of each sequence, one after the other.
         given: the sequences as they were given.
+        fleet: what holds them, if they are on Spark.
     """
 
     cells: tuple[Any, ...]
     given: tuple[Any, ...]
+    fleet: Any = None
 
     @property
     def lengths(self) -> list[int]:
@@ -71,6 +73,13 @@ class EncodedSeries:
 
     codes: tuple[IntArray, ...]
     alphabet: States
+    fleet: Any = None
+
+    def answers(self, evaluate: Callable[[IntArray, States], Integers]) -> Iterable[Integers]:
+        """Return what a query answers for each sequence; for those on Spark, the sum of it."""
+        if self.fleet is not None:
+            return [self.fleet.total(evaluate, self.alphabet)]
+        return (evaluate(codes, self.alphabet) for codes in self.codes)
 
 
 def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -> Source:
@@ -84,7 +93,8 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
     rows = None if states_are_all(members) else fixed_length(members)
     one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
     given = (read,) if one else split_sequences(read)
-    source = Source(_each(given, cells_of), given)
+    fleet = data if hasattr(data, "total") and isinstance(data, CodedSequences) else None
+    source = Source(_each(given, cells_of), given, fleet)
     _check_rows(source, members)
     _check_grid(source, members)
     return source
@@ -103,6 +113,11 @@ def encode_cells(
     if isinstance(members[0], Gaussian):
         return EncodedSeries(_each(source.cells, lambda cells: _floats(cells, quietly)), ())
     states = public_states(members, query)
+    if source.fleet is not None:
+        if states is None or not states_are_all(members):
+            raise UnsupportedError("Series on Spark need beliefs that name their states.")
+        source.fleet.check(states)
+        return EncodedSeries((), states, source.fleet)
     if states is not None and states_are_all(members):
         encoded = _each(source.cells, lambda cells: _codes(cells, states))
         for belief in members:
@@ -290,7 +305,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
     if starts or grids or start is None or step is None:
         return None
     origin = origin_of(source.given[0])
-    clock = series_clock(None if origin is None else origin.zone, step)
+    clock = Clock() if origin is None else Clock(origin.zone, origin.local)
     first, last = query.window(max(source.lengths))
     return clock.written(start + step * (first - 1)), clock.written(start + step * last)
 

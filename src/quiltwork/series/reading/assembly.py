@@ -1,0 +1,293 @@
+"""Records to sequences of codes: in order, on the grid, one file after the other.
+
+Where file names tell subjects apart, only the codes of a file are kept when the next one is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork import files
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
+from quiltwork.beliefs.grids import Grid
+from quiltwork.beliefs.origins import Origin, index_step, regular_step
+from quiltwork.beliefs.sequences import label_array, position_of
+from quiltwork.beliefs.states import Label, show_labels
+from quiltwork.delimited import GivenDialect
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.reading.binning import Bins
+from quiltwork.series.reading.clock import Clock
+from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
+from quiltwork.series.reading.columns import FILE_NAME
+from quiltwork.series.reading.records import Records, Wanted, read_records
+from quiltwork.series.reading.regular import OrderedRows, on_grid, ordered, refuse_twice
+from quiltwork.series.reading.values import as_labels, match_labels
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The states of one subject in order, `GAP` where one is missing, and when they begin."""
+
+    subject: Any
+    codes: NDArray[Any]
+    start: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """What was read: the paths of all subjects, by codes of `states`."""
+
+    states: tuple[Label, ...]
+    paths: list[Path]
+    grid: Grid
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """How records are to be read.
+
+    Attributes:
+        wanted: the columns.
+        given: what the caller says about how files are written.
+        bins: what turns numbers into states; None for labels.
+        grid: the time points.
+        clock: of the seconds.
+        public: the states declared; None if they are those that occur.
+        limits: from when to before when, in seconds; None for all.
+        believed: whether there are beliefs, so that a release refuses what is no state.
+        quietly: whether what is no number is missing.
+    """
+
+    wanted: Wanted
+    given: GivenDialect
+    bins: Bins | None
+    grid: Grid
+    clock: Clock
+    public: Sequence[Label] | None
+    limits: tuple[int, int] | None
+    believed: bool
+    quietly: bool
+
+    def read(self, source: Any) -> Paths:
+        """Read a source, file by file where their names tell subjects apart and states are known.
+
+        States that occur depend on all files, so these are then read as one.
+
+        Raises:
+            InvalidInputError: naming the row, and the file if there are several.
+        """
+        sources = [source]
+        named = FILE_NAME in self.wanted.subjects and isinstance(source, (str, os.PathLike))
+        if named and self.public is not None:
+            sources = files.listed_files(os.fspath(source))
+        if len(sources) == 1:
+            return self._read_one(source)
+        found = []
+        for path in sources:
+            try:
+                found.append(self._read_one(path))
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{path}: {error}") from None
+        return _merged(found)
+
+    def _read_one(self, source: Any) -> Paths:
+        records = read_records(
+            source,
+            self.wanted,
+            self.given,
+            self.bins,
+            self.grid.step,
+            self.clock,
+            quietly=self.quietly,
+            apart=self.believed,
+        )
+        if self.bins is None:
+            known, codes = _coded(records.labels, self.public, believed=self.believed)
+        else:
+            known, codes = self.bins.labels, records.values
+        if records.row is not None:
+            codes = codes[records.row]
+        paths, grid = _paths(source, records, codes, self.bins, self.grid, self.limits)
+        return Paths(known, paths, grid, records.note)
+
+
+def _merged(found: Sequence[Paths]) -> Paths:
+    """Put what was read from several files together, by codes of the states of all."""
+    states = list(dict.fromkeys(label for one in found for label in one.states))
+    index = {label: i for i, label in enumerate(states)}
+    steps = {one.grid.step for one in found}
+    grid = found[0].grid if len(steps) == 1 else replace(found[0].grid, step=None)
+    paths: dict[Any, Path] = {}
+    for one in found:
+        table = np.array([*(index[label] for label in one.states), GAP])
+        same = table[:-1].tolist() == list(range(len(one.states)))
+        small = table.astype(smallest(len(states) + 1))
+        for path in one.paths:
+            if path.subject in paths:
+                raise InvalidInputError(
+                    "A subject is in several files; files that name subjects must have names of "
+                    "their own."
+                )
+            codes = path.codes if same else small[path.codes]  # code −1 is the last
+            start = path.start if len(steps) == 1 else None
+            paths[path.subject] = Path(path.subject, codes, start)
+    notes = dict.fromkeys(one.note for one in found if one.note)
+    told = next(iter(notes), "")
+    return Paths(tuple(states), list(paths.values()), grid, told)
+
+
+def _paths(
+    source: Any,
+    records: Records,
+    codes: NDArray[Any],
+    bins: Bins | None,
+    grid: Grid,
+    limits: tuple[int, int] | None,
+) -> tuple[list[Path], Grid]:
+    """Put the records of each subject in order, on the grid if there is one."""
+    who, when, names = records.who, records.seconds, records.subjects
+    if limits is not None:
+        if grid.step is None or when is None:
+            raise InvalidInputError("Public days need the time column and a grid (time, every).")
+        inside = (when >= limits[0]) & (when < limits[1])
+        who, when, codes = who[inside], when[inside], codes[inside]
+        if not len(who):
+            raise InvalidInputError("No record is on these days; check them, and the time zone.")
+    rows = ordered(who, when)
+    if grid.step is None:
+        refuse_twice(rows)
+        step = _regular(source, rows, counted=records.counted)
+        known = step is not None and when is not None and set(rows.gaps()) == {step}
+        values = codes[rows.order]
+        begins = rows.seconds if known else None
+        cuts = zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)
+        paths = [
+            Path(
+                names[int(rows.subject[a])], values[a:b], None if begins is None else int(begins[a])
+            )
+            for a, b in cuts
+        ]
+        return paths, replace(grid, step=step)
+    steps = None if limits is None else (limits[0] // grid.step, (limits[1] - 1) // grid.step)
+    paths = []
+    for part in on_grid(rows, codes, grid.rule or "last", grid.step, steps):
+        values = part.values if bins is None else binned(part.values, bins)
+        ends = np.cumsum(part.lengths)
+        for i, (subject, stop) in enumerate(zip(part.subjects, ends, strict=True)):
+            begin = int(part.first_step[i]) * grid.step
+            paths.append(Path(names[int(subject)], values[stop - part.lengths[i] : stop], begin))
+    return paths, grid
+
+
+def _coded(
+    column: LabelCollector, states: Sequence[Label] | None, *, believed: bool
+) -> tuple[tuple[Label, ...], NDArray[Any]]:
+    """Return (states, state codes with `GAP` for missing).
+
+    Without beliefs all states are declared, or none. With them it is the release that refuses a
+    row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
+    anything, and none may change how others are read.
+
+    Raises:
+        InvalidInputError: naming the first row that holds none of the states declared.
+    """
+    cells = column.distinct
+    if states is not None and column.textual:
+        read = match_labels(cells, tuple(states), column.dialect)
+    else:
+        read = as_labels(cells, textual=column.textual, apart=believed, dialect=column.dialect)
+    found = list(dict.fromkeys(label for label in read if label is not None))
+    known = list(states) if states is not None else _sorted(found)
+    others = [label for label in found if label not in set(known)]
+    if others and not believed:
+        row = position_of(column.codes, read.index(others[0]))
+        raise InvalidInputError(
+            f"Row {row} of column {column.name!r} holds none of the states "
+            f"{show_labels(tuple(known))}; declare what it holds as well, or drop it."
+        )
+    known += others
+    index = {label: i for i, label in enumerate(known)}
+    table = np.array([GAP if label is None else index[label] for label in read])
+    return tuple(known), table.astype(smallest(len(known) + 1))[column.codes]
+
+
+def _regular(source: Any, rows: OrderedRows, *, counted: bool) -> int | None:
+    """Return the step that regular times show: those of a column, or of the index of one series."""
+    if rows.seconds is None:
+        return index_step(source) if not rows.subject.any() else None
+    gaps = rows.gaps()
+    step = regular_step(np.array(list(gaps), dtype=np.int64), weights=list(gaps.values()))
+    return None if step == 1 and counted else step
+
+
+def refuse_gaps(paths: Sequence[Path]) -> None:
+    """Refuse missing time points.
+
+    Raises:
+        InvalidInputError: naming the first.
+    """
+    gaps = sum(int((path.codes == GAP).sum()) for path in paths)
+    if not gaps:
+        return
+    number, path = next((i, path) for i, path in enumerate(paths) if (path.codes == GAP).any())
+    position = int(np.argmax(path.codes == GAP)) + 1
+    whose = f" of subject {number + 1} (in their order)" if path.subject is not None else ""
+    raise InvalidInputError(
+        f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
+        "missing='state' makes it a state of its own, missing='split' cuts the sequence there if "
+        "you declare the pieces independent."
+    )
+
+
+def sequences(
+    paths: Sequence[Path],
+    states: tuple[Label, ...],
+    gap: str | None,
+    origin: Origin,
+    *,
+    cut: bool,
+) -> tuple[CodedSequences, tuple[Label, ...]]:
+    """Return the sequences by subject and their states; `cut` at missing points, or with `gap`."""
+    labels = label_array(states)
+    if not cut and (gap is not None or any((path.codes == GAP).any() for path in paths)):
+        labels = label_array((*states, gap))
+    if gap is not None and gap not in states:
+        states = (*states, gap)
+    found: list[tuple[Any, Path]] = []
+    step = origin.grid.step
+    for path in paths:
+        key = path.subject
+        if not cut:
+            codes = path.codes.astype(smallest(len(labels)), copy=False)
+            if (gaps := codes == GAP).any():
+                codes = codes.copy()
+                codes[gaps] = len(labels) - 1
+            found.append((key, replace(path, codes=codes)))
+            continue
+        for number, (a, b) in enumerate(_pieces(path.codes), 1):
+            begin = None if path.start is None or step is None else path.start + step * a
+            found.append(((key, number), Path(path.subject, path.codes[a:b], begin)))
+    if not found:
+        raise InvalidInputError("Every time point is missing; there is nothing to read.")
+    origin = replace(origin, parts=len(found))
+    coded = {key: CodedSequence(p.codes, labels, origin, p.start) for key, p in found}
+    return CodedSequences(coded), states
+
+
+def _pieces(codes: NDArray[Any]) -> list[tuple[int, int]]:
+    turns = np.flatnonzero(np.diff(codes != GAP, prepend=False, append=False))
+    return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
+
+
+def _sorted(labels: list[Any]) -> list[Any]:
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, str(label)))

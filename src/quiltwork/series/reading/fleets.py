@@ -1,0 +1,177 @@
+"""Series in the files of a folder, read and counted by Spark where they are.
+
+Every task reads files with `read_series`, so that answers are those of one machine. The driver
+learns what is public, how many time points each series has and when it begins, and later the sum of
+the answers, to which noise is added once. Files are read twice and must not change in between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork import files
+from quiltwork.beliefs import as_beliefs
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
+from quiltwork.beliefs.origins import Origin, resolved
+from quiltwork.beliefs.sequences import encode
+from quiltwork.beliefs.states import Label
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.series.reading.columns import FILE_NAME
+from quiltwork.series.reading.read import Series, read_series
+
+Evaluate = Callable[[Any, tuple[Label, ...]], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class DistantSequence(CodedSequence):
+    """A sequence of which only its length and its begin are here."""
+
+    length: int = 0
+
+    def __len__(self) -> int:
+        """The number of time points."""
+        return self.length
+
+
+class Fleet(CodedSequences):
+    """Sequences by subject that are elsewhere: `total` adds up what a query answers for each."""
+
+    def __init__(self, coded: dict[Any, CodedSequence], files_of: Any, task: _Task) -> None:
+        """Keep what is public, and how to read the rest."""
+        super().__init__(coded)
+        self._files = files_of
+        self._task = task
+
+    def __getitem__(self, subject: Any) -> NDArray[Any]:
+        """Refuse: the labels are elsewhere."""
+        raise UnsupportedError(
+            "Series on Spark are not brought here; release from them, or read some with "
+            "read_series."
+        )
+
+    def __repr__(self) -> str:
+        """Say how many there are."""
+        return f"<{len(self)} series on Spark>"
+
+    def check(self, states: tuple[Label, ...]) -> None:
+        """Refuse time points that are none of the states, before anything is spent.
+
+        Raises:
+            InvalidInputError: naming the file and the position.
+        """
+        task = self._task
+        refused = self._files.map(lambda path: task.refusal(path, states)).filter(bool).take(1)
+        if refused:
+            raise InvalidInputError(refused[0])
+
+    def total(self, evaluate: Evaluate, states: tuple[Label, ...]) -> NDArray[Any]:
+        """Return the sum of the answers of all series."""
+        task = self._task
+        found: NDArray[Any] = self._files.map(
+            lambda path: task.answer(path, evaluate, states)
+        ).reduce(np.add)
+        return found
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a worker does with a file; errors come back as sentences, without a traceback."""
+
+    value: str
+    options: dict[str, Any]
+
+    def read(self, path: str) -> Series:
+        return read_series(path, self.value, **self.options)
+
+    def outline(self, path: str) -> Series | str:
+        """Return a series whose sequences are empty but for their lengths."""
+        try:
+            read = self.read(path)
+        except InvalidInputError as error:
+            return f"{path}: {error}"
+        here: dict[Any, CodedSequence] = {
+            key: DistantSequence(one.codes[:0].copy(), one.labels, one.origin, one.start, len(one))
+            for key, one in read.data.coded.items()
+        }
+        return replace(read, data=CodedSequences(here))
+
+    def refusal(self, path: str, states: tuple[Label, ...]) -> str | None:
+        try:
+            for one in self.read(path).data.coded.values():
+                encode(one, states)
+        except InvalidInputError as error:
+            return f"{path}: {error}"
+        return None
+
+    def answer(self, path: str, evaluate: Evaluate, states: tuple[Label, ...]) -> NDArray[Any]:
+        codes = [encode(one, states) for one in self.read(path).data.coded.values()]
+        return np.asarray(reduce(np.add, [evaluate(one, states) for one in codes]))
+
+
+def read_fleet(session: Any, source: Any, value: str, **options: Any) -> Series:
+    """Read series as `read_series` does, by a Spark session; what they hold stays where it is.
+
+    Args:
+        session: a `pyspark.sql.SparkSession`, whose workers can read the files.
+        source: a folder or a pattern of files, each with series of its own.
+        value: as for `read_series`.
+        options: as for `read_series`; `subject` has "filename" in it, and states are known by
+            `edges`, `states` or `beliefs`.
+
+    Raises:
+        InvalidInputError: as `read_series` does, naming the file.
+    """
+    names = options.get("subject")
+    if FILE_NAME not in ([names] if isinstance(names, str) else list(names or [])):
+        raise InvalidInputError(
+            f"On Spark each file is read on its own: add {FILE_NAME!r} to what tells subjects "
+            "apart (subject, --subject)."
+        )
+    believed = options.get("beliefs") or ()
+    known = believed and all(one.states is not None for one in as_beliefs(believed))
+    if not known and options.get("edges") is None and options.get("states") is None:
+        raise InvalidInputError("On Spark states must be known: by edges, states or beliefs.")
+    paths = files.listed_files(os.fspath(source))
+    task = _Task(value, options)
+    places = session.sparkContext.parallelize(paths, min(len(paths), _tasks(session)))
+    outlines: Sequence[Series | str] = places.map(task.outline).collect()
+    read = []
+    for one in outlines:
+        if isinstance(one, str):
+            raise InvalidInputError(one)
+        read.append(one)
+    return _together(read, source, places, task)
+
+
+def _tasks(session: Any) -> int:
+    return 4 * int(session.sparkContext.defaultParallelism)
+
+
+def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> Series:
+    first, grids = read[0], {one.grid for one in read}
+    grid = first.grid if len(grids) == 1 else replace(first.grid, step=None)
+    sequences = [pair for one in read for pair in one.data.coded.items()]
+    origin = Origin(grid, resolved(source), len(sequences), first.clock.zone, first.clock.local)
+    coded = {
+        key: replace(one, origin=origin, start=one.start if len(grids) == 1 else None)
+        for key, one in sequences
+    }
+    if len(coded) < len(sequences):
+        raise InvalidInputError(
+            "A subject is in several files; files that name subjects must have names of their own."
+        )
+    return replace(
+        first,
+        data=Fleet(coded, places, task),
+        points=sum(one.points for one in read),
+        missing=sum(one.missing for one in read),
+        grid=grid,
+        reading=next((one.reading for one in read if one.reading), ""),
+    )
