@@ -34,10 +34,10 @@ class SumLevels:
     def of(cls, query: Sum, length: int) -> SumLevels:
         """One release of a sum or mean with noise of scale 1 on its integers."""
         start, stop = query.window(length)
-        runs = [(1, 0.0), (start, float(query.subdivision)), (stop + 1, 0.0)]
+        runs = [(1, 0.0), (start, float(query.moves.point)), (stop + 1, 0.0)]
         kept = [run for run in runs[start == 1 :] if run[0] <= length]
         first, level = (np.array(column) for column in zip(*kept, strict=True))
-        return cls(first, level, length, float(getattr(query, "once", 0)))
+        return cls(first, level, length, float(query.moves.once))
 
     @cached_property
     def last(self) -> IntArray:
