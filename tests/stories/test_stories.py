@@ -15,15 +15,9 @@ from pathlib import Path
 import pytest
 
 from quiltwork.cli.boundary import run
-from quiltwork.cli.release import release
 
 HERE = Path(__file__).parent
-READS_ZONES = any("--timezone" in option.opts for option in release.params)
-STORIES = sorted(
-    path.parent.name
-    for path in HERE.glob("*/story.sh")
-    if READS_ZONES or path.parent.name != "meters"
-)
+STORIES = sorted(path.parent.name for path in HERE.glob("*/story.sh"))
 
 
 @pytest.fixture(scope="module")
