@@ -195,9 +195,11 @@ def _solve(
         if not left:
             break
         tops, bottoms = ([laws[n][side].ravel() * scales[n] for n in left] for side in (0, 1))
-        found = _program(tops, bottoms, [scaled[n] for n in left])
+        found = _each_program(tops, bottoms, [scaled[n] for n in left])
         again = []
         for n, x, top in zip(left, found, tops, strict=True):
+            if x is None:  # what was attained before stands
+                continue
             p, q = laws[n]
             h = feasible[n]((np.maximum(x, 1e-9 * x.max()) * scales[n]).reshape(p.shape))
             best[n] = max(best[n], math.log((p * h).sum() / (q * h).sum()))
@@ -209,9 +211,20 @@ def _solve(
     return best
 
 
+def _each_program(
+    tops: Sequence[Array], bottoms: Sequence[Array], rows: Sequence[sparse.csr_array]
+) -> Sequence[Array | None]:
+    """All at once, or one by one where the solver gives up; None for those it cannot solve."""
+    together = _program(tops, bottoms, rows)
+    if together is not None:
+        return together
+    alone = [_program([p], [q], [one]) for p, q, one in zip(tops, bottoms, rows, strict=True)]
+    return [None if found is None else found[0] for found in alone]
+
+
 def _program(
     tops: Sequence[Array], bottoms: Sequence[Array], rows: Sequence[sparse.csr_array]
-) -> list[Array]:
+) -> list[Array] | None:
     """Maximise every p·h with q·h = 1; with the solver's own tolerances if it fails with ours."""
     above = sparse.block_diag(rows, format="csr")
     ones = sparse.block_diag([q.reshape(1, -1) for q in bottoms], format="csr")
@@ -227,7 +240,7 @@ def _program(
         )
         if found.status == 0:
             return np.split(found.x, np.cumsum([len(p) for p in tops])[:-1])
-    raise AssertionError(found.message)
+    return None
 
 
 def _scaled(rows: sparse.csr_array, scale: Array) -> sparse.csr_array:
