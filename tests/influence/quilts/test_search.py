@@ -13,6 +13,7 @@ from quiltwork.influence.quilts.families import TO_END, IntervalFamily, SetFamil
 from quiltwork.influence.quilts.intervals import best_interval
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.search import common, price_at, worst_in_family, worst_node
+from tests.influence.quilts.listed import listed
 from tests.sizes import sample
 
 
@@ -56,7 +57,7 @@ def test_the_best_quilt_is_the_best_of_all_candidates(problem, data):
     family, cost, price = problem
     node = data.draw(st.sampled_from(family.nodes))
     best = best_interval(family, node, cost, price)
-    assert best.price == price_at(family, node, cost, price).price
+    assert best.price == price_at(listed(family), node, cost, price).price
     start, stop = family.span(node, np.array([best.left]), np.array([best.right]))
     assert float(price(cost(start, stop), np.array([best.influence]))[0]) == best.price
 
@@ -66,7 +67,8 @@ def test_the_best_quilt_is_the_best_of_all_candidates(problem, data):
 def test_the_worst_node_is_the_worst_of_all_nodes(problem):
     family, cost, price = problem
     found = worst_in_family(family, cost, price, range(1, family.length + 1))
-    everyone = {node: price_at(family, node, cost, price).price for node in family.nodes}
+    every = listed(family)
+    everyone = {node: price_at(every, node, cost, price).price for node in family.nodes}
     assert found.price == max(everyone.values())
     assert everyone[found.node] == found.price
 
@@ -82,7 +84,8 @@ def test_the_worst_node_is_looked_for_among_the_wanted_ones(problem, data):
     if not inside:
         assert found is None
     else:
-        assert found.price == max(price_at(family, n, cost, price).price for n in inside)
+        every = listed(family)
+        assert found.price == max(price_at(every, n, cost, price).price for n in inside)
 
 
 @given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40))

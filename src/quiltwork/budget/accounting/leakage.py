@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from quiltwork.influence.arguments import AnyOutlook, default_quilts, outlooks
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.quilts.adaptive import Outlook
 from quiltwork.influence.quilts.families import ClusterFamily, KnownNodes
-from quiltwork.influence.quilts.protocol import FloatArray, IntArray, QuiltFamily
+from quiltwork.influence.quilts.protocol import FloatArray, IntArray, ListedFamily
 from quiltwork.influence.sweep import Endless, Levels, Sweep
 from quiltwork.influence.swept import SweptOutlook
 from quiltwork.results import ResultBase
@@ -253,12 +253,13 @@ def _near(secrets: Secrets, outlook: Outlook, usage: Usage) -> WorstPoint:
     return max(found, key=lambda worst: worst.exact)
 
 
-def _families(outlook: Outlook) -> list[QuiltFamily]:
-    """The families of rows that have something to hide."""
-    return [f for f in outlook.families(_FAR) if not isinstance(f, KnownNodes)]
+def _families(outlook: Outlook) -> list[ListedFamily]:
+    """The families of rows that have something to hide; clusters and networks list theirs."""
+    found = cast("Iterator[ListedFamily]", outlook.families(_FAR))
+    return [f for f in found if not isinstance(f, KnownNodes)]
 
 
-def _best_quilt(family: QuiltFamily, charges: Charges, node: int) -> WorstPoint:
+def _best_quilt(family: ListedFamily, charges: Charges, node: int) -> WorstPoint:
     """What a row leaks at most: the least, over its quilts, of nearby charges and influence."""
     owner, start, stop = family.spans(node)
     totals = np.zeros(len(family.influence), dtype=object)

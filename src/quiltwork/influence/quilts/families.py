@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -24,8 +23,7 @@ class IntervalFamily:
     Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of
     left row a plus right row b (one entry per pair of states, or a single bound), and a dropped
     side contributes 0. Where a quilt node would lie outside the series the side is dropped, which
-    lowers both the influence and the nearby set. Rows may be computed when they are asked for;
-    `influence` and `spans` list all (reach+1)² candidates.
+    lowers both the influence and the nearby set. Rows may be computed when they are asked for.
 
     Args:
         nodes: the nodes that share the rows.
@@ -53,62 +51,11 @@ class IntervalFamily:
         """Families for parts of the nodes; none if the influences are already exact."""
         return () if self.refinement is None else self.refinement()
 
-    @cached_property
-    def left_most(self) -> FloatArray:
-        """e({i−a}|i) for a = 1, 2, …"""
-        every = np.arange(1, len(self.left_rows) + 1)
-        return np.minimum.accumulate(self.left_rows.most(every))
-
-    @cached_property
-    def right_most(self) -> FloatArray:
-        """e({i+b}|i) for b = 1, 2, …"""
-        every = np.arange(1, len(self.right_rows) + 1)
-        return np.minimum.accumulate(self.right_rows.most(every))
-
-    def two_sided(self, a: IntArray, b: IntArray) -> FloatArray:
-        """e({i−a, i+b}|i) for arrays of distances, rounded up."""
-        lefts, left = np.unique(a, return_inverse=True)
-        rights, right = np.unique(b, return_inverse=True)
-        return pairwise_most(self.left_rows.take(lefts), self.right_rows.take(rights), left, right)
-
-    @cached_property
-    def left(self) -> IntArray:
-        """Per candidate, the nearby nodes before i, or `TO_END`."""
-        sides = np.arange(TO_END, len(self.left_rows))
-        return np.repeat(sides, len(self.right_rows) + 1)
-
-    @cached_property
-    def right(self) -> IntArray:
-        """Per candidate, the nearby nodes after i, or `TO_END`."""
-        sides = np.arange(TO_END, len(self.right_rows))
-        return np.tile(sides, len(self.left_rows) + 1)
-
-    @cached_property
-    def influence(self) -> FloatArray:
-        """One influence per candidate: (reach+1)² of them, the trivial quilt first."""
-        both = (self.left != TO_END) & (self.right != TO_END)
-        result = np.zeros(len(self.left))
-        result[both] = self.two_sided(self.left[both] + 1, self.right[both] + 1)
-        only_left = (self.left != TO_END) & ~both
-        result[only_left] = self.left_most[self.left[only_left]]
-        only_right = (self.right != TO_END) & ~both
-        result[only_right] = self.right_most[self.right[only_right]]
-        return result
-
-    def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
-        """One run of nodes per candidate."""
-        start, stop = self.span(node, self.left, self.right)
-        return np.arange(len(start)), start, stop
-
     def span(self, node: int, left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
         """First and last nearby node for so many nodes before and after, `TO_END` for all."""
         start = np.where(left == TO_END, self.origin, np.maximum(self.origin, node - left))
         stop = np.where(right == TO_END, self.length, np.minimum(self.length, node + right))
         return start, stop
-
-    def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
-        """The separating nodes that exist."""
-        return self.separator(node, int(self.left[candidate]), int(self.right[candidate]))
 
     def separator(self, node: int, left: int, right: int) -> tuple[int, ...]:
         """The quilt nodes around so many nearby nodes."""

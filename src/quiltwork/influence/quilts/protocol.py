@@ -28,28 +28,32 @@ InfluenceMethod: TypeAlias = Literal[
 
 
 class QuiltFamily(Protocol):
-    """Candidate quilts shared by some nodes: `influence[j]` bounds e(Q_j|i) from above."""
+    """Candidate quilts shared by some nodes, at influences that bound e(Q|i) from above."""
 
     @property
     def nodes(self) -> range | IntArray:
         """The nodes that share these candidates, ascending."""
 
     @property
-    def influence(self) -> FloatArray:
-        """One influence per candidate, rounded up; +inf where nothing is known."""
-
-    @property
     def complete(self) -> bool:
         """Whether a larger reach would add nothing."""
+
+    def refined(self) -> Iterable[QuiltFamily]:
+        """Families that together hold the same nodes with lower influences; none if exact."""
+
+
+class ListedFamily(QuiltFamily, Protocol):
+    """A family with few candidates, which are listed: `influence[j]` is that of candidate j."""
+
+    @property
+    def influence(self) -> FloatArray:
+        """One influence per candidate, rounded up; +inf where nothing is known."""
 
     def spans(self, node: int) -> tuple[IntArray, IntArray, IntArray]:
         """Nearby sets as maximal runs of nodes: (candidate index, first node, last node)."""
 
     def quilt(self, node: int, candidate: int) -> tuple[int, ...]:
         """The separator itself; () is the empty quilt."""
-
-    def refined(self) -> Iterable[QuiltFamily]:
-        """Families that together hold the same nodes with lower influences; none if exact."""
 
 
 @singledispatch

@@ -19,7 +19,7 @@ import numpy as np
 
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily, KnownNodes
 from quiltwork.influence.quilts.intervals import Cost, Found, Price, worst_interval
-from quiltwork.influence.quilts.protocol import QuiltFamily
+from quiltwork.influence.quilts.protocol import ListedFamily, QuiltFamily
 
 _CLOSE = 1.01
 _EQUAL = 1 + 2.0**-33
@@ -74,7 +74,7 @@ def worst_in_family(family: Any, cost: Cost, price: Price, nodes: range) -> Foun
     return max(found, key=lambda one: one.price, default=None)
 
 
-def price_at(family: QuiltFamily, node: int, cost: Cost, price: Price) -> Found:
+def price_at(family: ListedFamily, node: int, cost: Cost, price: Price) -> Found:
     """Return the best candidate of one node. O(candidates)."""
     owner, start, stop = family.spans(node)
     size = len(family.influence)

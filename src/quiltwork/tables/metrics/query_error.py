@@ -55,10 +55,6 @@ class RangeLabels:
         """Return how many values each label covers."""
         return self.upper - self.lower + 1 + self.missing
 
-    def holds(self, code: int) -> NDArray[np.bool_]:
-        """Tell which labels cover a code."""
-        return ((self.lower <= code) & (code <= self.upper)) | (self.missing & (code == self.last))
-
 
 @dataclass(frozen=True, eq=False)
 class SetLabels:
@@ -74,10 +70,6 @@ class SetLabels:
     def sizes(self) -> NDArray[np.int64]:
         """Return how many values each label covers."""
         return self.below[:, -1].astype(np.int64)
-
-    def holds(self, code: int) -> NDArray[np.bool_]:
-        """Tell which labels cover a code."""
-        return np.asarray(self.below[:, code + 1] > self.below[:, code])
 
 
 @dataclass(frozen=True, eq=False)
