@@ -62,6 +62,33 @@ def test_both_sides_of_a_fork_go_on(ledger, independent):
     ledger.verify()
 
 
+def test_a_fork_comes_although_somebody_always_reads(ledger, independent):
+    ledger.create("d", independent, 3, 1)
+    stop, forked = threading.Event(), threading.Event()
+
+    def read():
+        while not stop.is_set():
+            ledger.ask("d", lambda _: time.sleep(0.05))
+
+    def fork():
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        forked.set()
+
+    readers = [threading.Thread(target=read) for _ in range(8)]
+    for reader in readers:
+        reader.start()
+    forking = threading.Thread(target=fork)
+    forking.start()
+    came = forked.wait(10)
+    stop.set()
+    for thread in (*readers, forking):
+        thread.join()
+    assert came
+
+
 def test_a_closed_ledger_opens_again(ledger, independent):
     ledger.create("d", independent, 3, 1)
     ledger.close()

@@ -49,6 +49,7 @@ class Store:
         self._shared = threading.Condition(threading.RLock())
         self._idle: list[Connection] = []
         self._lent = 0
+        self._is_forking = False
         self._own = _Borrowed()
         self._seen: Head | None = None
         _STORES.add(self)
@@ -128,6 +129,8 @@ class Store:
     def _borrowed(self, *, new: bool, ledger_id: str | None) -> Iterator[Connection]:
         """Lend a connection; one that failed, or did not end its transaction, is closed."""
         with self._shared:
+            while self._is_forking and not self._own.connections:
+                self._shared.wait()  # or a fork would wait for ever for a moment without readers
             self._lent += 1
             self._own.connections += 1
             connection = self._idle.pop() if self._idle else None
@@ -228,11 +231,14 @@ class Store:
         """Wait until other threads have given back their connections, and hold the rest."""
         self._writer.acquire()
         self._shared.acquire()
+        self._is_forking = True
         while self._lent > self._own.connections:
             self._shared.wait()
         self.close()
 
     def _after_fork(self) -> None:
+        self._is_forking = False
+        self._shared.notify_all()
         self._shared.release()
         self._writer.release()
 
