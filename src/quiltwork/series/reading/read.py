@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, CyclicChain, Grid, as_beliefs
-from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.origins import Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
@@ -254,9 +254,19 @@ def read_states(
     Raises:
         InvalidInputError: if the file has several columns and none is named, or holds no rows.
     """
+    return read_sequence(source, column, states, beliefs).array()
+
+
+def read_sequence(
+    source: Any,
+    column: str | None = None,
+    states: Sequence[Label] | None = None,
+    beliefs: Belief | Sequence[Belief] = (),
+) -> CodedSequence:
+    """Read what `read_states` reads, as codes."""
     name = column if column is not None else only_column(source)
     read = read_series(source, name, states=states, beliefs=beliefs)
-    (sequence,) = read.data.values()
+    (sequence,) = read.data.coded.values()
     return sequence
 
 

@@ -211,10 +211,10 @@ def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -
     Text inside a list is a label, not a path.
     """
     if isinstance(data, (str, os.PathLike)):
-        from quiltwork.series import read_states
+        from quiltwork.series.reading.read import read_sequence
 
         named = states_are_all(members)
-        return read_states(data, states=None if named else states, beliefs=members)
+        return read_sequence(data, states=None if named else states, beliefs=members)
     if isinstance(data, Mapping) and not isinstance(data, CodedSequences):
         return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
