@@ -11,9 +11,11 @@ import os
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +111,18 @@ def known_grid(sequence: Any) -> Grid | None:
 
 
 def start_of(sequence: Any) -> int | None:
+    """Return what clocks show when a sequence begins, in seconds from the epoch; None if unknown.
+
+    Phases of a day are those of the clock, so moments of a time zone are turned to its clock.
+    """
+    moment, origin = moment_of(sequence), origin_of(sequence)
+    if moment is None or origin is None or origin.zone is None or origin.local:
+        return moment
+    shown = datetime.fromtimestamp(moment, ZoneInfo(origin.zone))
+    return moment + int((shown.utcoffset() or timedelta()).total_seconds())
+
+
+def moment_of(sequence: Any) -> int | None:
     """Return when a sequence begins, in seconds: as it was read, or by its index; None if unknown.
 
     A slice of an array that was read begins so many steps later.

@@ -267,6 +267,8 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
     else:
         yield from _table(released, confidence)
     yield ""
+    if released.period is not None:
+        yield f"From {released.period[0]} to {released.period[1]}."
     yield from released.explain().splitlines()[1:]
 
 

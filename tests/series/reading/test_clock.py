@@ -9,6 +9,7 @@ import pytest
 
 from quiltwork import MarkovChain, queries, release
 from quiltwork.beliefs import CyclicChain
+from quiltwork.beliefs.origins import start_of
 from quiltwork.errors import InvalidInputError
 from quiltwork.series import read_series
 from quiltwork.series.reading.clock import Clock, TimePoints, local_seconds, utc_seconds
@@ -178,7 +179,23 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         read_series(path, "s", time="t", every="1h", days="2025-01-01:2025-01-02")
     with pytest.raises(InvalidInputError, match="not known or not regular"):
         read_series(path, "s").window("2026-01-01")
-    matrices = np.full((24, 2, 2), 0.5)
-    daily = CyclicChain(matrices, states=["a", "b"])
+    daily = CyclicChain(np.full((24, 2, 2), 0.5), states=["a", "b"])
+    berlin = {"time": "t", "timezone": "Europe/Berlin", "beliefs": daily}
+    assert read_series(path, "s", **berlin).points == 2
+    path.write_text("t,s\n2026-03-29T01:00,a\n2026-03-29T03:00,b\n2026-03-29T04:00,b\n")
     with pytest.raises(InvalidInputError, match="days of equal length"):
-        read_series(path, "s", time="t", timezone="Europe/Berlin", beliefs=daily)
+        read_series(path, "s", **berlin)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_phases_of_a_day_are_those_of_the_clock(tmp_path, zone):
+    path = tmp_path / "s.csv"
+    hours = [
+        f"2026-01-0{day}T{hour:02d}:00,{'ab'[hour % 2]}" for day in (1, 2) for hour in range(24)
+    ]
+    path.write_text("\n".join(["t,s", *hours]))
+    read = read_series(path, "s", time="t", timezone=zone)
+    assert start_of(read.data[None]) == start_of(read.data.coded[None])
+    assert start_of(read.data[None]) % 86400 == 0
+    later = read_series(path, "s", time="t", timezone=zone).data[None][6:]
+    assert start_of(later) % 86400 == 6 * 3600

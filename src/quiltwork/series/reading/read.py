@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
 from quiltwork.beliefs import Belief, CyclicChain, Grid, as_beliefs
-from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.origins import Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
-from quiltwork.series.reading.assembly import Asked, refuse_gaps, sequences
+from quiltwork.series.reading.assembly import Asked, Paths, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import (
     Clock,
@@ -206,7 +206,6 @@ def read_series(
     wanted = Wanted(value, time, subject, duration, end, timezone)
     clock = series_clock(timezone, grid.step)
     read_zone(timezone)
-    _refuse_skewed(members, clock)
     if bins is not None:
         public: Sequence[Label] | None = bins.labels
         grid = replace(grid, labels=bins.labels)
@@ -215,6 +214,7 @@ def read_series(
     limits = None if days is None else period_seconds(days, clock)
     ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
     read = ask.read(source)
+    _refuse_skewed(members, read, clock)
     if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
@@ -230,11 +230,16 @@ def read_series(
     return Series(data, found, public is not None, points, gone, read.grid, read.note, clock)
 
 
-def _refuse_skewed(members: Sequence[Belief], clock: Clock) -> None:
-    if not clock.local and any(isinstance(belief, CyclicChain) for belief in members):
+def _refuse_skewed(members: Sequence[Belief], read: Paths, clock: Clock) -> None:
+    """Refuse series in which clocks change for beliefs about phases of the day."""
+    step = read.grid.step
+    if clock.local or step is None or not any(isinstance(one, CyclicChain) for one in members):
+        return
+    spans = {(p.start, p.start + step * len(p.codes)) for p in read.paths if p.start is not None}
+    if any(clock.shown(a).utcoffset() != clock.shown(b).utcoffset() for a, b in spans):
         raise InvalidInputError(
-            "The belief is about days of equal length, and those of a time zone are not when "
-            "clocks change. Leave out timezone: then time points are those that clocks show."
+            "The belief is about days of equal length, and clocks change in this series. Leave out "
+            "the time zone: then time points are those that clocks show."
         )
 
 
@@ -249,9 +254,19 @@ def read_states(
     Raises:
         InvalidInputError: if the file has several columns and none is named, or holds no rows.
     """
+    return read_sequence(source, column, states, beliefs).array()
+
+
+def read_sequence(
+    source: Any,
+    column: str | None = None,
+    states: Sequence[Label] | None = None,
+    beliefs: Belief | Sequence[Belief] = (),
+) -> CodedSequence:
+    """Read what `read_states` reads, as codes."""
     name = column if column is not None else only_column(source)
     read = read_series(source, name, states=states, beliefs=beliefs)
-    (sequence,) = read.data.values()
+    (sequence,) = read.data.coded.values()
     return sequence
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid, origin_of, start_of
+from quiltwork.beliefs.origins import known_grid, moment_of, origin_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -259,10 +259,10 @@ def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -
     Text inside a list is a label, not a path.
     """
     if isinstance(data, (str, os.PathLike)):
-        from quiltwork.series import read_states
+        from quiltwork.series.reading.read import read_sequence
 
         named = states_are_all(members)
-        return read_states(data, states=None if named else states, beliefs=members)
+        return read_sequence(data, states=None if named else states, beliefs=members)
     if isinstance(data, Mapping) and not isinstance(data, CodedSequences):
         return {name: _read_paths(part, members, states) for name, part in data.items()}
     if isinstance(data, (list, tuple)) and data and isinstance(data[0], os.PathLike):
@@ -299,7 +299,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 
     Of sequences that end at different times it is the longest window.
     """
-    starts = set(map(start_of, source.given))
+    starts = set(map(moment_of, source.given))
     grids = {grid.step if grid is not None else None for grid in map(known_grid, source.given)}
     start, step = starts.pop(), grids.pop()
     if starts or grids or start is None or step is None:
