@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid, moment_of, origin_of
+from quiltwork.beliefs.origins import known_grid, moment_of, origin_of, start_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
