@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from quiltwork.series.releases.record import Release
 
 
+_MOST_SHOWN = 16
+
+
 def explain_release(release: Release) -> str:
     """Say what was released, with which noise and why that much, and what it protects."""
     lines = [_what(release), _noise(release), _reason(release), _protects(release)]
@@ -42,7 +45,14 @@ def _what(release: Release) -> str:
     kind = release.query.kind.replace("_", " ")
     when = "" if release.period is None else f", {release.period[0]} to {release.period[1]}"
     points = f"time points {start}..{stop}{when}{who}"
-    return f"Released: {kind}{details} over {points}: {release.value!r}."
+    return f"Released: {kind}{details} over {points}: {_shown(release)}."
+
+
+def _shown(release: Release) -> str:
+    """The value on one line; of many cells only their number."""
+    if len(release.cells) > _MOST_SHOWN:
+        return f"{len(release.cells)} numbers"
+    return " ".join(repr(release.value).split())
 
 
 def _noise(release: Release) -> str:
