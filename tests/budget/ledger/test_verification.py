@@ -271,6 +271,18 @@ def test_entries_since_a_checkpoint_that_are_no_step_forward(filled, kind, datas
         filled.verify()
 
 
+@pytest.mark.parametrize(("analyst", "mark"), [(None, "\x1fk0"), ("ana", "mine")])
+def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
+    filled.debit("d", Spending.dp(0.1, 1, 4), key="mine", analyst="ana")
+    since = filled.verify()
+    used = next(e for e in filled.log() if e.kind == "debit" and e.content["analyst"] == analyst)
+    forged = Draft("f" * 32, "d", "debit", used.body)
+    filled._store.write(lambda tables: tables.append(forged, key=mark))
+    for check in (filled.verify, lambda: filled.verify_since(since)):
+        with pytest.raises(StorageError, match="its key was used before"):
+            check()
+
+
 def test_history_and_log_come_in_pages(filled):
     whole, log = filled.history("d"), filled.log()
     for size in (1, 2, 3, 5):
