@@ -293,6 +293,10 @@ def test_history_and_log_come_in_pages(filled):
         assert tuple(pages) == whole
     assert filled.log(after=2, limit=3) == log[2:5]
     assert filled.log(after=len(log)) == ()
+    assert filled.history("d", limit=10**30) == whole
+    for far in (2**63, 10**30):
+        pages = (filled.history("d", after=far), filled.log(after=far), filled.notes(after=far))
+        assert pages == ((), (), ())
     for bad in (0, -1, 1.5, True):
         with pytest.raises(InvalidInputError, match="limit"):
             filled.history("d", limit=bad)
