@@ -283,6 +283,31 @@ def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
             check()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE quiltwork_totals SET body = replace(body, '"count":', '"count":1')""",
+        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = ''",
+        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = 'ana'",
+        "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
+    ],
+)
+def test_totals_changed_since_a_checkpoint_are_found(filled, url, statement):
+    """By those who only read too, who cannot set them right."""
+    since = filled.verify()
+    filled.debit("d", Spending.dp(0.1, 1, 4), analyst="ana")
+    filled.verify_since(since)
+    tamper(url, statement)
+    for reader in (filled, Ledger.open(url, read_only=True)):
+        with pytest.raises(StorageError, match="somebody changed them"):
+            reader.verify_since(since)
+    with pytest.raises(StorageError, match=r"somebody changed them.* whoever debits next"):
+        Ledger.open(url, read_only=True).verify()
+    with pytest.raises(StorageError, match="have been set right"):
+        filled.verify()
+    filled.verify_since(since)
+
+
 def test_history_and_log_come_in_pages(filled):
     whole, log = filled.history("d"), filled.log()
     for size in (1, 2, 3, 5):

@@ -122,7 +122,7 @@ class ReadableLedger:
 
         Raises:
             StorageError: at the first thing that is not as it was written. Totals that are wrong
-                are set right before.
+                are set right before, unless the ledger was opened for reading only.
 
         Theorem: docs/theory/ledger.md
         """
@@ -133,7 +133,8 @@ class ReadableLedger:
 
         The chain of hashes from there on, that each new entry is a step forward, and that the
         totals of every dataset touched are those that its rows bind to its last entry. What was
-        before the checkpoint is bound by its hash, and not read. Cost: the new entries.
+        before the checkpoint is bound by its hash, and not read. Cost: the new entries, and the
+        rows of totals of those datasets.
 
         Raises:
             StorageError: at the first thing that is not as it was written.

@@ -69,6 +69,12 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
     touched = {entry.dataset for entry in new}
     for name in tables.datasets():
         if name in touched:
+            if not totals.are_bound(tables, name):
+                raise StorageError(
+                    f"The totals kept for {name!r} are not those of its last entry: somebody "
+                    "changed them. verify() adds up all entries; find out who writes to the "
+                    "ledger's tables."
+                )
             totals.found(tables, name).check_budget()
     return Checkpoint(tables.ledger_id, head.count, head.hash)
 
@@ -175,12 +181,14 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
         return found, [name for name in tables.datasets() if not totals.check(tables, name)]
 
     found, wrong = totals.store.read(work)
-    for name in wrong:
+    may_write = not totals.store.database.read_only
+    for name in wrong if may_write else ():
         totals.set_right(name)
     if wrong:
+        then = "have been" if may_write else "will, by whoever debits next, be"
         raise StorageError(
             f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add up "
             "to: somebody changed them. The entries are intact, no budget is exceeded, and the "
-            "totals have been set right; find out who writes to the ledger's tables."
+            f"totals {then} set right; find out who writes to the ledger's tables."
         )
     return found
