@@ -89,6 +89,27 @@ def test_a_fork_comes_although_somebody_always_reads(ledger, independent):
     assert came
 
 
+def test_a_fork_lets_those_who_read_write_first(url, independent):
+    ledger = Ledger.open(url, timeout=3)
+    ledger.create("d", independent, 3, 1)
+    reading, granted = threading.Event(), []
+
+    def debit(_):
+        reading.set()
+        time.sleep(0.3)
+        granted.append(ledger.debit("d", Spending.dp(0.1, 1, 3)))
+
+    thread = threading.Thread(target=ledger.ask, args=("d", debit))
+    thread.start()
+    reading.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    thread.join()
+    assert len(granted) == 1
+
+
 def test_a_closed_ledger_opens_again(ledger, independent):
     ledger.create("d", independent, 3, 1)
     ledger.close()

@@ -27,6 +27,8 @@ Result = TypeVar("Result")
 
 _PAUSES = (0.05, 0.5, 2.0)
 """Seconds before each new attempt after a lost connection."""
+_LOOK_AGAIN = 0.01
+"""Seconds after which a fork looks again whether all is given back."""
 _MOST_IDLE = 4
 """How many connections are kept open while nobody uses them."""
 
@@ -63,6 +65,7 @@ class Store:
         """
         if self._own.tables is not None:
             return work(self._own.tables)
+        self._let_fork()
         return self._attempt(work, write=False)
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
@@ -92,6 +95,7 @@ class Store:
                 f"The ledger {self.database.url!r} was opened for reading only; nothing can be "
                 "written to it. Open it without read_only."
             )
+        self._let_fork()
         if not self._writer.acquire(timeout=self.database.timeout):
             raise StorageError(
                 f"The ledger {self.database.url!r} was used by other threads for "
@@ -129,8 +133,6 @@ class Store:
     def _borrowed(self, *, new: bool, ledger_id: str | None) -> Iterator[Connection]:
         """Lend a connection; one that failed, or did not end its transaction, is closed."""
         with self._shared:
-            while self._is_forking and not self._own.connections:
-                self._shared.wait()  # or a fork would wait for ever for a moment without readers
             self._lent += 1
             self._own.connections += 1
             connection = self._idle.pop() if self._idle else None
@@ -227,13 +229,21 @@ class Store:
             "create(dataset, beliefs, length, budget)."
         )
 
+    def _let_fork(self) -> None:
+        """Begin nothing new while a fork waits, or it would wait for ever while others read."""
+        with self._shared:
+            while self._is_forking and not self._own.connections:
+                self._shared.wait()
+
     def _before_fork(self) -> None:
-        """Wait until other threads have given back their connections, and hold the rest."""
-        self._writer.acquire()
+        """Wait until other threads have given back their connections, and hold the rest.
+
+        The lock of writers is taken last: who reads may write before the connection is given back.
+        """
         self._shared.acquire()
         self._is_forking = True
-        while self._lent > self._own.connections:
-            self._shared.wait()
+        while self._lent > self._own.connections or not self._writer.acquire(blocking=False):
+            self._shared.wait(_LOOK_AGAIN)
         self.close()
 
     def _after_fork(self) -> None:
