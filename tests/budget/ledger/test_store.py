@@ -89,25 +89,30 @@ def test_a_fork_comes_although_somebody_always_reads(ledger, independent):
     assert came
 
 
-def test_a_fork_lets_those_who_read_write_first(url, independent):
-    ledger = Ledger.open(url, timeout=3)
-    ledger.create("d", independent, 3, 1)
-    reading, granted = threading.Event(), []
+@pytest.mark.timeout(60)
+def test_a_fork_lets_those_who_read_write_first(url, tmp_path, independent):
+    """To the ledger they read, and to others."""
+    ledgers = Ledger.open(url, timeout=3), Ledger.open(f"sqlite:///{tmp_path}/b.db", timeout=3)
+    for ledger in ledgers:
+        ledger.create("d", independent, 3, 1)
+    reading, granted = threading.Barrier(3), []
 
     def debit(_):
-        reading.set()
+        reading.wait()
         time.sleep(0.3)
-        granted.append(ledger.debit("d", Spending.dp(0.1, 1, 3)))
+        granted.extend(ledger.debit("d", Spending.dp(0.1, 1, 3)) for ledger in ledgers)
 
-    thread = threading.Thread(target=ledger.ask, args=("d", debit))
-    thread.start()
+    threads = [threading.Thread(target=ledger.ask, args=("d", debit)) for ledger in ledgers]
+    for thread in threads:
+        thread.start()
     reading.wait()
     child = os.fork()
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    thread.join()
-    assert len(granted) == 1
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 4
 
 
 def test_a_closed_ledger_opens_again(ledger, independent):

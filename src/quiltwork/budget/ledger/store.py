@@ -40,6 +40,15 @@ class _Borrowed(threading.local):
     connections = 0
 
 
+class _Held(threading.local):
+    """How many connections this thread has, of all stores."""
+
+    connections = 0
+
+
+_held = _Held()
+
+
 class Store:
     """The log in a database, created by the first write that begins one."""
 
@@ -135,6 +144,7 @@ class Store:
         with self._shared:
             self._lent += 1
             self._own.connections += 1
+            _held.connections += 1
             connection = self._idle.pop() if self._idle else None
         intact = False
         try:
@@ -151,6 +161,7 @@ class Store:
             with self._shared:
                 self._lent -= 1
                 self._own.connections -= 1
+                _held.connections -= 1
                 if intact and connection is not None and len(self._idle) < _MOST_IDLE:
                     self._idle.append(connection)
                 elif connection is not None:
@@ -232,25 +243,25 @@ class Store:
     def _let_fork(self) -> None:
         """Begin nothing new while a fork waits, or it would wait for ever while others read."""
         with self._shared:
-            while self._is_forking and not self._own.connections:
+            while self._is_forking and not _held.connections:
                 self._shared.wait()
 
-    def _before_fork(self) -> None:
-        """Wait until other threads have given back their connections, and hold the rest.
-
-        The lock of writers is taken last: who reads may write before the connection is given back.
-        """
+    def _hold(self) -> bool:
+        """Keep other threads from everything, if all have given back their connections."""
         self._shared.acquire()
-        self._is_forking = True
-        while self._lent > self._own.connections or not self._writer.acquire(blocking=False):
-            self._shared.wait(_LOOK_AGAIN)
-        self.close()
+        if self._lent <= self._own.connections and self._writer.acquire(blocking=False):
+            return True
+        self._shared.release()
+        return False
+
+    def _let_go(self) -> None:
+        self._writer.release()
+        self._shared.release()
 
     def _after_fork(self) -> None:
         self._is_forking = False
         self._shared.notify_all()
-        self._shared.release()
-        self._writer.release()
+        self._let_go()
 
 
 def _close_all(connections: list[Connection], database: Database) -> None:
@@ -265,10 +276,25 @@ _forking: list[Store] = []
 
 
 def _before_fork() -> None:
+    """Wait until other threads have given back their connections, and close the rest.
+
+    Who has one may use any store, for writing too, before it is given back: so either all stores
+    are held, or none.
+    """
     _fork_lock.acquire()
     _forking.extend(_STORES)
     for store in _forking:
-        store._before_fork()
+        store._is_forking = True
+    held: list[Store] = []
+    while len(held) < len(_forking):
+        if _forking[len(held)]._hold():
+            held.append(_forking[len(held)])
+            continue
+        while held:
+            held.pop()._let_go()
+        time.sleep(_LOOK_AGAIN)
+    for store in held:
+        store.close()
 
 
 def _after_fork() -> None:
