@@ -111,6 +111,24 @@ def test_a_migrated_ledger_has_what_a_new_one_has(url, older, tmp_path, independ
             connection.execute("TRUNCATE quiltwork_entries")
 
 
+def test_keys_from_before_they_were_an_analysts_own(ledger, url, independent):
+    """The column had the key alone then; whoever names nobody learns nothing of it."""
+    ledger.create("d", independent, 3, 1)
+    spending = Spending.dp(0.1, 1, 3)
+    ledger.debit("d", spending, key="monday", analyst="ana").complete("of ana")
+    with raw(url) as connection:
+        connection.execute("UPDATE quiltwork_entries SET key = 'monday' WHERE seq = 2")
+    assert ledger.debit("d", spending, key="monday", analyst="ana").stored == "of ana"
+    for other in (None, "ben"):
+        assert ledger.answer("d", "monday", other) is None
+        ledger.debit("d", spending, key="monday", analyst=other).complete(f"of {other}")
+        assert ledger.debit("d", spending, key="monday", analyst=other).stored == f"of {other}"
+        assert ledger.answer("d", "monday", other) == f"of {other}"
+    assert ledger.answer("d", "monday", "ana") == "of ana"
+    assert len(ledger.history("d")) == 3
+    ledger.verify_since(ledger.verify())
+
+
 def test_a_ledger_from_the_future_is_refused(ledger, url, independent):
     ledger.create("d", independent, 3, 1)
     with raw(url) as connection:

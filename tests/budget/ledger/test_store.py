@@ -89,6 +89,32 @@ def test_a_fork_comes_although_somebody_always_reads(ledger, independent):
     assert came
 
 
+@pytest.mark.timeout(60)
+def test_a_fork_lets_those_who_read_write_first(url, tmp_path, independent):
+    """To the ledger they read, and to others."""
+    ledgers = Ledger.open(url, timeout=3), Ledger.open(f"sqlite:///{tmp_path}/b.db", timeout=3)
+    for ledger in ledgers:
+        ledger.create("d", independent, 3, 1)
+    reading, granted = threading.Barrier(3), []
+
+    def debit(_):
+        reading.wait()
+        time.sleep(0.3)
+        granted.extend(ledger.debit("d", Spending.dp(0.1, 1, 3)) for ledger in ledgers)
+
+    threads = [threading.Thread(target=ledger.ask, args=("d", debit)) for ledger in ledgers]
+    for thread in threads:
+        thread.start()
+    reading.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 4
+
+
 def test_a_closed_ledger_opens_again(ledger, independent):
     ledger.create("d", independent, 3, 1)
     ledger.close()
@@ -308,6 +334,6 @@ def test_a_database_in_another_encoding_gets_a_sentence(postgres, postgres_url, 
 
 
 def test_a_timeout_is_a_number_of_seconds(sqlite_url):
-    for bad in (0, -1, float("nan"), True, "soon"):
+    for bad in (1e300, 90_000, 0, -1, float("nan"), True, "soon"):
         with pytest.raises(InvalidInputError, match="timeout"):
             Ledger.open(sqlite_url, timeout=bad)

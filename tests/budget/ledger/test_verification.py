@@ -271,6 +271,43 @@ def test_entries_since_a_checkpoint_that_are_no_step_forward(filled, kind, datas
         filled.verify()
 
 
+@pytest.mark.parametrize(("analyst", "mark"), [(None, "\x1fk0"), ("ana", "mine")])
+def test_a_key_put_in_again_since_a_checkpoint_is_found(filled, analyst, mark):
+    filled.debit("d", Spending.dp(0.1, 1, 4), key="mine", analyst="ana")
+    since = filled.verify()
+    used = next(e for e in filled.log() if e.kind == "debit" and e.content["analyst"] == analyst)
+    forged = Draft("f" * 32, "d", "debit", used.body)
+    filled._store.write(lambda tables: tables.append(forged, key=mark))
+    for check in (filled.verify, lambda: filled.verify_since(since)):
+        with pytest.raises(StorageError, match="its key was used before"):
+            check()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE quiltwork_totals SET body = replace(body, '"count":', '"count":1')""",
+        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = ''",
+        "UPDATE quiltwork_levels SET change = '0 0 0 0' WHERE analyst = 'ana'",
+        "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
+    ],
+)
+def test_totals_changed_since_a_checkpoint_are_found(filled, url, statement):
+    """By those who only read too, who cannot set them right."""
+    since = filled.verify()
+    filled.debit("d", Spending.dp(0.1, 1, 4), analyst="ana")
+    filled.verify_since(since)
+    tamper(url, statement)
+    for reader in (filled, Ledger.open(url, read_only=True)):
+        with pytest.raises(StorageError, match="somebody changed them"):
+            reader.verify_since(since)
+    with pytest.raises(StorageError, match=r"somebody changed them.* whoever debits next"):
+        Ledger.open(url, read_only=True).verify()
+    with pytest.raises(StorageError, match="have been set right"):
+        filled.verify()
+    filled.verify_since(since)
+
+
 def test_history_and_log_come_in_pages(filled):
     whole, log = filled.history("d"), filled.log()
     for size in (1, 2, 3, 5):
@@ -281,6 +318,10 @@ def test_history_and_log_come_in_pages(filled):
         assert tuple(pages) == whole
     assert filled.log(after=2, limit=3) == log[2:5]
     assert filled.log(after=len(log)) == ()
+    assert filled.history("d", limit=10**30) == whole
+    for far in (2**63, 10**30):
+        pages = (filled.history("d", after=far), filled.log(after=far), filled.notes(after=far))
+        assert pages == ((), (), ())
     for bad in (0, -1, 1.5, True):
         with pytest.raises(InvalidInputError, match="limit"):
             filled.history("d", limit=bad)

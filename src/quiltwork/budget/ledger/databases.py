@@ -15,6 +15,7 @@ from quiltwork.exact import positive_fraction, shortened
 
 LOCK_SECONDS = 60.0
 """How long a request waits for the others before it gives up, if nothing else is said."""
+_LONGEST_WAIT = 86_400
 
 LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
 
@@ -101,11 +102,17 @@ def database_at(url: str, *, timeout: float | None = None, read_only: bool = Fal
 
     Raises:
         InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`, and a timeout
-            that is no positive number of seconds.
+            that is no positive number of seconds, or more than a day.
     """
     database = _named(url)
     if timeout is not None:
-        database.timeout = float(positive_fraction(timeout, "timeout"))
+        seconds = positive_fraction(timeout, "timeout")
+        if seconds > _LONGEST_WAIT:
+            raise InvalidInputError(
+                f"timeout is {shortened(timeout)}; a request waits at most a day, "
+                f"{_LONGEST_WAIT} seconds."
+            )
+        database.timeout = float(seconds)
     database.read_only = read_only
     return database
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.datasets import Dataset, Grant
-from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.tables import Tables, now
@@ -61,7 +61,7 @@ def debited(
         "analyst": analyst,
         "charge": None if grant.charge is None else str(grant.charge),
     }
-    mark = None if key is None else scoped_key(key, analyst)
+    mark = None if key is None else tables.mark(state.name, key, analyst)
     entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=mark)
     totals.debited(tables, state, entry, grant)
     return _receipt(entry)

@@ -5,6 +5,7 @@ Reading waits for nobody who writes. Theorem: docs/theory/ledger.md
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -27,6 +28,9 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 
 Result = TypeVar("Result")
+
+_LAST = 2**63 - 1
+"""No entry has a higher number: databases count no further."""
 
 
 class ReadableLedger:
@@ -56,7 +60,7 @@ class ReadableLedger:
 
     def notes(self, after: int = 0, limit: int | None = None) -> tuple[Note, ...]:
         """Return refusals and reads, oldest first, of the entries `after` a number."""
-        start, most = integer(after, "after", 0), _limit(limit)
+        start, most = _after(after), _limit(limit)
         return self._store.read(
             lambda tables: tuple(read_note(entry) for entry in islice(tables.notes(start), most))
         )
@@ -86,7 +90,7 @@ class ReadableLedger:
         of the page before. Cost: what is returned.
         """
         name = identifier(dataset, "dataset")
-        start, most = integer(after, "after", 0), _limit(limit)
+        start, most = _after(after), _limit(limit)
 
         def work(tables: Tables) -> tuple[Debit, ...]:
             if tables.last_step(name) is None:
@@ -100,7 +104,7 @@ class ReadableLedger:
 
     def log(self, after: int = 0, limit: int | None = None) -> tuple[Entry, ...]:
         """Return every entry, as it is stored; or a page, as `history` does."""
-        start, most = integer(after, "after", 0), _limit(limit)
+        start, most = _after(after), _limit(limit)
         return self._store.read(lambda tables: tuple(islice(tables.all_entries(start), most)))
 
     def checkpoint(self) -> Checkpoint:
@@ -118,7 +122,7 @@ class ReadableLedger:
 
         Raises:
             StorageError: at the first thing that is not as it was written. Totals that are wrong
-                are set right before.
+                are set right before, unless the ledger was opened for reading only.
 
         Theorem: docs/theory/ledger.md
         """
@@ -129,7 +133,8 @@ class ReadableLedger:
 
         The chain of hashes from there on, that each new entry is a step forward, and that the
         totals of every dataset touched are those that its rows bind to its last entry. What was
-        before the checkpoint is bound by its hash, and not read. Cost: the new entries.
+        before the checkpoint is bound by its hash, and not read. Cost: the new entries, and the
+        rows of totals of those datasets.
 
         Raises:
             StorageError: at the first thing that is not as it was written.
@@ -155,5 +160,9 @@ class ReadableLedger:
         return self._store.read(lambda tables: question(self._totals.found(tables, name)))
 
 
+def _after(number: int) -> int:
+    return min(integer(number, "after", 0), _LAST)
+
+
 def _limit(limit: int | None) -> int | None:
-    return None if limit is None else integer(limit, "limit", 1)
+    return None if limit is None else min(integer(limit, "limit", 1), sys.maxsize)

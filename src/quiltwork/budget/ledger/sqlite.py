@@ -258,6 +258,12 @@ class SqliteDatabase(Database):
     def sentence(self, error: BaseException) -> StorageError:
         """Say what SQLite reports."""
         code = self._code(error)
+        if self.read_only and code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN")):
+            return StorageError(
+                f"The ledger {str(self.path)!r} cannot be read by this account now: SQLite reads "
+                "it by the -wal and -shm files beside it, which are there while somebody has it "
+                "open for writing and can be made only with the right to write to its folder."
+            )
         known = next((text for name, text in _SENTENCES.items() if code.startswith(name)), None)
         if known is not None:
             known = known.format(timeout=self.timeout)

@@ -27,6 +27,8 @@ Result = TypeVar("Result")
 
 _PAUSES = (0.05, 0.5, 2.0)
 """Seconds before each new attempt after a lost connection."""
+_LOOK_AGAIN = 0.01
+"""Seconds after which a fork looks again whether all is given back."""
 _MOST_IDLE = 4
 """How many connections are kept open while nobody uses them."""
 
@@ -36,6 +38,15 @@ class _Borrowed(threading.local):
 
     tables: Tables | None = None
     connections = 0
+
+
+class _Held(threading.local):
+    """How many connections this thread has, of all stores."""
+
+    connections = 0
+
+
+_held = _Held()
 
 
 class Store:
@@ -63,6 +74,7 @@ class Store:
         """
         if self._own.tables is not None:
             return work(self._own.tables)
+        self._let_fork()
         return self._attempt(work, write=False)
 
     def write(self, work: Callable[[Tables], Result]) -> Result:
@@ -92,6 +104,7 @@ class Store:
                 f"The ledger {self.database.url!r} was opened for reading only; nothing can be "
                 "written to it. Open it without read_only."
             )
+        self._let_fork()
         if not self._writer.acquire(timeout=self.database.timeout):
             raise StorageError(
                 f"The ledger {self.database.url!r} was used by other threads for "
@@ -129,10 +142,9 @@ class Store:
     def _borrowed(self, *, new: bool, ledger_id: str | None) -> Iterator[Connection]:
         """Lend a connection; one that failed, or did not end its transaction, is closed."""
         with self._shared:
-            while self._is_forking and not self._own.connections:
-                self._shared.wait()  # or a fork would wait for ever for a moment without readers
             self._lent += 1
             self._own.connections += 1
+            _held.connections += 1
             connection = self._idle.pop() if self._idle else None
         intact = False
         try:
@@ -149,6 +161,7 @@ class Store:
             with self._shared:
                 self._lent -= 1
                 self._own.connections -= 1
+                _held.connections -= 1
                 if intact and connection is not None and len(self._idle) < _MOST_IDLE:
                     self._idle.append(connection)
                 elif connection is not None:
@@ -227,20 +240,28 @@ class Store:
             "create(dataset, beliefs, length, budget)."
         )
 
-    def _before_fork(self) -> None:
-        """Wait until other threads have given back their connections, and hold the rest."""
-        self._writer.acquire()
+    def _let_fork(self) -> None:
+        """Begin nothing new while a fork waits, or it would wait for ever while others read."""
+        with self._shared:
+            while self._is_forking and not _held.connections:
+                self._shared.wait()
+
+    def _hold(self) -> bool:
+        """Keep other threads from everything, if all have given back their connections."""
         self._shared.acquire()
-        self._is_forking = True
-        while self._lent > self._own.connections:
-            self._shared.wait()
-        self.close()
+        if self._lent <= self._own.connections and self._writer.acquire(blocking=False):
+            return True
+        self._shared.release()
+        return False
+
+    def _let_go(self) -> None:
+        self._writer.release()
+        self._shared.release()
 
     def _after_fork(self) -> None:
         self._is_forking = False
         self._shared.notify_all()
-        self._shared.release()
-        self._writer.release()
+        self._let_go()
 
 
 def _close_all(connections: list[Connection], database: Database) -> None:
@@ -255,10 +276,25 @@ _forking: list[Store] = []
 
 
 def _before_fork() -> None:
+    """Wait until other threads have given back their connections, and close the rest.
+
+    Who has one may use any store, for writing too, before it is given back: so either all stores
+    are held, or none.
+    """
     _fork_lock.acquire()
     _forking.extend(_STORES)
     for store in _forking:
-        store._before_fork()
+        store._is_forking = True
+    held: list[Store] = []
+    while len(held) < len(_forking):
+        if _forking[len(held)]._hold():
+            held.append(_forking[len(held)])
+            continue
+        while held:
+            held.pop()._let_go()
+        time.sleep(_LOOK_AGAIN)
+    for store in held:
+        store.close()
 
 
 def _after_fork() -> None:

@@ -15,8 +15,8 @@ from quiltwork.budget.ledger.entries import (
     Head,
     appended,
     follow,
+    marks_of,
     origin,
-    scoped_key,
 )
 from quiltwork.budget.ledger.schema import IS_NOTE, IS_STEP, VERSION
 from quiltwork.errors import StorageError
@@ -89,13 +89,23 @@ class Tables:
         Before version 5 all analysts shared their keys: what was debited then is found by the key
         alone, by the one whose it was.
         """
-        statement = f"{_LINKED} WHERE e.dataset = ? AND e.key = ?"
-        found = self._one(statement, dataset, scoped_key(key, analyst))
-        if found is None and analyst is not None:
-            found = self._one(statement, dataset, key)
-            if found is not None and found.content.get("analyst") != analyst:
-                return None
-        return found
+        return next(iter(self.all_with_key(dataset, key, analyst)), None)
+
+    def all_with_key(self, dataset: str, key: str, analyst: str | None) -> list[Entry]:
+        """Return the debits under a key of an analyst: one at most, unless somebody put one in."""
+        found = self._entries(
+            f"{_LINKED} WHERE e.dataset = ? AND e.key IN (?, ?) ORDER BY e.seq",
+            *(dataset, *marks_of(key, analyst)),
+        )
+        return [entry for entry in found if entry.content.get("analyst") == analyst]
+
+    def mark(self, dataset: str, key: str, analyst: str | None) -> str:
+        """Write a new key for the column, as no older debit of an analyst has it."""
+        usual, other = marks_of(key, analyst)
+        if analyst is not None:
+            return usual
+        taken = "SELECT 1 FROM quiltwork_entries WHERE dataset = ? AND key = ?"
+        return other if self._rows(taken, dataset, usual) else usual
 
     def answer_to(self, debit: int) -> Entry | None:
         """Return the answer stored for a debit."""

@@ -267,6 +267,20 @@ class Totals:
             and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
         )
 
+    def are_bound(self, tables: Tables, name: str) -> bool:
+        """Whether a dataset's rows are bound to its last entry, or were never written.
+
+        Cost: its rows. That they are what all entries add up to is for `check`.
+        """
+        stored, last = tables.total(name), tables.last_step(name)
+        if stored is None or last is None:
+            return True
+        state = self._loaded(tables, name, last, stored)
+        if state is None:
+            return False
+        found = state.analysts.items()
+        return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
+
     def _added_up(self, tables: Tables, name: str) -> Dataset:
         state, alone = _summed(name, tables.steps(name))
         for analyst, account in alone.items():

@@ -12,6 +12,7 @@ from quiltwork.budget.ledger.entries import (
     Head,
     damaged,
     follow,
+    marks_of,
     origin,
     reading,
     scoped_key,
@@ -45,7 +46,7 @@ def _checked(tables: Tables, head: Head, datasets: dict[str, _Progress]) -> Head
     marks = {seq: (key, debit) for seq, key, debit in tables.marks(head.count)}
     for entry, body in check_states(entries, datasets):
         key, who = body.get("key"), body.get("analyst") if entry.kind == "debit" else None
-        keys = (key,) if key is None else (key, scoped_key(key, who))  # alone before version 5
+        keys = (key,) if key is None else marks_of(key, who)
         if marks.pop(entry.seq, (None, None)) not in {(one, body.get("debit")) for one in keys}:
             raise damaged(entry, "its key or its debit is not what it was")
         head = Head(entry.seq, entry.hash)
@@ -68,6 +69,12 @@ def verified_since(tables: Tables, totals: Totals, since: Checkpoint) -> Checkpo
     touched = {entry.dataset for entry in new}
     for name in tables.datasets():
         if name in touched:
+            if not totals.are_bound(tables, name):
+                raise StorageError(
+                    f"The totals kept for {name!r} are not those of its last entry: somebody "
+                    "changed them. verify() adds up all entries; find out who writes to the "
+                    "ledger's tables."
+                )
             totals.found(tables, name).check_budget()
     return Checkpoint(tables.ledger_id, head.count, head.hash)
 
@@ -77,6 +84,8 @@ def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Pr
     retired = set(tables.named("retire", until))
     found = {name: _Progress(retired=name in retired) for name in tables.named("create", until)}
     for entry in new:
+        if entry.kind == "debit" and entry.dataset in found:
+            found[entry.dataset].keys |= _used_before(tables, entry, until)
         debit = entry.content.get("debit")
         if entry.kind != "answer" or not isinstance(debit, int) or debit > until:
             continue
@@ -86,6 +95,15 @@ def _progress(tables: Tables, new: Iterable[Entry], until: int) -> dict[str, _Pr
         if (paid.dataset, paid.kind, answer.seq) == (entry.dataset, "debit", entry.seq):
             found[entry.dataset].debits.add(debit)
     return found
+
+
+def _used_before(tables: Tables, entry: Entry, until: int) -> set[str]:
+    """The key of a debit, if its analyst had used it by entry number `until`."""
+    key, who = entry.content.get("key"), entry.content.get("analyst")
+    if not isinstance(key, str) or not isinstance(who, str | None):
+        return set()  # whoever reads the entry says what is wrong with it
+    earlier = tables.all_with_key(entry.dataset, key, who)
+    return {scoped_key(key, who)} if any(one.seq <= until for one in earlier) else set()
 
 
 @dataclass
@@ -163,12 +181,14 @@ def verified(totals: Totals, against: Checkpoint | None) -> Checkpoint:
         return found, [name for name in tables.datasets() if not totals.check(tables, name)]
 
     found, wrong = totals.store.read(work)
-    for name in wrong:
+    may_write = not totals.store.database.read_only
+    for name in wrong if may_write else ():
         totals.set_right(name)
     if wrong:
+        then = "have been" if may_write else "will, by whoever debits next, be"
         raise StorageError(
             f"The totals kept for {', '.join(map(repr, wrong))} were not what the entries add up "
             "to: somebody changed them. The entries are intact, no budget is exceeded, and the "
-            "totals have been set right; find out who writes to the ledger's tables."
+            f"totals {then} set right; find out who writes to the ledger's tables."
         )
     return found
