@@ -18,6 +18,7 @@ NOT_CALLED = {"Release", "Ledger", "Spending", "sklearn", "queries", "compose", 
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
+    *("series.read_fleet", "Ledger.verify_since"),
 }
 """What needs more than one ordinary value for each parameter."""
 

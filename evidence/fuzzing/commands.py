@@ -47,6 +47,7 @@ ORDINARY = (
     "ledger export sqlite:///budget.db --output copy.jsonl --checkpoint point.json",
     "ledger extend sqlite:///budget.db d 30",
     "ledger history sqlite:///budget.db d",
+    "ledger notes sqlite:///budget.db",
     "ledger plan sqlite:///budget.db d --ask histogram@5 --ask count:walk@1:10",
     "ledger plan sqlite:///budget.db year --year 2025 --points-per-day 1 --weekly histogram",
     "ledger restore backup.jsonl sqlite:///new.db --checkpoint checkpoint.json --lost d=0.1",

@@ -22,6 +22,7 @@ import quiltwork as qw
 from evidence.fuzzing.values import HOSTILE, Theirs
 from evidence.fuzzing.workspace import CHAIN, DAY
 from quiltwork import budget, counts, series, tables
+from quiltwork.budget import Checkpoint
 from quiltwork.errors import QuiltworkError
 from quiltwork.tables import risk
 from quiltwork.tables.examples import hospitals, table_a
@@ -78,6 +79,9 @@ def _accountant() -> Any:
 
 
 ORDINARY: dict[str, Callable[[], Any]] = {
+    "session": lambda: None,
+    "checkpoint": lambda: Checkpoint("0" * 32, 0, "0" * 64),
+    "kind": lambda: "read",
     "alpha": lambda: Fraction(1, 2),
     "analyst": lambda: "ana",
     "among": lambda: ["a", "b"],

@@ -152,7 +152,7 @@ def leakage(
             and laws that are too large, with their cost; `bracket` and `misfit`, which bounds what
             a release tells by the sweep, answer for those.
 
-    >>> from quiltwork import queries
+    >>> from quiltwork import MarkovChain, queries
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
     >>> round(leakage(chain, 100, [(queries.count(1), 12.84)]), 4)
     0.2409
@@ -171,7 +171,7 @@ def worst_case(
 ) -> Leakage:
     """Return the exact leakage with the secret and the output that reach it; see `leakage`.
 
-    >>> from quiltwork import queries
+    >>> from quiltwork import MarkovChain, queries
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
     >>> found = worst_case(chain, 20, [(queries.count(1), 2)])
     >>> round(found.epsilon, 3), found.states, found.output

@@ -205,7 +205,7 @@ def monitor(
     >>> round(seen.most_by_now, 4), round(seen.most_in_the_limit, 4)
     (0.3115, 0.312)
     >>> round(seen.level_by_now, 4), round(seen.level_for_ever, 4)
-    (0.2999, 0.2997)
+    (0.3006, 0.2997)
     """
     members = as_beliefs(beliefs)
     if any(belief.length is not None for belief in members):

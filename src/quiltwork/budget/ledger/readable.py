@@ -1,6 +1,8 @@
 """What can be read of a ledger, by those who spend and by those who check.
 
-Reading waits for nobody who writes. Theorem: docs/theory/ledger.md
+Reading waits for nobody who writes.
+
+Theorem: docs/theory/ledger.md
 """
 
 from __future__ import annotations
