@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -197,6 +198,32 @@ def test_a_pandas_index_tells_the_time_too():
 def test_periods_that_nothing_tells_are_refused(options, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
         CyclicChain.fit([0, 1, 0, 1], **options)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        ((label for label in "abab"), "a list, array or series of labels, not of type generator"),
+        (np.zeros((3, 4)), "A sequence has one dimension"),
+        ([], "The sequence is empty"),
+        ([0, 1, 0, 1], "no more time points than one period of 4"),
+    ],
+)
+def test_what_is_no_series_is_named_before_its_length_is_compared_with_a_turn(data, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        CyclicChain.fit(data, period=4)
+
+
+def test_more_phases_and_states_than_fit_into_memory_are_refused_and_left_out_of_the_list():
+    numbers = np.arange(3000) % 300
+    with pytest.raises(InvalidInputError, match="1,440 phases of 300 states make 129,600,000"):
+        CyclicChain.fit(numbers, period=1440)
+    tracemalloc.start()
+    found = qw.plausible(numbers, period=1440)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert not any(isinstance(belief, CyclicChain) for belief in found)
+    assert peak < 500e6  # the table of all phases alone would take 2 GB
 
 
 def test_a_split_piece_begins_where_it_was_cut():

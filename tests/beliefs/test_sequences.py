@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiltwork import InvalidInputError
+from quiltwork import InvalidInputError, MarkovChain
 from quiltwork.beliefs.sequences import (
     encode,
     encode_known,
@@ -22,6 +22,7 @@ from quiltwork.beliefs.sequences import (
     label_array,
     split_sequences,
 )
+from quiltwork.series import read_series
 from tests.strategies import LABELS
 
 WORDS = ["b", "a", "b", "c"]
@@ -194,3 +195,11 @@ def test_label_arrays_have_the_labels_own_type(states, kind):
     found = label_array(states)
     assert found.dtype.kind == kind
     assert tuple(found.tolist()) == states
+
+
+def test_what_read_series_returns_is_asked_for_its_data(tmp_path):
+    (tmp_path / "a.csv").write_text("state\nrest\nwalk\nrest\n")
+    series = read_series(str(tmp_path / "a.csv"), "state")
+    with pytest.raises(InvalidInputError, match=r"not of type Series; give its \.data\."):
+        MarkovChain.fit(series)
+    assert MarkovChain.fit(series.data).states == ("rest", "walk")

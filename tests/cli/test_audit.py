@@ -49,7 +49,18 @@ def test_other_beliefs_break_the_promise_and_the_exit_code_says_so(cli, folder):
     ran = cli("audit", "release.json", "--belief", "sticky.json")
     assert ran.code == 1
     assert "BROKEN" in ran.out
-    assert "other beliefs" in ran.out
+    assert "calibrated under another list of beliefs than the one given" in ran.out
+
+
+def test_a_belief_that_was_one_of_several_is_not_told_that_nothing_was_promised(cli, folder):
+    released = qw.release(
+        DATA, COUNT, [CHAIN, qw.MarkovChain(CHAIN.transition, states=CHAIN.states)]
+    )
+    (folder / "several.json").write_text(released.to_json())
+    ran = cli("audit", "several.json", "--belief", "belief.json")
+    assert ran.code == 0, ran.err
+    assert repr(CHAIN) in ran.out
+    assert "its promise speaks about these alone" in ran.out
 
 
 def test_a_ledger_is_audited_jointly(cli, folder):

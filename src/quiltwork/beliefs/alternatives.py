@@ -24,7 +24,13 @@ from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.origins import grid_of, start_of
-from quiltwork.beliefs.phases import PhaseTally, held_out_phases, read_period, tally_phases
+from quiltwork.beliefs.phases import (
+    MOST_CELLS,
+    PhaseTally,
+    held_out_phases,
+    read_period,
+    tally_phases,
+)
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import QuiltworkWarning
@@ -161,7 +167,9 @@ def _read(
     starts = [start_of(piece) for piece in pieces]
     wanted, phases = _known_period(period, known, starts), None
     if wanted is not None:
-        phases = tally_phases(pieces, labels, known, read_period(wanted, known, starts))
+        clock = read_period(wanted, known, starts)
+        if clock.period < sum(map(len, paths)) and clock.period * len(labels) ** 2 <= MOST_CELLS:
+            phases = tally_phases(pieces, labels, known, clock)
     amount = max(read_smoothing(smoothing), 0.5)
     return _Data(paths, labels, known, amount, wanted, phases)
 

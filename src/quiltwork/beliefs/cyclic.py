@@ -135,11 +135,6 @@ class CyclicChain(Belief):
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
         clock = read_period(period, known, [start_of(piece) for piece in pieces], phase)
-        if sum(map(len, pieces)) <= clock.period:
-            raise InvalidInputError(
-                f"The data have no more time points than one period of {clock.period}, so nothing "
-                "in them repeats; use a shorter period, or more data."
-            )
         counted = tally_phases(pieces, states, known, clock)
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)

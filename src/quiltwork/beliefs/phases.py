@@ -26,6 +26,8 @@ _DAY, _WEEK = 86_400, 604_800
 _MONDAY = 4 * _DAY  # the first moment of the clock was a Thursday
 _CYCLES = {"day": (_DAY, 0), "week": (_WEEK, _MONDAY)}
 _LONGEST = 100_000
+MOST_CELLS = 10_000_000
+"""So many phases times k² are counted: each takes some hundred bytes while they are pooled."""
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
@@ -122,10 +124,21 @@ def tally_phases(
     """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²).
 
     Raises:
-        InvalidInputError: naming the sequence and position that cannot be read.
+        InvalidInputError: naming the sequence and position that cannot be read, or for data that
+            are shorter than a turn, or more transitions than are counted.
     """
     paths, labels = read_paths(sequences, states, grid)
     size, period = len(labels), clock.period
+    if sum(map(len, paths)) <= period:
+        raise InvalidInputError(
+            f"The data have no more time points than one period of {period}, so nothing in them "
+            "repeats; use a shorter period, or more data."
+        )
+    if period * size * size > MOST_CELLS:
+        raise InvalidInputError(
+            f"{period:,} phases of {size:,} states make {period * size * size:,} transitions; at "
+            f"most {MOST_CELLS:,} are fitted. Merge states (wider edges), or use longer steps."
+        )
     counts = np.zeros(2 * period * size * size)
     for number, (path, first) in enumerate(zip(paths, clock.phases, strict=True)):
         turn, phase = np.divmod(np.arange(len(path) - 1) + first, period)

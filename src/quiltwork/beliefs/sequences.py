@@ -111,9 +111,11 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
         and np.ndim(sequence) == 0
         and not hasattr(sequence, "to_numpy")
     ):
+        read = hasattr(sequence, "windows") and hasattr(sequence, "data")  # by read_series
+        way = "give its .data" if read else "write list('aab') for one label per character"
         raise InvalidInputError(
             f"A sequence of states is a list, array or series of labels, not of type "
-            f"{type(sequence).__name__}; write list('aab') for one label per character."
+            f"{type(sequence).__name__}; {way}."
         )
     if isinstance(sequence, range):
         return np.arange(sequence.start, sequence.stop, sequence.step)

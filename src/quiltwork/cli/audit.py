@@ -140,8 +140,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(
-            "Note: the release was calibrated under other beliefs than those given, namely "
-            f"{' and '.join(released.beliefs)}; its promise does not speak about these."
+            "Note: the release was calibrated under another list of beliefs than the one given, "
+            f"namely {' and '.join(released.beliefs)}; its promise speaks about these alone."
         )
     if released.subjects > 1:
         notes.append(
