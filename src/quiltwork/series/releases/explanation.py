@@ -42,7 +42,8 @@ def _what(release: Release) -> str:
     kind = release.query.kind.replace("_", " ")
     when = "" if release.period is None else f", {release.period[0]} to {release.period[1]}"
     points = f"time points {start}..{stop}{when}{who}"
-    return f"Released: {kind}{details} over {points}: {release.value!r}."
+    shown = " ".join(repr(release.value).split())  # a matrix is written in several lines
+    return f"Released: {kind}{details} over {points}: {shown}."
 
 
 def _noise(release: Release) -> str:
