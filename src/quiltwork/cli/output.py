@@ -154,6 +154,7 @@ _PHRASES = {
         r"queries\.by_hour\(begins='([\d:]+)'\)": r"--query by-hour:\1",
         r"queries\.by_hour\(step='(\w+)'\)": r"--every \1",
         r"queries\.\w+\(states=\[…\]\)": "--states a,b",
+        "plan_holdout": "`quiltwork holdout plan`",
         "Leave out the time zone": "Leave out the time zone, as --timezone none does",
         r"query\.on\(start, stop\)": "--window START:STOP",
         r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid, moment_of, origin_of, start_of
+from quiltwork.beliefs.origins import known_grid, moment_of, origin_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -179,7 +179,7 @@ def in_the_day(query: Query, source: Source) -> Query:
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
     query.known_step  # noqa: B018  # refuses before anything is paid
-    moments = {begins for begins in map(start_of, source.given) if begins is not None}
+    moments = {begins for begins in map(moment_of, source.given) if begins is not None}
     zones = {_zone_of(sequence) for sequence in source.given} - {None}
     if query.begins is None and len(moments) == len(zones) == 1:
         return replace(query, begins=moments.pop(), zone=zones.pop())
