@@ -9,6 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import InvalidInputError, UnsupportedError, queries
+from quiltwork.beliefs.origins import start_of
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.series import read_series
 
@@ -170,3 +171,14 @@ def test_hours_are_those_of_the_clock_in_the_zone(zone, first):
     shown = answer.value[:, 0]
     assert shown[12] == (noon == "noon").sum()
     assert shown.sum() == shown[12]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", None])
+def test_an_index_with_a_zone_tells_the_period_and_phases_of_its_clock(zone):
+    times = pandas.date_range("2026-06-01", periods=48, freq="h", tz=zone)
+    day = pandas.Series(["rest"] * 48, index=times)
+    answer = qw.release(day, queries.count("rest"), CHAIN, epsilon=1)
+    assert answer.period == tuple(
+        one.isoformat(timespec="minutes") for one in (times[0], times[-1] + times.freq)
+    )
+    assert start_of(day) % 86400 == 0
