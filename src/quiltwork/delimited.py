@@ -223,7 +223,7 @@ class Opened:
         name = self.dialect.encoding.upper()
         raise InvalidInputError(
             f"{self.path!r} is not {name} text near line {reader.line_num + 1}; say its encoding, "
-            "for example latin-1, or convert it first."
+            "for example encoding='latin-1', or convert it first."
         )
 
 

@@ -182,3 +182,20 @@ def test_an_input_is_never_written_over(cli, hospitals, tmp_path, option):
     assert "one of the inputs" in ran.err
     assert (tmp_path / "P1.csv").read_bytes() == before
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_encoding_of_files_can_be_said(cli, hospitals, tmp_path):
+    for path in hospitals:
+        frame = pandas.read_csv(path).replace({"disease": {"Flu": "Müdigkeit"}})
+        frame.to_csv(path, index=False, encoding="latin-1")
+    out = tmp_path / "published.csv"
+    ask = ("anonymize", *hospitals, *ROLES, "--k", "3", "--l", "2", "-o", str(out))
+    refused = cli(*ask)
+    assert refused.code == 2
+    assert "--encoding latin-1" in refused.err
+    assert cli(*ask, "--encoding", "latin-1").code == 0
+    assert "Müdigkeit" in set(pandas.read_csv(out)["disease"])
+    (tmp_path / "all.csv").write_bytes("a;b;d\n1;1;ü\n1;1;x\n".encode("latin-1"))
+    one = ("verify", str(tmp_path / "all.csv"), "--quasi", "a,b", "--sensitive", "d", "--m", "0")
+    assert cli(*one, "--k", "2").code == 2
+    assert cli(*one, "--k", "2", "--encoding", "latin-1").code == 0

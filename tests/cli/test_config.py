@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from quiltwork import MarkovChain
+from quiltwork import CyclicChain, Grid, MarkovChain
 from quiltwork.cli.config import KEPT, read_config
-from quiltwork.errors import InvalidInputError
+from quiltwork.errors import InvalidInputError, UnsupportedError
 
 BERLIN = ZoneInfo("Europe/Berlin")
 CHAIN = MarkovChain([[0.9, 0.1], [0.2, 0.8]], states=["<1", ">=1"])
@@ -91,3 +91,28 @@ def test_numbers_and_lists_are_as_typed(tmp_path, cli, meter):
     assert ran.code == 0, ran.err
     assert cli(*ASK, "--config", "absent.toml", "--belief", "belief.json").code == 2
     assert "epsilon" not in KEPT
+
+
+def test_a_kept_zone_can_be_left_out_where_days_must_be_of_equal_length(cli, meter, tmp_path):
+    day = CyclicChain.fit(["<1", ">=1"] * 96, 96, grid=Grid(step=900, edges=(1,)))
+    (tmp_path / "day.json").write_text(day.to_json())
+    (tmp_path / "quiltwork.toml").write_text('timezone = "Europe/Berlin"\nmissing = "split"\n')
+    refused = cli(*ASK, *READ, "--belief", "day.json")
+    assert refused.code == 2
+    assert "--timezone none" in refused.err
+    assert cli(*ASK, *READ, "--belief", "day.json", "--timezone", "none").code == 0
+
+
+def test_a_spark_that_is_started_shows_no_pages(cli, meter, monkeypatch):
+    """Spark's pages show values, such as names of files of persons, to the network."""
+    from quiltwork.tables.spark import session
+
+    started = []
+
+    def start(settings=None, log_level=None):
+        started.append((settings or {}).get("spark.ui.enabled"))
+        raise UnsupportedError("no Spark here")
+
+    monkeypatch.setattr(session, "spark_session", start)
+    assert cli(*ASK, *READ, "--belief", "belief.json", "--backend", "spark").code != 0
+    assert started == ["false"]

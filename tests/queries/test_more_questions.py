@@ -4,11 +4,14 @@ from collections import Counter
 from fractions import Fraction
 
 import numpy as np
+import pandas
 import pytest
 
 import quiltwork as qw
 from quiltwork import InvalidInputError, UnsupportedError, queries
+from quiltwork.beliefs.origins import start_of
 from quiltwork.noise import TwoSidedGeometric
+from quiltwork.series import read_series
 
 CHAIN = qw.MarkovChain(
     [[0.9, 0.05, 0.05], [0.4, 0.5, 0.1], [0.3, 0.3, 0.4]], states=["rest", "walk", "run"]
@@ -153,3 +156,29 @@ def test_the_exact_audit_knows_hours_per_day_and_refuses_what_it_does_not_know()
 def test_bad_questions_are_refused(ask, words):
     with pytest.raises(InvalidInputError, match=words):
         ask()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC"])
+@pytest.mark.parametrize("first", ["2026-01-10", "2026-06-01", "2026-10-23", "2026-03-27"])
+def test_hours_are_those_of_the_clock_in_the_zone(zone, first):
+    times = pandas.date_range(first, periods=24 * 6, freq="h", tz=zone)
+    noon = np.where(times.hour == 12, "noon", "other")
+    read = read_series(
+        pandas.DataFrame({"time": times, "state": noon}), "state", time="time", timezone=zone
+    )
+    even = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["noon", "other"])
+    answer = qw.release(read.data, queries.by_hour(), even, epsilon=90)
+    shown = answer.value[:, 0]
+    assert shown[12] == (noon == "noon").sum()
+    assert shown.sum() == shown[12]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", None])
+def test_an_index_with_a_zone_tells_the_period_and_phases_of_its_clock(zone):
+    times = pandas.date_range("2026-06-01", periods=48, freq="h", tz=zone)
+    day = pandas.Series(["rest"] * 48, index=times)
+    answer = qw.release(day, queries.count("rest"), CHAIN, epsilon=1)
+    assert answer.period == tuple(
+        one.isoformat(timespec="minutes") for one in (times[0], times[-1] + times.freq)
+    )
+    assert start_of(day) % 86400 == 0

@@ -11,7 +11,7 @@ import os
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,11 +115,20 @@ def start_of(sequence: Any) -> int | None:
 
     Phases of a day are those of the clock, so moments of a time zone are turned to its clock.
     """
-    moment, origin = moment_of(sequence), origin_of(sequence)
-    if moment is None or origin is None or origin.zone is None or origin.local:
+    moment, clock = moment_of(sequence), clock_of(sequence)
+    if moment is None or clock is None:
         return moment
-    shown = datetime.fromtimestamp(moment, ZoneInfo(origin.zone))
+    shown = datetime.fromtimestamp(moment, clock)
     return moment + int((shown.utcoffset() or timedelta()).total_seconds())
+
+
+def clock_of(sequence: Any) -> tzinfo | None:
+    """Return the time zone of moments in UTC, as it was read or by the index; None if unknown."""
+    origin = origin_of(sequence)
+    if origin is None:
+        found = getattr(getattr(sequence, "index", None), "tz", None)
+        return found if isinstance(found, tzinfo) else None
+    return None if origin.zone is None or origin.local else ZoneInfo(origin.zone)
 
 
 def moment_of(sequence: Any) -> int | None:

@@ -232,7 +232,9 @@ def _runs(levels: Any, length: int | None) -> list[Spending]:
     """Read one level for all time points, or one for each, as runs of equal ones."""
     if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
         if length is None:
-            raise InvalidInputError("length is missing: give the number of releases by now.")
+            raise InvalidInputError(
+                "length is missing: give the number of releases by now, for example length=365."
+            )
         points = integer(length, "length", 1, _ENDLESS // 4)
         return [Spending.dp(privacy_level(levels, "epsilon"), 1, points)]
     given = enumerate(listed(levels, "levels"), start=1)

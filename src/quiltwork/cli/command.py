@@ -190,6 +190,24 @@ def confidence_option(meaning: str) -> Callable[[Function], Function]:
 output_option = click.option(
     "-o", "--output", metavar="FILE", help="Write the result here, as JSON; - prints it."
 )
+
+
+def written_options(function: Function) -> Function:
+    """Add how CSV files are written, where rows of people have no say in that."""
+    for add in (
+        click.option(
+            "--encoding", metavar="NAME", help="Of text: latin-1, utf-16.  [default: utf-8]"
+        ),
+        click.option(
+            "--delimiter",
+            metavar="CHARACTER",
+            help="Between cells: ; or tab.  [found in the first line]",
+        ),
+    ):
+        function = add(function)
+    return function
+
+
 report_option = click.option(
     "--report", metavar="FILE", help="Write a page to forward: numbers, pictures, what is kept."
 )

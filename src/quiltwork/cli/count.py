@@ -20,9 +20,11 @@ from quiltwork.cli.command import (
     output_option,
     plot_option,
     report_option,
+    written_options,
 )
 from quiltwork.cli.output import check_targets, deliver, text_table
 from quiltwork.cli.paying import ledger_options, open_ledger
+from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import float_up
 
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     help="How many rows of one person count at most; the noise grows with it. Without --subject "
     "this is your word that nobody has more.",
 )
+@written_options
 @click.option("--value", type=int, help="Release this count instead of counting a file.")
 @click.option("--n", type=int, help="With --value: the number of people, which is public.")
 @click.option(
@@ -139,6 +142,8 @@ def count(
     categories_from_data: bool,
     subject: str | None,
     at_most: int | None,
+    delimiter: str | None,
+    encoding: str | None,
     value: int | None,
     n: int | None,
     epsilon: Fraction | None,
@@ -171,7 +176,11 @@ def count(
         check_figure_path(plot)
     if value is not None:
         described = (file, by, where, categories, categories_from_data, subject)
-        if any((*described, report, plot)) or total is not None or at_most is not None:
+        if (
+            any((*described, delimiter, encoding, report, plot))
+            or total is not None
+            or at_most is not None
+        ):
             raise click.UsageError(
                 "--value releases a number: leave out FILE, --by and what else describes a table"
             )
@@ -193,7 +202,8 @@ def count(
     if len(set(by)) < len(by):
         raise click.UsageError("A column is named twice with --by: name each once")
     limit = None if subject is None else Contributor(subject, at_most or 1)
-    counts, people = _cells(file, by, conditions, categories, categories_from_data, limit)
+    given = GivenDialect(delimiter, encoding=encoding, by_rows=False)
+    counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
     table = release_table(
         counts if limit is None else LimitedCounts(counts, limit.at_most, limit.column),
         epsilon=epsilon,
@@ -228,6 +238,7 @@ def _cells(
     categories: tuple[str, ...],
     from_data: bool,
     limit: Contributor | None,
+    given: GivenDialect,
 ) -> tuple[dict[object, int], int]:
     """Count the declared cells, with text for one column and tuples for more, and all people."""
     from quiltwork.cli import tabulate
@@ -239,7 +250,7 @@ def _cells(
     # Declared before the file is opened: nothing about the rows can influence the cells.
     declared = None if from_data else tabulate.read_categories(categories, by)
     among = None if declared is None else tabulate.cells_of(declared)
-    tallied, people = tabulate.tally(file, by, conditions, limit, among)
+    tallied, people = tabulate.tally(file, by, conditions, limit, among, given)
     if declared is None:
         declared = tabulate.observed_categories(tallied, len(by))
         if not all(declared):

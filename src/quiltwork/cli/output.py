@@ -136,13 +136,14 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
 
 
 _SAME = (
-    "confidence days edges epsilon every labels length method missing protect rule secrets states "
-    "subject time timezone total window"
+    "confidence days edges encoding epsilon every labels length method missing protect rule "
+    "secrets states subject time timezone total window"
 )
 _OPTIONS = {name: f"--{name}" for name in _SAME.split()} | {
     "episode": "--protect",
     "at_most": "--max-rows",
     "max_rows": "--max-rows",
+    "date_format": "--date-format",
 }
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.…]+)")
 
@@ -153,6 +154,8 @@ _PHRASES = {
         r"queries\.by_hour\(begins='([\d:]+)'\)": r"--query by-hour:\1",
         r"queries\.by_hour\(step='(\w+)'\)": r"--every \1",
         r"queries\.\w+\(states=\[…\]\)": "--states a,b",
+        "plan_holdout": "`quiltwork holdout plan`",
+        "Leave out the time zone": "Leave out the time zone, as --timezone none does",
         r"query\.on\(start, stop\)": "--window START:STOP",
         r"ledger\.extend\('([^']+)', (\d+)\)": r"quiltwork ledger extend URL \1 \2",
         r"ledger\.status\('[^']+'\)\.beliefs": "the beliefs that `ledger show` names",

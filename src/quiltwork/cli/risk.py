@@ -68,7 +68,7 @@ def risk(
     check_outputs([target], read)
     orders = _of_sensitive(declared, split(source.sensitive), bool(against or original))
     table = read_table(source, ordinal=orders)
-    compared = None if against is None else _compared(table, against, source.text, declared)
+    compared = None if against is None else _compared(table, against, source, declared)
     learned = None
     if original:
         learned = definetti_on(table, read_table(source.others(original), **declared))
@@ -99,13 +99,13 @@ def _of_sensitive(
 
 
 def _compared(
-    table: Table, against: str, text: str, declared: dict[str, dict[str, Any]]
+    table: Table, against: str, source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> Intersection:
     from quiltwork.tables.frames import column_names, opened
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
-    frame = opened(against, split(text))
+    frame = opened(against, split(source.text), source.written)
     shared = table.subject is not None and table.subject in column_names(frame)
     earlier = Table(
         frame,

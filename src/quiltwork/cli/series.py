@@ -66,7 +66,7 @@ def reading_options(function: Function) -> Function:
         click.option(
             "--timezone",
             metavar="ZONE",
-            help="Of times without an offset, and of windows: Europe/Berlin.",
+            help="Of times without an offset, and of windows: Europe/Berlin; or none.",
         ),
         click.option(
             "--days",
@@ -124,13 +124,15 @@ def read(
     lists = ("subject", "na_values")
     given = {name: None if options[name] is None else split_list(options[name]) for name in lists}
     plain = {name: options[name] for name in (*_NAMED, "delimiter", "decimal", "encoding")}
+    if plain["timezone"] == "none":  # typed, it wins over one that is kept
+        plain["timezone"] = None
     column = options["value"] or only_column(file)
     edges, subject = options["edges"], given["subject"]
     take: Callable[..., Series] = read_series
     if backend == "spark":
-        from quiltwork.tables.spark.session import spark_session
+        from quiltwork.cli.tables_spark import quiet_session
 
-        take = partial(read_fleet, spark_session())
+        take = partial(read_fleet, quiet_session())
     series = take(
         file,
         column,

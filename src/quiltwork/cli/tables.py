@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from quiltwork.cli.command import exact_number
+from quiltwork.cli.command import exact_number, written_options
+from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.files import check_writable
 
@@ -56,6 +57,13 @@ class TableFiles:
     subject: str | None
     missing: str
     text: str
+    delimiter: str | None
+    encoding: str | None
+
+    @property
+    def written(self) -> GivenDialect:
+        """How the CSV files are written; what was not typed is told by their first lines alone."""
+        return GivenDialect(self.delimiter, encoding=self.encoding, by_rows=False)
 
     def others(self, files: tuple[str, ...]) -> TableFiles:
         """Return other files with the same columns, without providers and subjects."""
@@ -101,6 +109,7 @@ def table_options(function: Function) -> Function:
             metavar="COLUMNS",
             help="Columns that are text, whatever they look like; 02410 is text by itself.",
         ),
+        written_options,
     ]
     return _gathered(function, options, "source", TableFiles)
 
@@ -199,7 +208,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
         UnsupportedError: on Spark without PySpark or Java.
     """
     from quiltwork.cli.tables_spark import all_parquet
-    from quiltwork.tables.frames import column_names, opened_alike
+    from quiltwork.tables.frames import column_names, opened, opened_alike
     from quiltwork.tables.table import Table
 
     files, provider, as_text = source.files, source.provider, split(source.text)
@@ -209,10 +218,11 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     if backend == "spark" and all_parquet(files):
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        return Table(files[0], provider=provider, text=as_text, **roles)
+        frame = opened(files[0], as_text, source.written)
+        return Table(frame, provider=provider, **roles)
     parts = _by_provider(files, provider)
     needed = _needed(roles, None)
-    frames = dict(zip(parts, opened_alike([*parts.values()], as_text), strict=True))
+    frames = dict(zip(parts, opened_alike([*parts.values()], as_text, source.written), strict=True))
     for name, frame in frames.items():  # types of columns that nobody asks about need not agree
         if set(needed) <= set(column_names(frame)):
             frames[name] = frame[needed]

@@ -41,7 +41,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
         InvalidInputError: if it is not there, is no Parquet, or lacks a column.
         UnsupportedError: without PySpark or Java.
     """
-    session = _session()
+    session = quiet_session()
     if not Path(file).exists():
         raise InvalidInputError(f"There is no file {file!r}.")
     from quiltwork.tables.spark.session import quoted
@@ -66,7 +66,7 @@ def parquet_of_providers(
         InvalidInputError: as above, or if a column's types do not go together.
         UnsupportedError: without PySpark or Java.
     """
-    _session()
+    quiet_session()
     from pyspark.sql.functions import lit
 
     frames = {name: parquet_frame(file, columns) for name, file in files.items()}
@@ -101,12 +101,12 @@ def _as_double(frame: DataFrame, column: str) -> DataFrame:
 @contextmanager
 def spark_at_work() -> Iterator[None]:
     """Say in a sentence what Spark fails with."""
-    _session()
+    quiet_session()
     with _failures(StorageError, "Spark failed"):
         yield
 
 
-def _session() -> Any:
+def quiet_session() -> Any:
     """Return the running Spark, or start one that says little."""
     from quiltwork.tables.spark.session import spark_session
 

@@ -19,7 +19,13 @@ from typing import NamedTuple, TypeAlias, cast
 
 from quiltwork import files
 from quiltwork.counts.contributions import first_rows
-from quiltwork.delimited import column_position, even_rows, split_line, with_csv
+from quiltwork.delimited import (
+    GivenDialect,
+    column_position,
+    even_rows,
+    split_line,
+    with_csv,
+)
 from quiltwork.errors import InvalidInputError
 
 MOST_CELLS = 1_000_000
@@ -138,6 +144,7 @@ def tally(
     conditions: Sequence[Condition],
     subject: Contributor | None = None,
     among: Iterable[tuple[str, ...]] | None = None,
+    given: GivenDialect | None = None,
 ) -> CellCounts:
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
@@ -147,7 +154,7 @@ def tally(
 
     Raises:
         InvalidInputError: if the file cannot be read, a column is missing, a row has more or fewer
-            columns than the header, or the text is not UTF-8.
+            columns than the header, or the text is not UTF-8 or what `given` says.
     """
 
     def read(reader: Iterator[list[str]]) -> CellCounts:
@@ -168,7 +175,7 @@ def tally(
         matching = _matching(map(itemgetter(0), numbered), tests)
         return CellCounts(_tallied(matching, wanted), next(numbers))
 
-    return with_csv(path, read)
+    return with_csv(path, read, given)
 
 
 def header_of(reader: Iterator[list[str]], path: str) -> list[str]:

@@ -52,6 +52,7 @@ th,td{padding:.4rem .8rem .4rem 0;text-align:left;border-bottom:1px solid var(--
   vertical-align:top}
 th{font-weight:600;border-bottom-color:var(--muted)}
 .number{text-align:right;white-space:nowrap;padding-right:1.8rem}
+td:first-child{min-width:6rem}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem;margin:1.1rem 0}
 .facts div{background:var(--panel);border-radius:.5rem;padding:.7rem 1rem;flex:1 1 11rem}
 .facts dt{font-size:.85rem;color:var(--muted)}

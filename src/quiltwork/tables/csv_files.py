@@ -21,16 +21,18 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.tables.meanings import number, place
 
 
-def read_texts(path: Path) -> Any:
+def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
     """Read a CSV file as an Arrow table of texts; only the empty cell is missing.
 
     Raises:
-        InvalidInputError: if it is no CSV file in UTF-8. The message names the place, never a cell.
+        InvalidInputError: if it is no CSV file in UTF-8, or as `given` says. The message
+            names the place, never a cell.
     """
     import pyarrow as pa
     from pyarrow import csv
 
-    opened = Opened(str(path), GivenDialect(by_rows=False))  # no row tells how others are read
+    given = given or GivenDialect(by_rows=False)  # no row tells how others are read
+    opened = Opened(str(path), given)
     header: list[str] = opened.rows(lambda reader: next(reader, []))
     as_text = csv.ConvertOptions(
         null_values=[""],
@@ -45,17 +47,17 @@ def read_texts(path: Path) -> Any:
             convert_options=as_text,
         )
     except (pa.ArrowException, UnicodeDecodeError):  # whose words show the row
-        _say_where(str(path), header)
+        _say_where(str(path), header, given)
 
 
-def _say_where(path: str, header: Sequence[str]) -> NoReturn:
+def _say_where(path: str, header: Sequence[str], given: GivenDialect) -> NoReturn:
     """Find what is wrong with a file that Arrow refused."""
 
     def every_row(reader: Iterator[list[str]]) -> None:
         next(reader, None)
         deque(even_rows(reader, len(header), path), maxlen=0)
 
-    with_csv(path, every_row)
+    with_csv(path, every_row, given)
     raise InvalidInputError(
         f"Cannot read {path!r} as a table; give CSV in UTF-8 that begins with a line of column "
         "names."

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import TABLES, Unpacked, refuse_device, table_file
@@ -64,27 +65,29 @@ def frame_kind(frame: object) -> Kind:
     )
 
 
-def opened(source: Any, text: Sequence[str] = ()) -> Any:
+def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> Any:
     """Return the frame itself, or what the file at a path holds: a pandas frame.
 
     Raises:
         InvalidInputError: if the file cannot be read; see `opened_alike`.
     """
-    return opened_alike([source], text)[0]
+    return opened_alike([source], text, given)[0]
 
 
-def opened_alike(sources: Sequence[Any], text: Sequence[str] = ()) -> list[Any]:
+def opened_alike(
+    sources: Sequence[Any], text: Sequence[str] = (), given: GivenDialect | None = None
+) -> list[Any]:
     """Return several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
     Columns of CSV files have the same types in all of them (see `csv_files`); those named in
-    `text` stay, or become, text.
+    `text` stay, or become, text. `given` says how CSV files are written.
 
     Raises:
         InvalidInputError: if a file is missing or is not what its name says, or `text` names
             something that is no column of a file.
     """
     paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
-    tables = {i: _read(path) for i, path in enumerate(paths) if path is not None}
+    tables = {i: _read(path, given) for i, path in enumerate(paths) if path is not None}
     for name in text:
         if not any(name in table.column_names for table in tables.values()):
             raise InvalidInputError(
@@ -114,7 +117,7 @@ def _is_table(path: Path | None) -> bool:
     return path is not None and path.suffix in TABLES
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, given: GivenDialect | None) -> Any:
     """Read a file as an Arrow table; of a CSV file, all columns are text yet."""
     pa = arrow()
     refuse_device(path)
@@ -127,7 +130,7 @@ def _read(path: Path) -> Any:
     except (OSError, EOFError, pa.ArrowException, UnicodeError) as error:
         reason = " ".join(str(error).split())
         raise InvalidInputError(f"Cannot read {str(path)!r} as a table: {reason}") from None
-    return read_texts(path)
+    return read_texts(path, given)
 
 
 def _refuse_bomb(path: Path) -> None:

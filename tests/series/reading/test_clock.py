@@ -173,7 +173,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         read_series(path, "s", time="t", timezone="Mars")
     with pytest.raises(InvalidInputError, match="needs the name of the time column"):
         read_series(path, "s", timezone="UTC")
-    with pytest.raises(InvalidInputError, match="need the time column and a grid"):
+    with pytest.raises(InvalidInputError, match=r"need the time column, .* every="):
         read_series(path, "s", time="t", days="2026-01-01:2026-01-02")
     with pytest.raises(InvalidInputError, match="No record is on these days"):
         read_series(path, "s", time="t", every="1h", days="2025-01-01:2025-01-02")

@@ -1,9 +1,11 @@
 """Verdicts before and after paying: by public quantities, and by what was released alone."""
 
+import pandas
 import pytest
 
 import quiltwork as qw
 from quiltwork import queries
+from quiltwork.errors import QuiltworkWarning
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 
@@ -74,3 +76,24 @@ def test_a_page_and_a_notebook_show_numbers_picture_and_verdict(make_release, tm
     assert "Released" in release._repr_html_()
     assert "<svg" in qw.counts.release_table({"f": 9}, epsilon=1)._repr_html_()
     assert release.plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_hours_are_one_sentence_and_the_page_names_the_period(tmp_path):
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    times = pandas.date_range("2026-03-01", periods=48, freq="h")
+    day = pandas.Series(["rest", "walk"] * 24, index=times)
+    release = qw.release(day, qw.queries.by_hour(), chain, epsilon=1.0)
+    lines = release.explain().splitlines()
+    assert lines[0].startswith("Released: by hour")
+    assert lines[1].startswith("Noise: ")
+    release.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2026-03-01T00:00 to 2026-03-03T00:00" in page
+    assert "<li>[" not in page
+
+
+def test_a_level_that_nobody_means_is_warned_about_for_persons_too():
+    with pytest.warns(QuiltworkWarning, match="protects nothing"):
+        qw.release(
+            ["a", "b"], qw.queries.histogram(states=["a", "b"]), None, 1000, protect="person"
+        )

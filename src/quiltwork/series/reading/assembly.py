@@ -155,7 +155,9 @@ def _paths(
     who, when, names = records.who, records.seconds, records.subjects
     if limits is not None:
         if grid.step is None or when is None:
-            raise InvalidInputError("Public days need the time column and a grid (time, every).")
+            raise InvalidInputError(
+                "Public days need the time column, time='…', and steps, for example every='15min'."
+            )
         inside = (when >= limits[0]) & (when < limits[1])
         who, when, codes = who[inside], when[inside], codes[inside]
         if not len(who):

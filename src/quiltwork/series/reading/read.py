@@ -239,7 +239,8 @@ def _refuse_skewed(members: Sequence[Belief], read: Paths, clock: Clock) -> None
     if any(clock.shown(a).utcoffset() != clock.shown(b).utcoffset() for a, b in spans):
         raise InvalidInputError(
             "The belief is about days of equal length, and clocks change in this series. Leave out "
-            "the time zone: then time points are those that clocks show."
+            "the time zone: then time points are those that clocks show. Or fit a belief that does "
+            "not know the time of day."
         )
 
 

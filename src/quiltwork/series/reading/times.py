@@ -107,7 +107,8 @@ class TimeReader:
             usual = (
                 f"the format {self.date_format!r} of the first rows"
                 if self.date_format
-                else ("whole seconds or ISO 8601 such as 2026-03-01T08:30, or say date_format=")
+                else "whole seconds or ISO 8601 such as 2026-03-01T08:30, or say "
+                "date_format='%d.%m.%Y'"
             )
             raise InvalidInputError(
                 f"Row {row} of column {self.name!r} holds no time; use {usual}."

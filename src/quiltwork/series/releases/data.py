@@ -16,6 +16,7 @@ import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import refuse_other_grid
-from quiltwork.beliefs.origins import known_grid, moment_of, origin_of, start_of
+from quiltwork.beliefs.origins import clock_of, known_grid, moment_of, origin_of
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
@@ -179,7 +180,7 @@ def in_the_day(query: Query, source: Source) -> Query:
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
     query.known_step  # noqa: B018  # refuses before anything is paid
-    moments = {begins for begins in map(start_of, source.given) if begins is not None}
+    moments = {begins for begins in map(moment_of, source.given) if begins is not None}
     zones = {_zone_of(sequence) for sequence in source.given} - {None}
     if query.begins is None and len(moments) == len(zones) == 1:
         return replace(query, begins=moments.pop(), zone=zones.pop())
@@ -304,9 +305,13 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
     start, step = starts.pop(), grids.pop()
     if starts or grids or start is None or step is None:
         return None
-    origin = origin_of(source.given[0])
-    clock = Clock() if origin is None else Clock(origin.zone, origin.local)
+    origin, place = origin_of(source.given[0]), clock_of(source.given[0])
     first, last = query.window(max(source.lengths))
+    if origin is None and place is not None:  # of the index
+        ends = (start + step * (first - 1), start + step * last)
+        begin, end = (datetime.fromtimestamp(one, place).isoformat("T", "minutes") for one in ends)
+        return begin, end
+    clock = Clock() if origin is None else Clock(origin.zone, origin.local)
     return clock.written(start + step * (first - 1)), clock.written(start + step * last)
 
 

@@ -37,6 +37,8 @@ def release_page(release: Release, confidence: Number = 0.95) -> str:
         "asked about": f"{release.points:,} time points of {release.subjects:,} series",
         "noise": f"scale {release.scale:.4g}",
     }
+    if release.period is not None:
+        shown["period"] = f"{release.period[0]} to {release.period[1]}"
     said = release.explain().splitlines()
     answer = [*_answer(release, confidence), facts(shown)]
     if release.noise_scale:

@@ -30,7 +30,7 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, ChainBox, Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import float_up, integer
+from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, calibrate
 from quiltwork.influence.arguments import answer_unit
 from quiltwork.influence.question import Question
@@ -129,7 +129,7 @@ def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Cali
     longest = max(lengths)
     change = max(int(query.change(1, n, n)) for n in lengths)
     unit = answer_unit(query, lengths)
-    scale = change * unit / epsilon
+    scale = change * unit / privacy_level(epsilon, "epsilon")
     return Calibration(
         scale=float_up(scale),
         exact_scale=scale,
