@@ -115,3 +115,18 @@ def test_a_state_of_early_nodes_only_bounds_no_others():
     assert sweep_of(chain, 500).left.fixed(0.5) is None
     for length in (50, 500, 2000):
         assert calibrate(chain, length, 1.0, "sweep").scale == pytest.approx(length)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "length", "epsilon"),
+    [
+        ([[3e-5, 1 - 3e-5], [0.5, 0.5]], 100, 1),
+        ([[0.75, 0.25], [1 - 2e-6, 2e-6]], 20, 5),
+        ([[0.98, 0.02], [0.3, 0.7]], 1000, 1),
+    ],
+)
+def test_an_unlikely_step_needs_no_more_noise_than_quilts(matrix, length, epsilon):
+    """One step allows for laws that no start leads to after two."""
+    chain = MarkovChain(matrix, "any")
+    quilts = calibrate(chain, length, epsilon, "exact")
+    assert calibrate(chain, length, epsilon).scale < 0.9 * quilts.scale

@@ -27,6 +27,8 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6
+_UNLIKELY_FROM_ANY = 0.04
+"""From any start: laws that one step allows for are out of reach after several."""
 _MOST_BEHIND = 32
 
 
@@ -100,7 +102,8 @@ class Walk:
         """
         if not self.all_told and self.size > _MOST_BEHIND:
             return (1,)
-        return (1,) if bool((self.steps > _UNLIKELY).all()) else _SPANS
+        unlikely = _UNLIKELY_FROM_ANY if self.laws is None else _UNLIKELY
+        return (1,) if bool((self.steps > unlikely).all()) else _SPANS
 
     @cached_property
     def pairs(self) -> tuple[IntArray, IntArray]:
