@@ -141,7 +141,7 @@ def test_no_tracked_file_names_a_machine_or_a_registry():
     for path in tracked_files():
         if path == Path(__file__) or path.suffix in (".png", ".gz"):
             continue
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")  # a story's file is Latin-1
         text = text.replace("--no-emit-index-url", "")
         for pattern in (LOCAL_PATH, REGISTRY):
             found = pattern.search(text)
