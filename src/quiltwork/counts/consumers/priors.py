@@ -92,9 +92,9 @@ def learn_from_release(
     ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
     if len(ratios) != len(values):
         raise InvalidInputError("Give one alpha, or one for each release.")
-    counts = np.arange(integer(n, "n", 1) + 1)
     with np.errstate(divide="ignore"):
-        logs = np.log(read_probabilities(base, n))
+        logs = np.log(read_probabilities(base, integer(n, "n", 1)))
+    counts = np.arange(n + 1)
     for value, ratio in zip(values, map(read_alpha, ratios), strict=True):
         if not 0 < ratio < 1:
             raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
