@@ -358,3 +358,19 @@ def test_protect_says_what_it_cannot_read(cli, folder, protect, words):
     ran = cli(*asked, "--protect", protect)
     assert ran.code == 2
     assert words in ran.err
+
+
+def test_the_page_of_a_release_tells_what_others_would_learn(cli, folder):
+    sticky = MarkovChain([[0.98, 0.02], [0.1, 0.9]], states=["rest", "walk"])
+    (folder / "sticky.json").write_text(sticky.to_json())
+    asked = ("release", "patient.csv", *READ, "--belief", "belief.json", "--epsilon", "1")
+    ran = cli(*asked, "--report", "page.html", "--others", "sticky.json", "--json")
+    assert ran.code == 0, ran.err
+    told = Release.from_json(ran.out).leak_under([sticky])[0]
+    assert told > 1.2
+    assert f"{told:.6g} about a time point" in (folder / "page.html").read_text(encoding="utf-8")
+    assert cli(*asked, "--others", "sticky.json").code == 2
+    other = MarkovChain(sticky.transition, states=["walk", "rest"])
+    (folder / "other.json").write_text(other.to_json())
+    ran = cli(*asked, "--report", "page.html", "--others", "other.json")
+    assert (ran.code, "in their order" in ran.err) == (2, True)

@@ -99,6 +99,12 @@ if TYPE_CHECKING:
 @output_option
 @plot_option
 @report_option
+@click.option(
+    "--others",
+    multiple=True,
+    metavar="FILE",
+    help="With --report: beliefs that may fit better; what would be told if they were true.",
+)
 def release(
     file: str,
     belief: tuple[str, ...],
@@ -120,6 +126,7 @@ def release(
     output: str | None,
     plot: str | None,
     report: str | None,
+    others: tuple[str, ...],
     **reading: Any,
 ) -> None:
     """Release an answer about FILE under the given beliefs.
@@ -140,6 +147,7 @@ def release(
             "--missing split makes several series of one person, and --protect person would hide "
             "each alone; use --missing state"
         )
+    alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
     series = read(file, reading, beliefs=beliefs, backend=backend)
     if window is not None and not apart:
@@ -182,7 +190,7 @@ def release(
         released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         if report is not None:
-            writes.append(partial(released.report, report, confidence))
+            writes.append(partial(released.report, report, confidence, alternatives))
         if plot is not None:
             writes.append(partial(_draw, released, confidence, plot))
     deliver(document, lines, writes, output)
@@ -202,6 +210,18 @@ def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) ->
     from quiltwork.series.releases.protection import any_series
 
     return (any_series([read_state(one, None) for one in split_list(states)]),)
+
+
+def _alternatives(paths: tuple[str, ...], report: str | None, beliefs: Any) -> Any:
+    """Read beliefs that may fit better; what is wrong with them is said before anything is paid."""
+    if not paths:
+        return None
+    if report is None:
+        raise click.UsageError("--others goes with --report, whose page tells about them")
+    found = read_beliefs(paths)
+    if any(one.states != beliefs[0].states for one in found):
+        raise click.UsageError("--others must be about the states of --belief, in their order")
+    return found
 
 
 def _protected(text: str | None, beliefs: Any, every: str | None) -> dict[str, Any]:

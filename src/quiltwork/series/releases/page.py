@@ -23,13 +23,20 @@ from quiltwork.series.releases.error_bars import read_confidence
 from quiltwork.series.releases.plots import cell_name, quantity_of, release_chart, title_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from quiltwork.beliefs import Belief
     from quiltwork.series.releases.record import Release
 
 _SECRETS = {"moment": "each time point", "person": "each person, whole series"}
 
 
-def release_page(release: Release, confidence: Number = 0.95) -> str:
-    """Return a self-contained HTML page about one release."""
+def release_page(
+    release: Release,
+    confidence: Number = 0.95,
+    others: Belief | Sequence[Belief] | None = None,
+) -> str:
+    """Return a self-contained HTML page about one release; `others` may fit better than its own."""
     secret = _SECRETS.get(release.protects, f"any {release.episode} time points in a row")
     shown = {
         "privacy level": f"ε = {release.epsilon:g}",
@@ -45,14 +52,16 @@ def release_page(release: Release, confidence: Number = 0.95) -> str:
         found = release.usefulness
         answer.insert(0, note(f"{found.verdict.capitalize()}.", _sentence(found.reason)))
         said = [line for line in said if line != str(found)]
-    return page(
-        title_of(release),
-        f"A private answer, with noise that hides {secret}.",
-        [
-            section("The answer", *answer, anchor="answer"),
-            section("What it protects", bullets(said[1:]), anchor="protects"),
-        ],
-    )
+    sections = [
+        section("The answer", *answer, anchor="answer"),
+        section("What it protects", bullets(said[1:]), anchor="protects"),
+    ]
+    if others is not None:
+        from quiltwork.audit import misfit
+
+        told = bullets(misfit(release, others).explain().splitlines())
+        sections.append(section("If another belief were true", told, anchor="others"))
+    return page(title_of(release), f"A private answer, with noise that hides {secret}.", sections)
 
 
 def _answer(release: Release, confidence: Number) -> list[Html]:

@@ -305,12 +305,20 @@ class Release(ResultBase):
 
         return draw(self.chart(confidence), ax)
 
-    def report(self, path: str | Path, confidence: Number = 0.95) -> None:
-        """Write a page to forward: numbers, a picture, what is protected and against whom."""
+    def report(
+        self,
+        path: str | Path,
+        confidence: Number = 0.95,
+        others: Belief | Sequence[Belief] | None = None,
+    ) -> None:
+        """Write a page to forward: numbers, a picture, what is protected and against whom.
+
+        With `others`, as in `explain`, also what it would tell if one of them were true.
+        """
         from quiltwork import files
         from quiltwork.series.releases.page import release_page
 
-        files.write(files.named(path), release_page(self, confidence))
+        files.write(files.named(path), release_page(self, confidence, others))
 
     def explain(self, others: Belief | Sequence[Belief] | None = None) -> str:
         """Say in plain words what was released, how, and what it protects.
