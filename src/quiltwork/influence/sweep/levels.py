@@ -86,13 +86,20 @@ class Levels:
         return np.where(inside, values[runs], 0.0)
 
     def block(self, start: IntArray, stop: IntArray) -> FloatArray:
-        """What changing all of start..stop costs: the first node alone, then what each adds."""
+        """What changing all of start..stop costs: the first node alone, then what each adds.
+
+        Within a run that is a product. Across runs sums are subtracted, and what rounding may have
+        taken from them is charged: it may be more than a small level after large ones.
+        """
         cost = self.at(self.own, start)
         if (stop == start).all():
             return cost
-        return np.asarray(
-            (cost + self._before(stop + 1) - self._before(start + 1)) * (1 + 2.0**-40)
-        )
+        ends, run = self._before(stop + 1), self.run_of(np.clip(start + 1, 1, self.length))
+        lost = ends * (len(self.first) + 3) * 2.0**-52
+        across = ends - self._before(start + 1) + lost
+        alike = (start >= 1) & (stop <= self.length) & (run == self.run_of(stop))
+        added = np.where(alike, self.forward[run] * (stop - start), across)
+        return np.asarray((cost + np.where(stop > start, added, 0.0)) * (1 + 2.0**-40))
 
     def _before(self, nodes: IntArray) -> FloatArray:
         """The forward levels of all nodes before these, added up."""
