@@ -71,7 +71,8 @@ test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: n
 
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal \
 	--fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url $(if $(UPGRADE),--upgrade)
-INSTALL = $(BIN)/python -m pip install -qq --require-hashes
+# The lock is complete, so nothing is left to resolve (and a release newer than a pin cannot disturb).
+INSTALL = $(BIN)/python -m pip install -qq --require-hashes --no-deps
 INSTALL_PACKAGE = $(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 
 $(BIN)/python:

@@ -14,9 +14,10 @@ COUNTING = [
     queries.frequencies(),
     queries.transitions(),
 ]
+BY_DAYS = [queries.top(2), queries.by_hour("20min", "23:10"), queries.time_per_day(0)]
 
 
-@pytest.mark.parametrize("query", COUNTING, ids=lambda q: q.kind)
+@pytest.mark.parametrize("query", COUNTING + BY_DAYS, ids=lambda q: q.kind)
 @pytest.mark.parametrize(("size", "length"), [(2, 5), (3, 4)])
 def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest_changes, all_runs):
     for window in all_runs(length):

@@ -21,15 +21,6 @@ ASKED = [queries.top(2), queries.by_hour("20min", "23:10"), queries.time_per_day
 
 
 @pytest.mark.parametrize("query", ASKED, ids=lambda q: q.kind)
-@pytest.mark.parametrize(("size", "length"), [(2, 5), (3, 4)])
-def test_change_is_the_exact_maximum_over_all_pairs(query, size, length, largest_changes, all_runs):
-    for window in all_runs(length):
-        windowed = query.on(*window)
-        for (start, stop), expected in largest_changes(windowed, range(size), length).items():
-            assert windowed.change(start, stop, length) == expected, (window, start, stop)
-
-
-@pytest.mark.parametrize("query", ASKED, ids=lambda q: q.kind)
 def test_documents_come_back(query):
     assert queries.from_document(queries.to_document(query.on(3, 9))) == query.on(3, 9)
 

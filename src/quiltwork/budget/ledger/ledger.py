@@ -75,8 +75,8 @@ class Ledger(ReadableLedger):
         Args:
             url: where the ledger is.
             timeout: how many seconds a request waits for others who write; 60 if not given.
-            read_only: for auditors: whatever would write is refused, and reading takes no more
-                than the right to read.
+            read_only: for auditors: whatever would write is refused. The right to read is enough,
+                with SQLite as long as somebody has the ledger open for writing.
 
         Raises:
             InvalidInputError: for any other URL.
