@@ -162,7 +162,7 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "other": lambda: CHAIN,
     "period": lambda: 2,
     "phase": lambda: 1,
-    "plan": lambda: qw.plan_holdout(None, queries=9, overfits=2, tolerance=0.2),
+    "plan": lambda: qw.plan_holdout(None, queries=9, overfits=2, samples=900),
     "prior": lambda: "uniform",
     "provider": lambda: "home",
     "publication": _published,

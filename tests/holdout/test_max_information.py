@@ -18,6 +18,7 @@ from quiltwork.holdout.max_information import (
     max_information_of_paper,
     squared_leakages,
 )
+from quiltwork.influence.bayesian.levels import told_after
 
 
 def by_all_events(joint, beta):
@@ -115,3 +116,23 @@ def test_squares_add_up_by_cluster():
     assert squared_leakages(belief, 0.1, 5) == pytest.approx((9 + 1 + 1) * 0.01)
     assert squared_leakages(belief, 0.1, 50) == pytest.approx(10 * (9 + 1 + 1) * 0.01)
     assert bayesian_epsilon(belief, 0.1, 5) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("stay", [0.6, 0.8])
+def test_rows_before_a_row_leave_only_what_comes_after_it(stay):
+    """Who knows the rows before: the worst ratio over all prefixes and outputs, by enumeration."""
+    length, level = 9, 0.3
+    chain = MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
+    rows, told = noisy_count(length, level)
+    joint = probability_of(rows, chain)[:, None] * told
+    worst = 0.0
+    for at in range(length):
+        keys = rows[:, : at + 1] @ (1 << np.arange(at + 1))
+        sums = np.array([joint[keys == key].sum(axis=0) for key in range(1 << (at + 1))])
+        weight = np.array(
+            [probability_of(rows, chain)[keys == key].sum() for key in range(len(sums))]
+        )
+        given_prefix = (sums / weight[:, None]).reshape(2, -1, told.shape[1])  # by the row's value
+        worst = max(worst, float(np.abs(np.log(given_prefix[0] / given_prefix[1])).max()))
+    bound = told_after(chain, level, length)
+    assert 0.95 * bound <= worst <= bound * (1 + 1e-9)

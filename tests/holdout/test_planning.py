@@ -12,11 +12,17 @@ from quiltwork.holdout.alternatives import (
     fixed_questions_width,
     lemma_1_rows,
     paper_quilt_rows,
-    splitting_width,
 )
+from quiltwork.holdout.counting import fresh_width
 from quiltwork.holdout.max_information import max_information, max_information_of_paper
 
-EXAMPLE = {"queries": 100, "overfits": 5, "tolerance": 0.1, "confidence": 0.95}
+EXAMPLE = {
+    "queries": 100,
+    "overfits": 5,
+    "tolerance": 0.1,
+    "confidence": 0.95,
+    "mechanism": "max-information",
+}
 
 
 def holds(n, m=100, budget=5, tau=0.1, beta=0.05, c=0.5, size=1):
@@ -63,7 +69,7 @@ def test_the_papers_formula_accepts_copies_of_one_coin_and_ours_does_not():
     """One cluster of 250 rows: (8) asks for 248.2 rows, yet the answer is always off by ½."""
     assert paper_quilt_rows(1, 17, 0.4, 0.05, nearby=250) == pytest.approx(248.2, abs=0.05)
     one = qw.Clusters([0] * 250)
-    plan = qw.plan_holdout(one, queries=1, overfits=1, tolerance=0.4)
+    plan = qw.plan_holdout(one, queries=1, overfits=1, tolerance=0.4, mechanism="max-information")
     assert not plan.feasible
     assert plan.samples > 250 * 250
 
@@ -165,10 +171,10 @@ def test_alternatives_are_hoeffdings_numbers():
     assert fixed_questions_width(None, 10**4, 100, 0.05) == pytest.approx(
         math.sqrt(math.log(2 * 100 / 0.05) / (2 * 10**4))
     )
-    assert splitting_width(None, 10**4, 100, 0.05) == pytest.approx(
+    assert fresh_width(None, 10**4, 100, 0.05) == pytest.approx(
         math.sqrt(math.log(2 * 100 / 0.05) / (2 * 100))
     )
-    assert splitting_width(None, 10, 100, 0.05) == math.inf
+    assert fresh_width(None, 10, 100, 0.05) == math.inf
 
 
 def test_tables_and_figures_show_the_same_numbers():
@@ -176,7 +182,9 @@ def test_tables_and_figures_show_the_same_numbers():
     table = plan.table([10**5, 10**6])
     assert table[0] == (
         10**5,
-        qw.plan_holdout(queries=plan.queries, overfits=plan.overfits, samples=10**5).tolerance,
+        qw.plan_holdout(
+            queries=100, overfits=5, samples=10**5, mechanism="max-information"
+        ).tolerance,
     )
     axes = plan.plot()
     ours = axes.get_lines()[0]
@@ -218,11 +226,13 @@ def test_a_chain_that_hardly_mixes_is_refused_without_a_single_translation(monke
     monkeypatch.setattr("quiltwork.holdout.max_information.bayesian_epsilon", translate)
     chain = qw.MarkovChain([[1 - leaving, leaving], [leaving, 1 - leaving]])
     with pytest.raises(qw.UnsupportedError, match="10,000,000,000,000"):
-        qw.plan_holdout(chain, queries=100, overfits=5, tolerance=0.001)
+        qw.plan_holdout(
+            chain, queries=100, overfits=5, tolerance=0.001, mechanism="max-information"
+        )
 
 
 def test_rows_that_promise_nothing_say_so():
-    plan = qw.plan_holdout(queries=100, overfits=5, samples=1)
+    plan = qw.plan_holdout(queries=100, overfits=5, samples=1, mechanism="max-information")
     assert math.isinf(plan.tolerance)
     assert not plan.feasible
     assert plan.explain().startswith("Promise: none. 1 rows are too few")

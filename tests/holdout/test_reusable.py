@@ -248,7 +248,7 @@ def test_arguments_that_make_no_sense_are_refused(change, words):
 
 
 def test_a_plan_sets_everything_and_is_refused_for_too_few_rows():
-    plan = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45)
+    plan = qw.plan_holdout(queries=2, overfits=1, tolerance=0.45, protect="rows")
     n = plan.samples
     data = np.random.default_rng(0).integers(0, 2, (2 * n, 1)).astype(bool)
     h = ReusableHoldout.from_plan(plan, data[:n], data[n:])

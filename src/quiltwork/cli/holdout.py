@@ -14,6 +14,7 @@ from quiltwork.cli.command import command, exact_number, group, report_option
 from quiltwork.cli.holdout_attack import attack
 from quiltwork.cli.output import check_targets, emit, text_table
 from quiltwork.exact import nearest_float
+from quiltwork.results import plain
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST_CLUSTER = 10**6
+_LEVELS = ("epsilon", "bayesian_epsilon", "max_information", "paper_max_information")
 
 
 @group()
@@ -63,6 +65,14 @@ def holdout() -> None:
 )
 @click.option("--belief", multiple=True, metavar="FILE", help="How rows depend; repeat for a set.")
 @click.option("--cluster-size", type=int, help="Rows come in independent clusters of this size.")
+@click.option(
+    "--protect", type=click.Choice(["rows"]), help="Protect rows by noise too, not only accuracy."
+)
+@click.option(
+    "--mechanism",
+    type=click.Choice(["counting", "max-information", "fresh parts"]),
+    help="Plan with this one instead of the best.",
+)
 @click.option("--plot", metavar="FILE", help="Draw the trade-off to this PNG or SVG.")
 def plan(
     queries: int | None,
@@ -73,6 +83,8 @@ def plan(
     overfit_at: Fraction,
     belief: tuple[str, ...],
     cluster_size: int | None,
+    protect: str | None,
+    mechanism: str | None,
     plot: str | None,
 ) -> None:
     """Say how many rows a promise takes, or what given rows can promise.
@@ -90,6 +102,8 @@ def plan(
         confidence,
         overfit_at,
         samples,
+        protect,
+        mechanism,
     )
     if cluster_size is not None:
         found = replace(found, available=samples)  # the belief stands for any number of rows
@@ -138,8 +152,13 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
     help="How far training rows and holdout may differ before the holdout answers.",
 )
 @click.option(
-    "--noise", type=exact_number, metavar="NUMBER", required=True, help="The scale of the noise."
+    "--noise",
+    type=exact_number,
+    metavar="NUMBER",
+    required=True,
+    help="The scale of the noise; 0 with --values, which protects accuracy and no row.",
 )
+@click.option("--values", type=int, help="Round answers from the holdout to multiples of 1/this.")
 @click.option("--budget", type=int, required=True, help="Answers that may come from the holdout.")
 @click.option("--queries", type=int, help="Refuse after so many questions.")
 @click.option("--ledger", metavar="URL", help="Debit this ledger, one round at a time.")
@@ -153,6 +172,7 @@ def create(
     group_: str | None,
     threshold: Fraction,
     noise: Fraction,
+    values: int | None,
     budget: int,
     queries: int | None,
     ledger: str | None,
@@ -181,6 +201,7 @@ def create(
             threshold=threshold,
             noise=noise,
             budget=budget,
+            values=values,
             queries=queries,
             path=store.transcript_path(folder),
             ledger=payer,
@@ -314,6 +335,7 @@ def _show_status(folder: str, queries: int | None) -> None:
         float(settings.noise),
         settings.budget,
         questions,
+        values=settings.values,
     )
     body = {
         "asked": len(found.entries),
@@ -323,10 +345,7 @@ def _show_status(folder: str, queries: int | None) -> None:
         "questions": questions,
         "threshold": str(settings.threshold),
         "noise": str(settings.noise),
-        "epsilon": promise.epsilon,
-        "bayesian_epsilon": promise.bayesian_epsilon,
-        "max_information": promise.max_information,
-        "paper_max_information": promise.paper_max_information,
+        **plain({name: getattr(promise, name) for name in _LEVELS}),
         "tolerance": promise.tolerance,
         "confidence": promise.confidence,
         "vacuous": promise.vacuous,

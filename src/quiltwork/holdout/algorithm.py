@@ -1,9 +1,11 @@
 """Algorithm 1 of the paper on whole numbers: three noises, one threshold, no data.
 
 Everything is measured in steps of 1/(n·2^bits), so that one replaced row moves a sum by at most
-2^bits steps. Noise of scale σ, 2σ and 4σ is drawn as integers from the operating system.
+2^bits steps. Noise of scale σ, 2σ and 4σ is drawn as integers from the operating system. Where
+answers are rounded to few public values the noise may be 0: accuracy then rests on counting alone,
+and rows are not protected.
 
-Theorem: docs/theory/reusable-holdout.md
+Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, nearest_float, positive_fraction, shortened, to_fraction
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import integer, nearest_float, shortened, to_fraction
 from quiltwork.noise import TwoSidedGeometric
 
 MOST = 1 << 60
@@ -24,6 +26,7 @@ _FINEST_BITS = 40
 _LEAST_BITS = 20
 _STEPS_PER_SCALE = 1 << 20
 _LARGEST_SCALE = 1 << 48
+_FINEST_GRID = 1 << 20
 
 
 def read_count(value: object, name: str) -> int:
@@ -43,6 +46,7 @@ class Settings:
         noise: σ, exact.
         budget: B.
         bits: a value in [0, 1] has 2^bits steps.
+        values: g, where answers from the holdout are rounded to 0, 1/g, …, 1; None where not.
     """
 
     rows: int
@@ -50,16 +54,27 @@ class Settings:
     noise: Fraction
     budget: int
     bits: int
+    values: int | None = None
 
     @classmethod
-    def choose(cls, rows: int, threshold: object, noise: object, budget: object) -> Settings:
+    def choose(
+        cls, rows: int, threshold: object, noise: object, budget: object, values: object = None
+    ) -> Settings:
         """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale.
 
         Raises:
             InvalidInputError: for numbers out of range, or noise that no grid serves.
         """
-        limit, scale = to_fraction(threshold, "threshold"), positive_fraction(noise, "noise")
+        limit, scale = to_fraction(threshold, "threshold"), to_fraction(noise, "noise")
         rounds = read_count(budget, "budget")
+        grid = None if values is None else read_count(values, "values")
+        if scale < 0 or (scale == 0 and grid is None):
+            raise InvalidInputError(
+                f"noise must be positive, not {shortened(noise)}; it may be 0 where answers are "
+                "rounded to few values (values=), for accuracy without privacy of rows."
+            )
+        if grid is not None and grid > _FINEST_GRID:
+            raise InvalidInputError(f"values is {grid:,}; answers have at most 2^20 values.")
         if limit < 0:
             raise InvalidInputError(f"threshold must be at least 0, not {shortened(threshold)}.")
         if limit > _LARGEST_THRESHOLD:
@@ -70,12 +85,12 @@ class Settings:
         bits = _LEAST_BITS
         while bits < _FINEST_BITS and scale * rows * (1 << bits) < _STEPS_PER_SCALE:
             bits += 1
-        if not _STEPS_PER_SCALE <= scale * rows * (1 << bits) <= _LARGEST_SCALE // 4:
+        if scale and not _STEPS_PER_SCALE <= scale * rows * (1 << bits) <= _LARGEST_SCALE // 4:
             raise InvalidInputError(
                 f"noise {nearest_float(scale):g} is out of range for {rows:,} rows: it must be "
                 f"between about {1 / (rows * 2.0**20):.2g} and {2.0**26 / rows:.2g}."
             )
-        return cls(rows, limit, scale, rounds, bits)
+        return cls(rows, limit, scale, rounds, bits if scale else _LEAST_BITS, grid)
 
     @property
     def steps(self) -> int:
@@ -84,7 +99,16 @@ class Settings:
 
     @property
     def round_epsilon(self) -> Fraction:
-        """What one round costs, for replacing a row: 9/(4σn), exact."""
+        """What one round costs, for replacing a row: 9/(4σn), exact.
+
+        Raises:
+            UnsupportedError: without noise, which protects no row.
+        """
+        if not self.noise:
+            raise UnsupportedError(
+                "A holdout without noise protects no row, so no level and no ledger can say what "
+                "its answers cost; plan it with protect='rows'."
+            )
         return Fraction(9, 4) / (self.noise * self.rows)
 
     @property
@@ -106,6 +130,13 @@ class Settings:
     def answer_law(self) -> TwoSidedGeometric:
         """The noise of an answer from the holdout, scale 4σ."""
         return TwoSidedGeometric.from_scale(4 * self.noise * self.steps)
+
+    def shown(self, value: Fraction) -> Fraction:
+        """Round an answer from the holdout, half up, to the public values, if there are such."""
+        if self.values is None:
+            return value
+        nearest = (value * self.values + Fraction(1, 2)).__floor__()
+        return Fraction(min(max(nearest, 0), self.values), self.values)
 
     def exceeds(self, distance: Fraction, comparison: int, threshold: int) -> bool:
         """Line 8: |Q(X) − Q(D)| + γ > T + δ, all in steps."""
@@ -142,8 +173,8 @@ def answer(
     """
     distance = abs(question.holdout - question.train)
     if settings.exceeds(distance, comparison, threshold):
-        blurred = question.holdout + settings.answer_law.draw_one()
-        return blurred * question.unit, True
+        blurred = (question.holdout + settings.answer_law.draw_one()) * question.unit
+        return settings.shown(blurred), True
     return question.train * question.unit, False
 
 

@@ -1,4 +1,4 @@
-"""What a plan is compared with: the paper's own numbers, splitting, a Ladder, fixed questions.
+"""What a plan is compared with: the paper's own numbers, a Ladder, one bit, fixed questions.
 
 All are closed formulae.
 
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quiltwork.beliefs import Belief, Clusters
+from quiltwork.errors import UnsupportedError
 from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width
 from quiltwork.holdout.guarantee import VACUOUS, overfit_width
 from quiltwork.holdout.ladder import ladder_width
 from quiltwork.report.charts import Line, LineChart, level
@@ -70,21 +73,24 @@ def fixed_questions_width(
     return overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
 
 
-def splitting_width(
+def one_bit_width(
     beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
 ) -> float:
-    """Return the width if the rows are split into m parts, one for each question.
+    """Return how far "better than the best by η, or not" may be off, at the η that is best.
 
-    Clusters stay whole; infinite where there is less than one row for a question.
+    A yes lifts the best by η, so there are at most 1/η of them among m verdicts, hence
+    N = Σ_{b ≤ 1/η} C(m, b+1) submissions that could ever be made; a verdict compares two scores,
+    each within w of its truth, with a step of η.
+
+    Theorem: docs/theory/counting.md
     """
-    rate = concentration(beliefs).rate
-    part = rows // questions
-    return math.sqrt(math.log(2 * questions / beta) / (rate * part)) if part else math.inf
+    steps = [1 << k for k in range(13)]
+    return min(1 / g + 2 * counting_width(beliefs, rows, questions, g + 1, 0, beta) for g in steps)
 
 
 def other_bounds(plan: HoldoutPlan) -> list[str]:
     """Name what coarser bounds would ask for, where the rows were the question."""
-    if plan.solved_for != "samples":
+    if plan.solved_for != "samples" or plan.mechanism != "max-information":
         return []
     part, share = (1 - plan.overfit_at) * plan.tolerance / 4, plan.beta / (2 * plan.queries)
     lines = []
@@ -100,21 +106,43 @@ def other_bounds(plan: HoldoutPlan) -> list[str]:
 
 def other_ways(plan: HoldoutPlan) -> list[str]:
     """Say what else as many rows could promise, and for which questions."""
+    from quiltwork.holdout.planning import MECHANISMS
+
     rows = plan.available or plan.samples
     given = (plan.beliefs, rows, plan.queries, plan.beta)
+    here = replace(plan, samples=rows)
+    others = [name for name in MECHANISMS if name != plan.mechanism]
     return [
         f"Alternatives with {rows:,} rows, same confidence:",
-        f"  a fresh part of the rows for every question: {_within(splitting_width(*given))}",
+        *(f"  {_NAMES[name]}: {_possible(replace(here, mechanism=name))}" for name in others),
         f"  a Ladder of {plan.queries:,} submissions (best score only): "
         f"{_within(ladder_width(*given))}",
+        '  one bit for each submission ("better than the best, or not"): '
+        f"{_within(one_bit_width(*given))}",
         "  questions all fixed in advance, none adaptive: "
         f"{_within(fixed_questions_width(*given))}",
     ]
 
 
+_NAMES = {
+    "counting": "counting, answers rounded",
+    "max-information": "max-information, answers with noise",
+    "fresh parts": "a fresh part of the rows for every question",
+}
+
+
+def _possible(plan: HoldoutPlan) -> str:
+    from quiltwork.holdout.planning import least_tolerance
+
+    try:
+        return _within(least_tolerance(plan))
+    except UnsupportedError:
+        return "not proven for this belief"
+
+
 def _within(width: float) -> str:
     if not math.isfinite(width):
-        return "impossible, less than one row each"
+        return "nothing, too few rows"
     return f"within {width:.4g}" + (" (vacuous)" if width >= VACUOUS else "")
 
 
@@ -123,11 +151,10 @@ def plan_chart(plan: HoldoutPlan) -> LineChart:
     beta = 1 - plan.confidence
     ours = plan.table()
     others = {
-        "a part of the rows for each question": splitting_width,
         "Ladder, best score only": ladder_width,
         "questions fixed in advance": fixed_questions_width,
     }
-    lines = [Line(f"reusable holdout, {plan.overfits:,} overfits", tuple(ours))]
+    lines = [Line(f"{plan.mechanism}, {plan.overfits:,} overfits", tuple(ours))]
     for name, width in others.items():
         found = tuple((n, width(plan.beliefs, n, plan.queries, beta)) for n, _ in ours)
         lines.append(Line(name, found))

@@ -20,6 +20,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.holdout.algorithm import read_count
 from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width
 from quiltwork.holdout.max_information import (
     bayesian_epsilon,
     max_information,
@@ -149,13 +150,16 @@ class Guarantee(ResultBase):
 
     def explain(self) -> str:
         """Say all of it in sentences."""
-        lines = [
-            f"{self.rows:,} rows, {self.questions:,} questions, {self.budget:,} of them may find "
-            f"overfitting; threshold {self.threshold:g}, noise {self.noise:g}.",
+        protected = [
             f"Privacy: {self.epsilon:.4g}-DP for replacing a row (9B/(4σn)); "
             f"{self.bayesian_epsilon:.4g}-Bayesian DP under the belief.",
             f"Max-information: at most {self.max_information:,.4g} bits "
             f"(the paper's Theorem 3: {self.paper_max_information:,.4g}).",
+        ]
+        lines = [
+            f"{self.rows:,} rows, {self.questions:,} questions, {self.budget:,} of them may find "
+            f"overfitting; threshold {self.threshold:g}, noise {self.noise:g}.",
+            *(protected if self.noise else ["Privacy: none; rows are not protected by noise."]),
             f"With probability {self.confidence:g}, every answer is within {self.tolerance:.4g} of "
             f"the truth: {self.overfit_width:.4g} between holdout and population by "
             f"{self.concentration}, {self.noise_width:.4g} for threshold and noise.",
@@ -177,16 +181,22 @@ def guarantee(
     questions: int,
     confidence: float = 0.95,
     means_only: bool = True,
+    values: int | None = None,
 ) -> Guarantee:
     """Return what a holdout with these parameters promises; costs one translation into Bayesian DP.
 
-    Theorem: docs/theory/reusable-holdout.md
+    Where answers are rounded to `values` the smaller of two widths counts: that of max-information,
+    which holds whatever is rounded, or that of counting. Without noise only the latter is there.
+
+    Theorem: docs/theory/reusable-holdout.md, docs/theory/counting.md
 
     >>> round(guarantee(None, 2_000_000, 0.01, 0.0005, 5, 100).tolerance, 4)
     0.0266
     """
     beta = 1 - read_share(confidence, "confidence")
     read_count(questions, "queries")
+    if not noise:
+        return _without_noise(beliefs, rows, threshold, budget, questions, confidence, values)
     level = dp_level(rows, noise, budget)
     share = beta / 2
     # Three equal parts of the other half, for thresholds, comparisons and answers.
@@ -194,6 +204,11 @@ def guarantee(
     jitter = 2 * noise * math.log(3 * _GRID * questions / share)
     blur = 4 * noise * math.log(3 * _GRID * budget / share)
     bayesian = bayesian_epsilon(beliefs, level, rows)
+    width = overfit_width(beliefs, rows, level, questions, share, means_only)
+    rounding = 0.0
+    if values is not None:
+        counted = counting_width(beliefs, rows, questions, budget, values, share, means_only)
+        width, rounding = min(width, counted), 1 / (2 * values)
     return Guarantee(
         rows,
         questions,
@@ -205,7 +220,27 @@ def guarantee(
         bayesian,
         max_information(squared_leakages(beliefs, level, rows), share),
         max_information_of_paper(bayesian, rows, share),
-        overfit_width(beliefs, rows, level, questions, share, means_only),
-        max(threshold + shift + jitter, blur) * _UP,
+        width,
+        max(threshold + shift + jitter, blur + rounding) * _UP,
         concentration(beliefs, means_only).theorem,
+    )
+
+
+def _without_noise(
+    beliefs: Belief | Sequence[Belief] | None,
+    rows: int,
+    threshold: float,
+    budget: int,
+    questions: int,
+    confidence: float,
+    values: int | None,
+) -> Guarantee:
+    if values is None:
+        raise InvalidInputError("Without noise answers must be rounded: give values.")
+    width = counting_width(beliefs, rows, questions, budget, values, 1 - confidence)
+    nothing = (math.inf,) * 4  # rows are not protected
+    rounded = max(threshold, 1 / (2 * values)) * _UP
+    theorem = concentration(beliefs).theorem
+    return Guarantee(
+        rows, questions, budget, threshold, 0.0, confidence, *nothing, width, rounded, theorem
     )

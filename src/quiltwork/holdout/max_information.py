@@ -1,8 +1,9 @@
 """Approximate max-information: how much a mechanism's output can tell about the holdout.
 
 The bound takes the sum of squared leakages V = Σ ε_i², ε_i being what the output can tell about
-row i (or cluster i) to somebody who knows the rows before it. Row by row, V = n·ε² for ε-Bayesian
-DP; cluster by cluster, V = Σ (s·ε)² for ε-DP. No independence is needed.
+row i (or cluster i) to somebody who knows the rows before it. Along a chain that is the right side
+of the sweep; otherwise V = n·ε² for ε-Bayesian DP; cluster by cluster, V = Σ (s·ε)² for ε-DP. No
+independence is needed.
 
 Theorem: docs/theory/max-information.md
 """
@@ -37,7 +38,10 @@ def _of_one(belief: Belief, dp_epsilon: float, rows: int) -> float:
     if isinstance(belief, Clusters):
         sizes = belief.sizes.astype(float)
         return rows * float(sizes @ sizes / sizes.sum()) * dp_epsilon**2 * _UP
-    return rows * bayesian_epsilon(belief, dp_epsilon, rows) ** 2 * _UP
+    _refuse_gaussian(belief)
+    from quiltwork.influence.bayesian.levels import told_after
+
+    return rows * told_after(belief, dp_epsilon, _length((belief,), rows)) ** 2 * _UP
 
 
 def bayesian_epsilon(
@@ -50,14 +54,19 @@ def bayesian_epsilon(
     if all(isinstance(one, Clusters) for one in members):
         largest = max(one.largest for one in members if isinstance(one, Clusters))
         return largest * dp_epsilon * _UP
-    if any(isinstance(one, Gaussian) for one in members):
+    for one in members:
+        _refuse_gaussian(one)
+    from quiltwork.influence import bayesian_dp
+
+    return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))
+
+
+def _refuse_gaussian(belief: Belief) -> None:
+    if isinstance(belief, Gaussian):
         raise UnsupportedError(
             "Gaussian beliefs bound what sums of clipped numbers tell, not what any statistic "
             "does; give Clusters of the rows that depend on each other."
         )
-    from quiltwork.influence import bayesian_dp
-
-    return float(bayesian_dp(beliefs, dp_epsilon, length=_length(members, rows)))
 
 
 def _length(members: Sequence[Belief], rows: int) -> int | None:

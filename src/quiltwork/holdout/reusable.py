@@ -9,6 +9,7 @@ Theorem: docs/theory/reusable-holdout.md
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_json
-from quiltwork.errors import BudgetExceeded, InvalidInputError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
 from quiltwork.holdout.algorithm import Evaluated, Settings, answer, read_count
@@ -53,15 +54,16 @@ class ReusableHoldout(OneOwner):
 
     A question's value on the holdout is compared with its value on the training set. If they
     differ by less than a noisy threshold the training value is the answer; otherwise it is the
-    holdout's with noise, and one of `budget` rounds is spent.
+    holdout's, with noise or rounded to few values, and one of `budget` rounds is spent.
 
     Args:
         train: an array with one row per sample, or a tuple such as (X, y).
         holdout: the same kind of rows, independent of the training rows.
         beliefs: how the holdout's rows depend on each other; None for independent rows.
         threshold: T, in units of a mean of values in [0, 1].
-        noise: σ, in the same units.
+        noise: σ, in the same units; 0 with `values`, where accuracy is all that is asked for.
         budget: B, how many answers may come from the holdout.
+        values: g, to round answers from the holdout to 0, 1/g, …, 1; None to leave them.
         queries: refuse after so many questions; None for no limit. `from_plan` sets it.
         path: keep the transcript in this file, so that the holdout can be resumed.
         ledger: debited one round at a time, before the round's first question.
@@ -91,6 +93,7 @@ class ReusableHoldout(OneOwner):
         threshold: Number,
         noise: Number,
         budget: int,
+        values: int | None = None,
         queries: int | None = None,
         path: str | Path | None = None,
         ledger: Any = None,
@@ -101,8 +104,10 @@ class ReusableHoldout(OneOwner):
         count = count_rows(private)
         members = None if beliefs is None else as_beliefs(beliefs)
         check_length(members, count)
-        settings = Settings.choose(count, threshold, noise, budget)
+        settings = Settings.choose(count, threshold, noise, budget, values)
         payments.check_ledger(ledger, dataset)
+        if ledger is not None:
+            _ = settings.round_epsilon  # refuses what no ledger can price
         secret = new_secret()
         transcript = Transcript(
             settings,
@@ -141,8 +146,15 @@ class ReusableHoldout(OneOwner):
                 f"The plan promises answers within {plan.tolerance:.3g}, which says nothing: "
                 "always answering 1/2 does as well. Ask for fewer queries or overfits."
             )
+        if plan.mechanism == "fresh parts":
+            raise InvalidInputError(
+                f"The plan is a fresh part of the rows for each of {plan.queries:,} questions, "
+                "which takes no reusable holdout: split the rows, whole clusters together, and use "
+                "each part once. Or plan with mechanism='counting'."
+            )
         settings = {"threshold": plan.threshold, "noise": plan.noise, "budget": plan.overfits}
-        return cls(train, holdout, plan.beliefs, **{"queries": plan.queries, **settings, **options})
+        given = {"queries": plan.queries, "values": plan.values, **settings, **options}
+        return cls(train, holdout, plan.beliefs, **given)
 
     @classmethod
     def resume(
@@ -233,7 +245,8 @@ class ReusableHoldout(OneOwner):
     @property
     def epsilon(self) -> float:
         """The level for replacing one row, of the whole budget: 9B/(4σn), rounded up."""
-        return float_up(self._transcript.settings.epsilon)
+        settings = self._transcript.settings
+        return float_up(settings.epsilon) if settings.noise else math.inf
 
     @property
     def transcript(self) -> Transcript:
@@ -263,6 +276,11 @@ class ReusableHoldout(OneOwner):
         check_text(label, "label")
         with self._evaluating():
             self._check_open()
+            if size is not None and self._transcript.settings.values is not None:
+                raise UnsupportedError(
+                    "This holdout rounds its answers to values between 0 and 1, so it answers "
+                    "means over rows only, and no number with a declared sensitivity."
+                )
             asked = self._prepare(statistic, size)
             if asked.columns is not None and asked.columns != 1:
                 raise InvalidInputError(
@@ -315,6 +333,7 @@ class ReusableHoldout(OneOwner):
             read_count(usual if queries is None else queries, "queries"),
             read_share(confidence, "confidence"),
             means_only,
+            settings.values,
         )
 
     def _is_open(self) -> bool:

@@ -28,7 +28,9 @@ from quiltwork.holdout.storage import (
 )
 from quiltwork.results import ResultBase
 
-SCHEMA, _VERSION = "holdout-transcript", 3
+SCHEMA, _VERSION = "holdout-transcript", 4
+_EARLIER = 3
+"""Before answers could be rounded; such transcripts go on."""
 _MOST_BITS = 64
 
 
@@ -39,7 +41,7 @@ class Answer(ResultBase):
     Attributes:
         value: the answer.
         overfit: whether training set and holdout differ, so that `value` comes from the holdout
-            with noise; otherwise it is the training set's own.
+            with noise or rounded; otherwise it is the training set's own.
         remaining: how many more such answers there are.
         exact: the value as a fraction.
     """
@@ -52,7 +54,7 @@ class Answer(ResultBase):
     @property
     def source(self) -> str:
         """Where the value comes from, in words."""
-        return "from the holdout, with noise" if self.overfit else "as on the training set"
+        return "from the holdout, not exact" if self.overfit else "as on the training set"
 
     def explain(self) -> str:
         """Say where the answer comes from and what is left."""
@@ -143,7 +145,7 @@ class Transcript:
         settings = told.pop("settings")
         body = {
             **told,
-            **{name: getattr(settings, name) for name in ("rows", "budget", "bits")},
+            **{name: getattr(settings, name) for name in ("rows", "budget", "bits", "values")},
             "threshold": str(settings.threshold),
             "noise": str(settings.noise),
             "beliefs": None if self.beliefs is None else json.loads(self.beliefs),
@@ -212,7 +214,7 @@ def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcri
 
 
 def _read_header(line: str) -> Transcript:
-    document = files.load(line, SCHEMA, (_VERSION,))
+    document = files.load(line, SCHEMA, (_EARLIER, _VERSION))
     with reading(1):
         bits = integer(document["bits"], "bits", 0)
         if bits > _MOST_BITS:
@@ -222,6 +224,7 @@ def _read_header(line: str) -> Transcript:
             written_fraction(document["threshold"], "threshold"),
             written_fraction(document["noise"], "noise"),
             document["budget"],
+            document.get("values"),
         )
         queries = document["queries"]
         return Transcript(

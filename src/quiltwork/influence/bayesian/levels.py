@@ -45,6 +45,8 @@ from quiltwork.influence.question import number_of_nodes
 from quiltwork.influence.quilts.intervals import Found
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.sweep import Levels, Sweepable, largest_factor, sweep_against_known_rows
+from quiltwork.influence.sweep.beliefs import sweep_of
+from quiltwork.influence.sweep.leakage import Sweep
 
 _SLACK = Fraction(1, 2**39)
 _BISECTIONS = 60
@@ -93,6 +95,28 @@ def bayesian_dp(
         return reads_up(level * factor)
     seen = adversary_outlooks(beliefs, length, chosen)
     return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
+
+
+def told_after(belief: Belief, dp_epsilon: float, length: int | None) -> float:
+    """Return what a `dp_epsilon`-DP mechanism tells of a row to who knows the rows before it.
+
+    Given those rows a chain goes on by its own matrix, so only the right side of the exact sweep
+    counts: own level + largest bound to the right, at most the Bayesian level. Rounded up.
+
+    Theorem: docs/theory/max-information.md
+
+    >>> chain = MarkovChain([[0.6, 0.4], [0.4, 0.6]])
+    >>> told_after(chain, 0.01, 1000) < 0.8 * bayesian_dp(chain, 0.01, length=1000)
+    True
+    """
+    level = bayesian_dp(belief, dp_epsilon, length=length)
+    if not isinstance(belief, MarkovChain | CyclicChain | ChainBox) or length is None:
+        return level
+    sweep = sweep_of(belief, length)
+    right = sweep.right.fixed(dp_epsilon) if isinstance(sweep, Sweep) else None
+    if right is None:
+        return level
+    return min(level, (dp_epsilon + float(right.max())) * (1 + 2.0**-50))
 
 
 def dp_for_bayesian_dp(

@@ -160,7 +160,9 @@ def _promise(world: World, rounds: int) -> list[Row]:
     beliefs, spent = Clusters([0] * world.copies), max(rounds, 1)
     asked = world.features + len(SIZES)
     stated = guarantee(beliefs, world.rows, world.threshold, world.noise, spent, asked)
-    needed = plan_holdout(beliefs, queries=asked, overfits=spent, tolerance=0.05)
+    needed = plan_holdout(
+        beliefs, queries=asked, overfits=spent, tolerance=0.05, mechanism="max-information"
+    )
     return [
         Row(
             "stated error: threshold and noise",
