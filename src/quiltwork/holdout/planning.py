@@ -278,9 +278,9 @@ def plan_holdout(
     >>> plan.samples, plan.mechanism, round(plan.threshold, 3), plan.feasible
     (24121, 'counting', 0.075, True)
     >>> round(plan_holdout(queries=100, overfits=5, samples=10_000).tolerance, 4)
-    0.1518
+    0.1523
     >>> plan_holdout(queries=100, overfits=5, tolerance=0.1, protect="rows").samples
-    97543
+    98968
     """
     members = None if beliefs is None else as_beliefs(beliefs)
     share, fixed = read_share(confidence, "confidence"), read_share(overfit_at, "overfit_at")
