@@ -49,6 +49,7 @@ from .errors import StorageError as StorageError
 from .errors import UnsupportedError as UnsupportedError
 from .holdout import Ladder as Ladder
 from .holdout import ReusableHoldout as ReusableHoldout
+from .holdout import guard as guard
 from .holdout import plan_holdout as plan_holdout
 from .holdout import sklearn as sklearn
 from .influence import bayesian_dp as bayesian_dp
