@@ -152,7 +152,6 @@ class Bridges:
     """
 
     def __init__(self, chain: MarkovChain, length: int, statistic: Joint) -> None:
-        """Nothing is computed yet."""
         self.chain, self.length, self.statistic = chain, length, statistic
         self.possible = supports(inner_chain(chain), length)
         self.whole = all(part.first == 2 and part.last == length for part in statistic.parts)

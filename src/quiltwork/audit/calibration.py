@@ -130,11 +130,7 @@ def _crossing(level: Callable[[float], float], epsilon: float, safe: float) -> f
 
 
 def _fitting(fits: Callable[[float], bool], epsilon: float, scale: float) -> float:
-    """Double a scale that is surely enough until rounding errors do not hide that it is.
-
-    Raises:
-        UnsupportedError: if they still do after many doublings.
-    """
+    """Double a scale that is surely enough until rounding errors do not hide that it is."""
     for _ in range(_DOUBLINGS):
         if fits(scale):
             return scale
@@ -163,7 +159,6 @@ class Search:
     """The least noise for one statistic under one belief; nodes that pass are dropped for good."""
 
     def __init__(self, laws: Laws, epsilon: float, logs: bool = False) -> None:
-        """Start with the laws of all uncertain nodes."""
         self.laws, self.epsilon = laws, epsilon
         self.blocks: list[LawBlock] = list(laws.blocks(logs=logs or not laws.in_floats))
 

@@ -68,11 +68,7 @@ class Leakage(ResultBase):
 
     @property
     def per_node(self) -> FloatArray:
-        """What each protected time point leaks at most, under the worst belief; rounded up.
-
-        Raises:
-            UnsupportedError: if there are so many that `starts` and `levels` are the better way.
-        """
+        """What each protected time point leaks at most, under the worst belief; rounded up."""
         if len(self.nodes) > _MOST_NODES:
             raise UnsupportedError(
                 f"There are {len(self.nodes):,} protected time points, too many to list; `levels` "

@@ -124,10 +124,6 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
     """Return the answer of a query as additive statistics, in the order of its cells.
 
     A sum or mean is taken on its grid if it has one (the query of a release), else exactly.
-
-    Raises:
-        UnsupportedError: for queries that are no sums over time points or pairs.
-        InvalidInputError: if the window or the states do not fit.
     """
     read_query(query).check(states)
     window = query.window(length)
@@ -149,11 +145,7 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
 
 
 def joint(releases: Sequence[tuple[Query, object]], states: States, length: int) -> Joint:
-    """Read (query, scale) pairs as one joint statistic; scales are in units of the answers.
-
-    Raises:
-        InvalidInputError: for no releases, a pair that is none, or a bad scale.
-    """
+    """Read (query, scale) pairs as one joint statistic; scales are in units of the answers."""
     parts: list[Additive] = []
     scales: list[Fraction] = []
     for query, scale in _pairs(releases):

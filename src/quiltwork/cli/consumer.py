@@ -15,11 +15,7 @@ _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:
 
 
 def read_prior_text(text: str, n: int) -> Any:
-    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior.
-
-    Raises:
-        InvalidInputError: if it is none of these.
-    """
+    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior."""
     kind, _, rest = text.partition(":")
     if text == "uniform":
         return text

@@ -169,11 +169,7 @@ def _count(text: str) -> int | None:
 
 
 def _names(header: list[str], column: str) -> list[str]:
-    """Return the names of the columns to add.
-
-    Raises:
-        InvalidInputError: if the file has one of them already.
-    """
+    """Return the names of the columns to add."""
     names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
     taken = [name for name in names if name in header]
     if taken:

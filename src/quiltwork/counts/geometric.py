@@ -73,7 +73,6 @@ class GeometricMechanism:
         epsilon: Number | None = None,
         beliefs: Any = None,
     ) -> None:
-        """Fix n and the level, as exactly one of `alpha` and `epsilon`."""
         people = integer(n, "n", 1)
         ratio, level = read_level(alpha, epsilon)
         dp_level, digest = level, None

@@ -78,9 +78,6 @@ def read_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, 
     """Return (α, ε) from exactly one of the two; ε is None at α = 0.
 
     The ε of a given ε is that ε; the α is rounded towards privacy.
-
-    Raises:
-        InvalidInputError: if both or neither are given, or one is out of range.
     """
     if (alpha is None) == (epsilon is None):
         raise InvalidInputError(

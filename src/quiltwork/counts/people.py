@@ -19,9 +19,6 @@ def read_count(count: object, n: int, ledger: object) -> int:
     """Return a private count as an integer in 0..n, never showing it.
 
     Where a ledger pays, one above n counts as n: an error would tell about it for free.
-
-    Raises:
-        InvalidInputError: if it is no integer from 0 on, or without a ledger above n.
     """
     value = unseen_integer(count, "count")
     if value > n and ledger is None:
@@ -34,9 +31,6 @@ def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction
 
     Under `Clusters` it is ε divided by the largest cluster; under independence it is ε. At ε = 0
     nothing is told, whatever anybody believes.
-
-    Raises:
-        InvalidInputError: if the beliefs are about another number of people.
     """
     from quiltwork.influence import influence_curve
 

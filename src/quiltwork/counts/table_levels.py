@@ -45,10 +45,6 @@ def table_level(
 
     `epsilon` is the level of the whole table, `alpha` that of every single cell. `at_most` is the
     number of rows that one person may have.
-
-    Raises:
-        InvalidInputError: if a level is missing, given twice, or does not fit the beliefs.
-        NotPrivateError: at α = 0.
     """
     moved = min(len(cells), 2 if adjacency == "replace" else 1)
     if epsilon is not None and alpha is None:

@@ -88,7 +88,6 @@ class CountTable(ResultBase):
     subject: str | None = None
 
     def __getitem__(self, cell: Cell) -> int:
-        """Return the consistent count of one cell."""
         return self.values[self._index(cell)]
 
     def interval(self, cell: Cell, confidence: Number = 0.95) -> Interval:

@@ -25,11 +25,7 @@ _NUMBERS = (int, float, np.number, np.bool_)
 
 
 def read_rows(data: Any, name: str) -> Data:
-    """Return the data as arrays with one row per sample that share no memory with what was given.
-
-    Raises:
-        InvalidInputError: for no rows, or arrays of different lengths.
-    """
+    """Return the data as arrays, one row per sample, that share no memory with what was given."""
     if not isinstance(data, tuple):
         return _frozen(data, name)
     parts = tuple(_frozen(part, name) for part in data)
@@ -42,11 +38,7 @@ def read_rows(data: Any, name: str) -> Data:
 
 
 def two_sets(train: Any, holdout: Any) -> tuple[Data, Data]:
-    """Read training set and holdout: of one kind, and not the same rows.
-
-    Raises:
-        InvalidInputError: if no statistic could read them alike, before any is asked.
-    """
+    """Read training set and holdout: of one kind, and not the same rows."""
     public, private = read_rows(train, "train"), read_rows(holdout, "holdout")
     _check_alike(public, private)
     if all(

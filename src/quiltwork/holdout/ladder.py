@@ -247,7 +247,6 @@ class Ladder(ResultBase, OneOwner):
         return [asdict(one) for one in self.standings()]
 
     def __repr__(self) -> str:
-        """Give the numbers only."""
         return f"Ladder({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"
 
 

@@ -409,5 +409,4 @@ class ReusableHoldout(OneOwner):
         self._entries.append(entry)
 
     def __repr__(self) -> str:
-        """Give the numbers only."""
         return f"ReusableHoldout({self.rows} rows, {self.remaining} of {self.budget} rounds left)"

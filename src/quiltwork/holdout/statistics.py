@@ -59,11 +59,7 @@ class Prepared:
 def prepare(
     settings: Settings, public: Data, statistic: Statistic, sensitivity: Fraction | None
 ) -> Prepared:
-    """Evaluate a statistic on the training rows only.
-
-    Raises:
-        InvalidInputError: whatever is wrong with it.
-    """
+    """Evaluate a statistic on the training rows only."""
     check_statistic(statistic, "A statistic")
     if sensitivity is not None:
         return Prepared(statistic, sensitivity, (_number_in_public(statistic, public),))

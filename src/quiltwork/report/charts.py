@@ -193,11 +193,7 @@ def chart_to_dict(chart: Chart) -> dict[str, Any]:
 
 
 def chart_from_dict(data: Mapping[str, Any]) -> Chart:
-    """Read a chart back.
-
-    Raises:
-        InvalidInputError: if the kind is unknown or a field is missing.
-    """
+    """Read a chart back."""
     fields = {name: _tuples(value) for name, value in data.items() if name != "kind"}
     kind = data.get("kind")
     try:

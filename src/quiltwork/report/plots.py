@@ -45,12 +45,7 @@ def available() -> bool:
 
 
 def draw(chart: Chart, ax: Axes | None = None) -> Axes:
-    """Draw a chart onto axes, or onto those of a new figure; return the axes.
-
-    Raises:
-        InvalidInputError: for anything but axes.
-        UnsupportedError: without the `plot` extra.
-    """
+    """Draw a chart onto axes, or onto those of a new figure; return the axes."""
     if ax is not None and not hasattr(ax, "set_title"):
         raise InvalidInputError(
             f"ax must be axes of matplotlib, not {shortened(ax)}; name other arguments, as in "
@@ -61,11 +56,7 @@ def draw(chart: Chart, ax: Axes | None = None) -> Axes:
 
 
 def figure_of(*charts: Chart) -> Figure:
-    """Draw charts side by side on a new figure.
-
-    Raises:
-        UnsupportedError: without the `plot` extra.
-    """
+    """Draw charts side by side on a new figure."""
     _require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -95,11 +86,7 @@ def _axes_that_show() -> type[Axes]:
 
 
 def png(chart: Chart) -> bytes:
-    """Draw a chart as a PNG image.
-
-    Raises:
-        UnsupportedError: without the `plot` extra.
-    """
+    """Draw a chart as a PNG image."""
     buffer = BytesIO()
     figure_of(chart).savefig(buffer, format="png", dpi=150, metadata={"Software": None})
     return buffer.getvalue()
@@ -109,11 +96,6 @@ def check_figure_path(path: str) -> str:
     """Return the format that a figure's file name asks for, if it can be drawn and written there.
 
     For use before an answer is paid for.
-
-    Raises:
-        InvalidInputError: if the name has no ending, or that of no format.
-        StorageError: if nothing can be written there.
-        UnsupportedError: without the `plot` extra.
     """
     _require_matplotlib()
     from matplotlib.backend_bases import FigureCanvasBase

@@ -96,11 +96,7 @@ def all_experiments() -> dict[str, Experiment]:
 
 
 def select(names: Sequence[str]) -> list[Experiment]:
-    """Return the named experiments, or all of them.
-
-    Raises:
-        InvalidInputError: if a name is unknown.
-    """
+    """Return the named experiments, or all of them."""
     known = all_experiments()
     for name in names:
         if name not in known:
@@ -112,9 +108,6 @@ def shared_file(name: str) -> Path:
     """Return the path of a shared data file such as `data/adult.csv.gz`.
 
     It is looked for in the folder that QUILTWORK_SHARED names, else in `../shared`.
-
-    Raises:
-        UnsupportedError: if it is not there; the experiment is then passed over.
     """
     folder = Path(os.environ.get(SHARED) or Path("..", "shared"))
     path = folder / name

@@ -239,9 +239,6 @@ def _solved(blocks: Sequence[tuple[list[Any], Any, Any]], upper: Counts) -> Coun
 
     SciPy's HiGHS searches; what it finds is checked in whole numbers before it counts. It is given
     up after a number of steps, not of seconds, so that the same question has the same answer.
-
-    Raises:
-        UnsupportedError: if that is too much to search.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import block_array

@@ -38,11 +38,7 @@ class Solved:
 
 
 def solve(laws: CountLaws, costs: FloatArray, epsilon: float, cap: float | None) -> Solved:
-    """Solve the program for costs[c, r] = prior(c)·loss(c, r).
-
-    Raises:
-        UnsupportedError: if the solver fails.
-    """
+    """Solve the program for costs[c, r] = prior(c)·loss(c, r)."""
     active = set(np.unique(np.linspace(0, max(0, len(laws.laws) - 1), _SPREAD).astype(int)))
     active &= set(range(len(laws.laws)))
     for _ in range(_ROUNDS):

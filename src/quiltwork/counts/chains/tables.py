@@ -54,11 +54,7 @@ class CountLaws:
 
 
 def statistic_of(query: Query, chain: MarkovChain, length: int) -> Joint:
-    """Read a query that counts one state.
-
-    Raises:
-        UnsupportedError: for any other query.
-    """
+    """Read a query that counts one state."""
     if not isinstance(query, Count):
         kind = getattr(query, "kind", repr(query))
         raise UnsupportedError(
@@ -69,11 +65,7 @@ def statistic_of(query: Query, chain: MarkovChain, length: int) -> Joint:
 
 
 def count_laws(beliefs: Belief | Sequence[Belief], length: int, query: Query) -> CountLaws:
-    """Return the laws of a count under one chain or several.
-
-    Raises:
-        UnsupportedError: for other beliefs and queries, and for states too rare for floats.
-    """
+    """Return the laws of a count under one chain or several."""
     chains = single_chains(beliefs)
     statistic = statistic_of(query, chains[0], length)
     laws, possible = [np.zeros((0, chains[0].size, statistic.cells))], []

@@ -105,12 +105,7 @@ def learn_from_release(
 
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:
-    """Return the prior over 0..n as an array that adds up to 1.
-
-    Raises:
-        InvalidInputError: if it has the wrong length, is negative or does not add up to 1.
-        UnsupportedError: above n = 10,000,000, with what it would cost.
-    """
+    """Return the prior over 0..n as an array that adds up to 1."""
     if n > LARGEST_PRIOR:
         raise UnsupportedError(
             f"Reading answers with a prior over 0..{shortened(n)} takes about "

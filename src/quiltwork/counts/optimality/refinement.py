@@ -99,11 +99,7 @@ class _Iterate:
 
 
 def solve_precisely(costs: Vector, matrix: SparseRows, bounds: Vector) -> Solution:
-    """Minimise costs·z over M·z = bounds, z ≥ 0.
-
-    Raises:
-        QuiltworkError: if HiGHS finds no solution in the first round.
-    """
+    """Minimise costs·z over M·z = bounds, z ≥ 0."""
     unit = 1 << _PLACES
     whole_costs = [round(cost * unit) for cost in costs]
     whole_bounds = [round(bound * unit) for bound in bounds]
@@ -137,9 +133,6 @@ def solve_in_floats(
 
     Those rows become A·x ≤ 0 and the last ones sums that equal 1: half the variables, and several
     times faster. Returns x and the multipliers of A·x ≤ 0, as HiGHS gives them.
-
-    Raises:
-        QuiltworkError: if HiGHS finds no solution.
     """
     width, rows = len(costs), len(matrix.rows) - equalities
     entries = matrix.floats[:, :width]

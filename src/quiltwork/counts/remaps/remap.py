@@ -186,9 +186,6 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     O(n) for absolute, asymmetric, squared and binary losses, times a logarithm for their costs;
     O(n²) for all others.
 
-    Raises:
-        UnsupportedError: above n = 10,000 for losses other than these four.
-
     >>> g = GeometricMechanism(5, alpha=0.5)
     >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
     (0, 2, 2, 3, 4, 5)

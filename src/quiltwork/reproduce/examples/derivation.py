@@ -109,9 +109,6 @@ def vertex_remap(matrix: Any, alpha: Number, tolerance: Number | None = None) ->
 
     The i-th non-zero column takes the answers i+S_{i−1} … i+S_i of G, S_i being the number of slack
     entries up to that column.
-
-    Raises:
-        NotPrivateError: if a lemma that optimal vertices satisfy fails; the message names it.
     """
     report = structure_report(matrix, alpha, tolerance)
     if not report.holds:

@@ -23,11 +23,7 @@ MOST = 2**31 - 1
 
 
 def read_m(value: Any) -> int:
-    """Return how many providers collude.
-
-    Raises:
-        InvalidInputError: unless it is a whole number from 0 on, below 2^31.
-    """
+    """Return how many providers collude."""
     return integer(value, "m", 0, MOST)
 
 
@@ -74,11 +70,9 @@ class Constraint(ABC):
         return (self,)
 
     def __and__(self, other: Constraint | Callable[..., bool]) -> Constraint:
-        """Require both; a callable is one more constraint (see `Custom`)."""
         return Conjunction((*self.parts, *as_constraint(other).parts))
 
     def __rand__(self, other: Callable[..., bool]) -> Constraint:
-        """Require both, with the callable first."""
         return as_constraint(other) & self
 
 
@@ -119,7 +113,6 @@ class Conjunction(Constraint):
         return Conjunction(tuple(part.bind(encoded) for part in self.all_of))
 
     def __str__(self) -> str:
-        """Join the parts' words."""
         return " and ".join(map(str, self.all_of))
 
 
@@ -149,7 +142,6 @@ class Custom(Constraint):
     labels: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be asked."""
         for what, asked in (("function", self.function), ("score", self.score)):
             if asked is not None and not callable(asked):
                 raise InvalidInputError(f"{what} must be a function, not {shortened(asked)}.")
@@ -213,7 +205,6 @@ class Custom(Constraint):
         return {self.labels[code]: number for code, number in counts.items()}
 
     def __str__(self) -> str:
-        """Give the name, or that of the function."""
         return self.name or getattr(self.function, "__name__", "custom constraint")
 
 
@@ -223,11 +214,7 @@ def agreeing(fitness: float, holds: bool) -> float:
 
 
 def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:
-    """Take a constraint as it is and a callable as a `Custom` one without monotonicity.
-
-    Raises:
-        InvalidInputError: if it is neither.
-    """
+    """Take a constraint as it is and a callable as a `Custom` one without monotonicity."""
     if isinstance(value, Constraint):
         return value
     if callable(value) and not isinstance(value, type):

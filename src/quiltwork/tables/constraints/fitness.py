@@ -30,9 +30,6 @@ def score(
     For k-anonymity and l-diversity this is equation (1) of the paper; after it, the paper's
     max(1−ε, F) must be a min.
 
-    Raises:
-        InvalidInputError: unless 0 < α < 1.
-
     >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
     >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
     0.9999999999999999

@@ -261,11 +261,7 @@ class TableReport:
         return page(self.title, self.lead, parts)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page.
-
-        Raises:
-            StorageError: if the file cannot be written.
-        """
+        """Write the page."""
         return write_page(path, self.html)
 
     def _repr_html_(self) -> str:
@@ -273,12 +269,7 @@ class TableReport:
 
 
 def write_page(path: str | Path, text: str) -> Path:
-    """Write a page to a file.
-
-    Raises:
-        InvalidInputError: if the path is none, or something is there that is no regular file.
-        StorageError: if the file cannot be written.
-    """
+    """Write a page to a file."""
     target = named(path)
     write(target, text)
     return target

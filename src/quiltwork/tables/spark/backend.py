@@ -150,7 +150,6 @@ class SparkPublication(ResultBase):
         self.published.unpersist()
 
     def __repr__(self) -> str:
-        """Say how large it is."""
         rows = sum(part.rows for part in self.verdicts)
         groups = sum(part.groups for part in self.verdicts)
         return f"SparkPublication({rows} rows, {groups} groups, {self.subtrees} subtrees)"
@@ -190,11 +189,6 @@ def anonymize_spark(
     they rule within subtrees. With `method="baseline"` and none of them the result is that of the
     local backend. `progress` is called after every pass that decides the top of the tree, and
     before and after the subtrees are finished and verified.
-
-    Raises:
-        NotPrivateError: if not even one group of all rows is m-private, or the finished table
-            does not pass its verification.
-        UnsupportedError: without PySpark or Java, or with too many values or providers.
 
     Theorem: docs/theory/m-privacy.md
     """

@@ -101,12 +101,7 @@ class Domains:
 
 
 def read_domains(table: Table, frame: DataFrame) -> Domains:
-    """Count the values of every column of a Spark table.
-
-    Raises:
-        InvalidInputError: for an empty table and whatever a local table refuses in its columns.
-        UnsupportedError: with a subject column, or more values than a driver should take.
-    """
+    """Count the values of every column of a Spark table."""
     if table.subject is not None:
         raise UnsupportedError(
             "On Spark every record counts as a person of its own; a subject column needs "

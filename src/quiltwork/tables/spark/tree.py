@@ -69,7 +69,6 @@ class Router:
     left: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Start with the roots."""
         self.axis += [-1] * self.roots
         self.last += [0] * self.roots
         self.left += [0] * self.roots

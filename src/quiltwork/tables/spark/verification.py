@@ -63,10 +63,6 @@ class PartVerdict:
 def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: int) -> Verdict:
     """Verify a Spark table against every coalition of at most m providers.
 
-    Raises:
-        InvalidInputError: for a negative m or something that is no constraint.
-        UnsupportedError: with too many values or providers.
-
     Theorem: docs/theory/m-privacy.md
     """
     size = integer(m, "m", 0)

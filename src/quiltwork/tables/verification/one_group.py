@@ -41,11 +41,7 @@ AnyMethod: TypeAlias = Literal["exact", Method]
 def breach_between(
     group: Group, part: Constraint, m: int, limit: int
 ) -> tuple[SearchOutcome, Weights | None]:
-    """Look for a coalition and a set in between that violates; return both.
-
-    Raises:
-        UnsupportedError: if there are more coalitions or sets than the limit.
-    """
+    """Look for a coalition and a set in between that violates; return both."""
     checks = tried = 0
     for number, members in _coalitions(group, m):
         if not checks:
