@@ -10,8 +10,8 @@ import numpy as np
 
 from quiltwork.counts import GeometricMechanism
 from quiltwork.counts.optimality.constraints import SLACK, ZERO, States
+from quiltwork.counts.optimality.consumer_program import solve
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix, compose, deterministic
-from quiltwork.counts.optimality.program import solve
 from quiltwork.reproduce.examples.derivation import derive, vertex_remap
 from quiltwork.reproduce.examples.structure import structure_report, tight_blocks
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.optimality.consumer_program import lagrange_bound, solve
 from quiltwork.counts.optimality.exact_matrix import best_remap
-from quiltwork.counts.optimality.program import lagrange_bound, solve
 
 NAME = "Universal optimality"
 CLAIM = (
@@ -24,7 +24,7 @@ CLAIM = (
 )
 MONOTONE, CROSSING = 10_000, 2_000
 LARGEST_N = 12
-TOLERANCE = Fraction(1, 10**9)
+TOLERANCE = Fraction(1, 10**8)
 
 
 def run(progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def distance(consumer: Consumer, n: int, alpha: Fraction) -> Fraction:
     """How far the remapped mechanism is above the program's bound, relative to the larger of 1."""
     prior = consumer.fractions(n)
     costs = [[prior[i] * consumer.loss.exact(i, r) for r in range(n + 1)] for i in range(n + 1)]
-    _, duals = solve(costs, alpha)
-    bound = lagrange_bound(costs, duals, alpha)
+    _, prices = solve(costs, alpha)
+    bound = lagrange_bound(costs, prices, alpha)
     mechanism = GeometricMechanism(n, alpha=alpha)
     _, exact = best_remap(mechanism.matrix(exact=True), consumer)
     fast = Fraction(mechanism.remap(consumer).expected_loss)

@@ -72,7 +72,7 @@ def test_the_first_failing_statement_is_named(name):
 
 def vertices_of_any_kind():
     """Vertices for arbitrary objectives: some break the lemmas that optimal ones satisfy."""
-    from quiltwork.counts.optimality.program import solve
+    from quiltwork.counts.optimality.consumer_program import solve
 
     rng = np.random.default_rng(0)
     for _ in range(40):

@@ -30,7 +30,7 @@ from quiltwork.counts.chains.certificate import (
     outward_laws,
     repaired,
 )
-from quiltwork.counts.chains.program import solve
+from quiltwork.counts.chains.chain_program import solve
 from quiltwork.counts.chains.tables import count_laws, shifted_chains, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer

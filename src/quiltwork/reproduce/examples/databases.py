@@ -15,8 +15,8 @@ from itertools import product
 from typing import TypeAlias
 
 from quiltwork.counts.consumers.losses import read_loss
+from quiltwork.counts.optimality.consumer_program import Pairs, lagrange_bound, solve
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.counts.optimality.program import Pairs, lagrange_bound, solve
 
 Database: TypeAlias = tuple[Hashable, ...]
 Predicate: TypeAlias = Callable[[Hashable], bool]
@@ -108,10 +108,10 @@ def no_common_optimum(epsilon: Fraction = Fraction(1, 10)) -> NoCommonOptimum:
 
 
 def _bound(costs: FractionMatrix, alpha: Fraction, pairs: Pairs) -> Fraction:
-    """Bound the least loss from below; with duals rounded to simple fractions, often exactly."""
-    _, duals = solve(costs, alpha, pairs)
-    simple = [dual.limit_denominator(_SIMPLE) for dual in duals]
-    return max(lagrange_bound(costs, multipliers, alpha, pairs) for multipliers in (duals, simple))
+    """Bound the least loss from below; with prices rounded to simple fractions, often exactly."""
+    _, prices = solve(costs, alpha, pairs)
+    simple = [[price.limit_denominator(_SIMPLE) for price in row] for row in prices]
+    return max(lagrange_bound(costs, tried, alpha, pairs) for tried in (prices, simple))
 
 
 def figure_5(deltas: Sequence[Fraction]) -> dict[Database, list[Fraction]]:

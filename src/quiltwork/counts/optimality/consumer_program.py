@@ -1,10 +1,9 @@
 """The consumer's linear program (2)–(6): the best α-private mechanism for one prior and one loss.
 
-HiGHS solves it, up to n = 80 refined to about 1e-16, beyond in floats once; the answer is then
-repaired to be exactly private. The exact best remap of the geometric mechanism competes with it and
-wins for every loss that the main theorem covers. How far the winner is from the optimum is
-certified in fractions by Lagrange's bound, which knows nothing of the geometric mechanism: it is
-the independent side of the theorem.
+HiGHS solves it in floats; the answer is then repaired to be exactly private. The exact best remap
+of the geometric mechanism competes with it and wins for every loss that the main theorem covers.
+How far the winner is from the optimum is certified in fractions by Lagrange's bound, which knows
+nothing of the geometric mechanism: it is the independent side of the theorem.
 Cost: (n+1)² variables, 2n(n+1) constraints.
 
 Theorem: docs/theory/consumer-program.md
@@ -16,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from quiltwork.arguments import instance
 from quiltwork.counts.choice import ExactMechanism
@@ -35,7 +36,7 @@ from quiltwork.counts.optimality.exact_matrix import (
     mix_until_private,
     private_floats,
 )
-from quiltwork.counts.optimality.refinement import SparseRows, solve_in_floats, solve_precisely
+from quiltwork.counts.optimality.linear_program import cheapest_mechanism
 from quiltwork.errors import NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.results import plain
@@ -43,7 +44,6 @@ from quiltwork.results import plain
 Pairs: TypeAlias = Sequence[tuple[int, int]]
 
 LARGEST_PROGRAM = 200
-_LARGEST_REFINED = 80
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     costs = [
         [prior[i] * consumer.loss.exact(i, r) for r in range(size + 1)] for i in range(size + 1)
     ]
-    solution, duals = solve(costs, level)
+    solution, prices = solve(costs, level)
     exact, mixed = mix_until_private(make_stochastic(solution), level)
     loss = expected_loss(exact, costs)
     geometric = GeometricMechanism(size, alpha=level).matrix(exact=True).tolist()
@@ -155,7 +155,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     if remapped_loss <= loss:
         exact, mixed = compose(geometric, deterministic(mapping)), Fraction(0)
         loss = remapped_loss
-    bound = lagrange_bound(costs, duals, level)
+    bound = lagrange_bound(costs, prices, level)
     return OptimalMechanism(
         matrix=private_floats(exact, level),
         exact=exact,
@@ -167,59 +167,35 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
 
 def solve(
     costs: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
-) -> tuple[FractionMatrix, list[Fraction]]:
-    """Return (mechanism, duals) of the program with objective Σ costs·x.
+) -> tuple[FractionMatrix, FractionMatrix]:
+    """Return the mechanism of least Σ costs·x and the prices of its privacy, as HiGHS gives them.
 
-    Up to 81 inputs they are precise to about 1e-16, beyond to what HiGHS reaches in floats.
-    `pairs` are the neighbouring inputs: successive counts unless told otherwise. The duals belong
-    to `standard_form`'s rows.
+    `pairs` are the neighbouring inputs: successive counts unless told otherwise. Prices 2k and
+    2k + 1 are those of α·x[j] ≤ x[i] and α·x[i] ≤ x[j] for the k-th pair (i, j), one per answer.
     """
-    inputs, answers = len(costs), len(costs[0])
-    form = standard_form(inputs, answers, alpha, _neighbours(costs, pairs))
-    flat = [cost for row in costs for cost in row]
-    if inputs > _LARGEST_REFINED + 1:
-        values, duals = solve_in_floats(flat, form, inputs)
-        return [values[i * answers : (i + 1) * answers] for i in range(inputs)], duals
-    slack_costs = [Fraction(0)] * (form.width - len(flat))
-    sides = [Fraction(0)] * (len(form.rows) - inputs) + [Fraction(1)] * inputs
-    solution = solve_precisely(flat + slack_costs, form, sides)
-    matrix = [solution.primal[i * answers : (i + 1) * answers] for i in range(inputs)]
-    return matrix, solution.dual
+    near = _neighbours(costs, pairs)
+    limits = np.zeros((2 * len(near), len(costs)))
+    for k, (i, j) in enumerate(near):
+        limits[2 * k, [j, i]] = limits[2 * k + 1, [i, j]] = float(alpha), -1.0
+    solution, prices = cheapest_mechanism(np.array(costs, dtype=np.float64), limits)
+    return _exactly(solution), _exactly(prices)
 
 
-def standard_form(inputs: int, answers: int, alpha: Fraction, pairs: Pairs) -> SparseRows:
-    """Return the equations α·x[j][r] − x[i][r] + slack = 0, its mirror, and Σ_r x[i][r] = 1.
-
-    For counts, pairs are (i, i+1) with i in 0..n−1 while r runs over all of 0..n; the paper prints
-    these two sets the other way round.
-    """
-    rows: list[tuple[tuple[int, Fraction], ...]] = []
-    for i, j in pairs:
-        for r in range(answers):
-            here, there = i * answers + r, j * answers + r
-            for small, large in ((there, here), (here, there)):
-                slack = inputs * answers + len(rows)
-                rows.append(((small, alpha), (large, Fraction(-1)), (slack, Fraction(1))))
-    slacks = len(rows)
-    one = Fraction(1)
-    rows += [tuple((i * answers + r, one) for r in range(answers)) for i in range(inputs)]
-    return SparseRows(tuple(rows), inputs * answers + slacks)
+def _exactly(numbers: FloatArray) -> FractionMatrix:
+    return [[Fraction(x) for x in row] for row in numbers.tolist()]
 
 
 def lagrange_bound(
-    costs: FractionMatrix, duals: list[Fraction], alpha: Fraction, pairs: Pairs | None = None
+    costs: FractionMatrix, prices: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
 ) -> Fraction:
-    """Return a number that the loss of no α-private mechanism goes below, for any duals.
+    """Return a number that the loss of no α-private mechanism goes below, for any prices ≥ 0.
 
-    Multipliers m = max(0, −dual) ≥ 0 of the privacy constraints A·x ≤ 0 give, for a private x,
-    Σ costs·x ≥ Σ costs·x + m·(A·x), and since rows of x add up to 1 that is at least
-    Σ_i min_r (costs + Aᵀm)[i][r].
+    Prices m of the privacy constraints A·x ≤ 0 give, for a private x, Σ costs·x ≥ Σ costs·x +
+    m·(A·x), and since rows of x add up to 1 that is at least Σ_i min_r (costs + Aᵀm)[i][r].
     """
     reduced = [list(row) for row in costs]
-    multipliers = iter([max(Fraction(0), -dual) for dual in duals])
-    for i, j in _neighbours(costs, pairs):
-        for r in range(len(costs[0])):
-            falling, rising = next(multipliers), next(multipliers)
+    for k, (i, j) in enumerate(_neighbours(costs, pairs)):
+        for r, (falling, rising) in enumerate(zip(*prices[2 * k : 2 * k + 2], strict=True)):
             reduced[i][r] += alpha * rising - falling
             reduced[j][r] += alpha * falling - rising
     return sum((min(row) for row in reduced), Fraction(0))

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.counts.chains.tables import CountLaws
+from quiltwork.counts.optimality.linear_program import cheapest_mechanism
 from quiltwork.errors import UnsupportedError
 
 _TOLERANCE = 1e-9
@@ -43,10 +43,13 @@ def solve(laws: CountLaws, costs: FloatArray, epsilon: float, cap: float | None)
     active &= set(range(len(laws.laws)))
     for _ in range(_ROUNDS):
         rows = privacy_rows(laws, sorted(active), epsilon)
-        table, bound = _solve_rows(rows, costs, cap)
+        limits = rows if cap is None else np.vstack([rows, cap_rows(len(costs), cap)])
+        table, prices = cheapest_mechanism(costs, limits)
         worst = violations(laws, table, epsilon)
         failing = [int(i) for i in np.argsort(-worst)[:_ADDED] if worst[i] > _TOLERANCE]
         if not set(failing) - active:
+            # Below the optimum for any prices ≥ 0 (Lagrange).
+            bound = float((costs + limits.T @ prices).min(axis=1).sum())
             return Solved(table, bound, len(rows))
         active |= set(failing)
     raise UnsupportedError(
@@ -72,40 +75,9 @@ def violations(laws: CountLaws, table: FloatArray, epsilon: float) -> FloatArray
     return np.asarray((high - math.exp(epsilon) * low).max(axis=1))
 
 
-def _solve_rows(rows: FloatArray, costs: FloatArray, cap: float | None) -> tuple[FloatArray, float]:
-    from scipy import sparse
-    from scipy.optimize import linprog
-
-    size = len(costs)
-    each_answer = sparse.identity(size)
-    limits = rows if cap is None else np.vstack([rows, cap_rows(size, cap)])
-    constraints = sparse.kron(sparse.csr_matrix(limits), each_answer, format="csr")
-    sums = sparse.kron(sparse.identity(size), np.ones((1, size)), format="csr")
-    found = linprog(
-        costs.ravel(),
-        A_ub=constraints if len(limits) else None,
-        b_ub=np.zeros(constraints.shape[0]) if len(limits) else None,
-        A_eq=sums,
-        b_eq=np.ones(size),
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if found.x is None:
-        raise UnsupportedError(f"The linear program could not be solved: {found.message}")
-    return found.x.reshape(size, size), _lagrange(found, limits, costs)
-
-
 def cap_rows(size: int, cap: float) -> FloatArray:
     """x[c] − e^cap·x[c±1] ≤ 0 for neighbouring counts; a cap of e^500 stands for all above."""
     most = math.exp(min(cap, 500.0))
     upper = np.eye(size)[:-1] - most * np.eye(size)[1:]
     lower = np.eye(size)[1:] - most * np.eye(size)[:-1]
     return np.vstack([upper, lower])
-
-
-def _lagrange(found: Any, limits: FloatArray, costs: FloatArray) -> float:
-    """Σ_c min_r (cost + priced constraints): below the optimum for any prices ≥ 0."""
-    if not len(limits):
-        return float(costs.min(axis=1).sum())
-    prices = np.maximum(0.0, -found.ineqlin.marginals).reshape(len(limits), len(costs))
-    return float((costs + limits.T @ prices).min(axis=1).sum())
