@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from evidence.precise_program import solve
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
-from quiltwork.counts.optimality.consumer_program import lagrange_bound, solve
+from quiltwork.counts.optimality.consumer_program import lagrange_bound
 from quiltwork.counts.optimality.exact_matrix import best_remap
 
 NAME = "Universal optimality"
@@ -24,7 +25,7 @@ CLAIM = (
 )
 MONOTONE, CROSSING = 10_000, 2_000
 LARGEST_N = 12
-TOLERANCE = Fraction(1, 10**8)
+TOLERANCE = Fraction(1, 10**9)
 
 
 def run(progress: Callable[[int, int], None]) -> dict[str, Any]:
