@@ -13,8 +13,6 @@ from quiltwork.report.charts import (
     Line,
     LineChart,
     MatrixChart,
-    chart_from_dict,
-    chart_to_dict,
 )
 from quiltwork.report.draw import inline_svg, standalone_svg
 from quiltwork.report.elements import (
@@ -43,8 +41,6 @@ __all__ = [
     "LineChart",
     "MatrixChart",
     "bullets",
-    "chart_from_dict",
-    "chart_to_dict",
     "code",
     "facts",
     "figure",

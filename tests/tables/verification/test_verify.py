@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import coalition_reference as reference
+from papers.examples.hospitals import table_a, table_b
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables import verify_m_privacy
 from quiltwork.tables.constraints import (
@@ -21,7 +22,6 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.examples import table_a, table_b
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, group_breach, group_is_private
