@@ -114,7 +114,8 @@ def schemas_of_results(path: Path) -> list[tuple[str, int]]:
 def written_schemas() -> dict[str, set[object]]:
     """The versions of every schema that the source writes."""
     found: dict[str, set[object]] = {f"quiltwork/{ResultBase.schema[0]}": {1}}
-    for path in sorted((ROOT / "src" / "quiltwork").rglob("*.py")):
+    sources = [*(ROOT / "src" / "quiltwork").rglob("*.py"), *(ROOT / "papers").rglob("*.py")]
+    for path in sorted(sources):
         if path.name in ("files.py", "results.py"):
             continue
         for name, version in schemas_of_results(path):
