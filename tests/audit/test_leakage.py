@@ -18,6 +18,7 @@ from evidence.checks.audit_enumeration import (
     random_case,
     random_shaped_case,
 )
+from evidence.enclosure import enclose
 from quiltwork import audit, queries
 from quiltwork.audit import levels as levels_module
 from quiltwork.audit.leakage import by_laws
@@ -143,7 +144,7 @@ def test_days_and_hidden_states_are_audited_in_logarithms_and_in_integers_too(se
     monkeypatch.setattr(levels_module, "_SMALLEST", np.inf)
     found = audit.leakage(case.chain, case.length, case.releases, secrets=case.secrets)
     assert found == pytest.approx(truth, abs=1e-8)
-    enclosed = audit.enclose(case.chain, case.length, case.releases, secrets=case.secrets)
+    enclosed = enclose(case.chain, case.length, case.releases, secrets=case.secrets)
     assert enclosed.lower - 1e-12 <= truth <= enclosed.upper + 1e-12
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import quiltwork as qw
 from evidence.checks.audit_enumeration import enumerate_leakage, random_case
+from evidence.enclosure import enclose
 from quiltwork import audit, queries
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
@@ -14,7 +15,7 @@ CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_the_enclosure_contains_what_enumeration_finds(seed):
     case = random_case(seed)
-    found = audit.enclose(case.chain, case.length, case.releases, case.secrets)
+    found = enclose(case.chain, case.length, case.releases, case.secrets)
     truth = enumerate_leakage(case)
     assert found.lower - 1e-12 * (1 + truth) <= truth <= found.upper + 1e-12 * (1 + truth)
     assert found.upper - found.lower <= 1e-13 * (1 + truth)
@@ -24,19 +25,19 @@ def test_the_enclosure_contains_what_enumeration_finds(seed):
 def test_the_float_audit_never_lies_below_the_truth(seed):
     case = random_case(1000 + seed)
     found = audit.worst_case(case.chain, case.length, case.releases, secrets=case.secrets)
-    enclosed = audit.enclose(case.chain, case.length, case.releases, case.secrets)
+    enclosed = enclose(case.chain, case.length, case.releases, case.secrets)
     assert found.at_least <= enclosed.upper
     assert found.epsilon >= enclosed.lower
 
 
 def test_a_longer_series():
     release = [(queries.count(1), 3.336)]
-    enclosed = audit.enclose(CHAIN, 40, release)
+    enclosed = enclose(CHAIN, 40, release)
     assert enclosed.upper <= audit.leakage(CHAIN, 40, release) <= enclosed.lower + 1e-11
 
 
 def test_no_noise_and_too_little_noise_are_refused():
     with pytest.raises(qw.UnsupportedError, match="needs noise"):
-        audit.enclose(CHAIN, 4, [(queries.count(1), 0)])
+        enclose(CHAIN, 4, [(queries.count(1), 0)])
     with pytest.raises(qw.UnsupportedError, match="so small"):
-        audit.enclose(CHAIN, 4, [(queries.count(1), 1e-6)])
+        enclose(CHAIN, 4, [(queries.count(1), 1e-6)])

@@ -4,7 +4,7 @@ A chain's floats are dyadic rationals, so the laws are exact; the noise enters t
 enclosures of e^(−1/scale), rounded outwards at every step. Cost: the dynamic program on integers
 of about 60 bits per time point; seconds at a hundred time points with two states.
 
-Theorem: docs/theory/exact-leakage.md
+The independent side of `audit.leakage`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,6 @@ def enclose(
     >>> found = enclose(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 8, [(queries.count(1), 2)])
     >>> found.upper - found.lower < 1e-12
     True
-
-    Theorem: docs/theory/exact-leakage.md
     """
     chains = followed(beliefs)
     points = integer(length, "length", 1)
@@ -100,13 +98,13 @@ def log_down(value: Fraction) -> float:
 
 def _bits(statistic: Joint) -> int:
     if not all(statistic.scales):
-        raise UnsupportedError("The enclosure needs noise; without it use quiltwork.audit.leakage.")
+        raise UnsupportedError("The enclosure needs noise; without it use audit.leakage.")
     pairs = zip(statistic.sizes, statistic.scales, strict=True)
     exponent = sum((size / scale for size, scale in pairs), Fraction(0))
     if exponent > _MOST_BITS:
         raise UnsupportedError(
             f"The noise is so small that an enclosure needs {math.ceil(exponent)} digits and "
-            "more; use quiltwork.audit.leakage."
+            "more; use audit.leakage."
         )
     return _GUARD_BITS + 2 * math.ceil(exponent)
 
