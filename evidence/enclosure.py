@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.audit.additive import Joint, joint
 from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import NodeLaw, Weights, integer_laws
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import Joint, joint
+from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError

@@ -23,7 +23,7 @@ from quiltwork.report import (
     standalone_svg,
     table,
 )
-from quiltwork.report.plots import available, png
+from quiltwork.report.figures import available, png
 
 LONG = 20
 """Tables with more rows than this are folded on the page, and sheets are files only."""

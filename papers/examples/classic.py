@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import BudgetExceeded
+from quiltwork.holdout.evaluation import Statistic
 from quiltwork.holdout.reusable import ReusableHoldout
-from quiltwork.holdout.statistics import Statistic
 
 _CHUNK = 500
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from papers.examples.structure import structure_report
-from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.constraints import SLACK, ZERO, read_tolerance
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix, read_matrix
 from quiltwork.errors import NotPrivateError

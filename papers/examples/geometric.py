@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import power
-from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix, compose, deterministic
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer

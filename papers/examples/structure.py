@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.optimality.constraints import (
     DOWN,
     SLACK,

@@ -219,9 +219,9 @@ def figure_10(progress: Progress, most: int, queries: int, steps: int) -> Findin
 def figure_11(progress: Progress, most: int, steps: int) -> Findings:
     """Time of the provider-aware algorithm with each of the paper's verification strategies."""
     from quiltwork.tables import KAnonymity, LDiversity
+    from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.partitioning.guards import Guard
     from quiltwork.tables.partitioning.mondrian import CutRules, mondrian
-    from quiltwork.tables.partitioning.records import records_of
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = CutRules(provider_splits=True)

@@ -155,7 +155,7 @@ def _promise(world: World, rounds: int) -> list[Row]:
     """Say what is proven at this size: with so many rounds nothing, which is said too."""
     from quiltwork.beliefs import Clusters
     from quiltwork.holdout.guarantee import guarantee
-    from quiltwork.holdout.planning import plan_holdout
+    from quiltwork.holdout.holdout_plan import plan_holdout
 
     beliefs, spent = Clusters([0] * world.copies), max(rounds, 1)
     asked = world.features + len(SIZES)

@@ -12,10 +12,10 @@ from evidence import leakage as enumerated
 from evidence.checks import audit_ends
 from evidence.enclosure import enclose
 from quiltwork import audit, queries
+from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import TiltedChain
-from quiltwork.audit.leakage import by_laws, exact_leakage
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import joint
+from quiltwork.audit.exact_leakage import by_laws, exact_leakage
+from quiltwork.audit.node_levels import Laws
 
 EXAMPLE = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 COUNT = queries.count(1)

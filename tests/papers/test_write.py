@@ -7,7 +7,7 @@ import pytest
 
 from papers import Experiment, Figure, Findings, Reproduction, Row, Sheet
 from papers.write import write_all, write_docs
-from quiltwork.report import Line, LineChart, plots
+from quiltwork.report import Line, LineChart, figures
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +29,7 @@ def test_figures_tables_and_one_page(outcome, tmp_path):
     index, *others = write_all([outcome], tmp_path)
     names = {path.name for path in others}
     assert {"scales.csv", "scales-values.csv", "scales-curve.svg"} <= names
-    assert ("scales-curve.png" in names) == plots.available()
+    assert ("scales-curve.png" in names) == figures.available()
     text = index.read_text(encoding="utf-8")
     assert "<td>scale &lt;b&gt;</td><td>12</td><td>12.5</td><td>+4.17 %</td>" in text
     assert "paper, Table 1 (quick: n = 5; 0.123 s)" in text

@@ -7,10 +7,10 @@ the extreme outputs tell most, `laws` everywhere else.
 """
 
 from quiltwork.audit.adversaries import Adversary, strongest_adversary
-from quiltwork.audit.leakage import Leakage, leakage, worst_case
+from quiltwork.audit.exact_leakage import Leakage, leakage, worst_case
 from quiltwork.audit.misfits import Misfit, misfit
 from quiltwork.audit.odds import Odds, odds
-from quiltwork.audit.report import Report, bracket, report
+from quiltwork.audit.promise import Report, bracket, report
 
 __all__ = [
     "Adversary",

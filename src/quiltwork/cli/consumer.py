@@ -51,8 +51,8 @@ def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:
+    from quiltwork.counts.alpha_levels import alpha_for_epsilon
     from quiltwork.counts.consumers.priors import learn_from_release
-    from quiltwork.counts.levels import alpha_for_epsilon
 
     value, _, epsilon = rest.partition(":")
     released = _number(value, text)

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.holdout.datasets import kind_of
-from quiltwork.holdout.statistics import Statistic
+from quiltwork.holdout.arrays import kind_of
+from quiltwork.holdout.evaluation import Statistic
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 _WIDEST = 10**100

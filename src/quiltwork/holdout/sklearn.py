@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened, to_fraction
-from quiltwork.holdout.datasets import read_rows
+from quiltwork.holdout.arrays import read_rows
 from quiltwork.holdout.questions import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.transcript import Answer

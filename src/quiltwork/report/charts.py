@@ -1,4 +1,4 @@
-"""Figures as plain data: what is shown, not how. `draw` makes SVG of them for pages, `plots` draws
+"""Figures as plain data: what is shown, not how. `svg` draws them for pages, `figures` draws
 them with matplotlib for notebooks and image files.
 
 Every chart has a `title` and a `description`, which together are its text for people who do not

@@ -298,7 +298,7 @@ class LocalPublication(ResultBase):
 
     def report(self, path: str | Path | None = None) -> Any:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        from quiltwork.tables.reports.page import publication_report
+        from quiltwork.tables.report_page import publication_report
 
         return publication_report(self, path)
 

@@ -18,7 +18,7 @@ from itertools import permutations
 import numpy as np
 
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.chains.tables import CountLaws
+from quiltwork.counts.chains.count_laws import CountLaws
 from quiltwork.counts.optimality.linear_program import cheapest_mechanism
 from quiltwork.errors import UnsupportedError
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import instance
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.consumers.losses import FloatArray
-from quiltwork.counts.levels import read_alpha
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, shortened, to_fraction
 

@@ -19,13 +19,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import instance
+from quiltwork.counts.alpha_levels import epsilon_for_alpha, read_alpha
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.consumers.losses import FloatArray
-from quiltwork.counts.consumers.monotonicity import Universality
 from quiltwork.counts.consumers.priors import LARGEST_PRIOR
-from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.levels import epsilon_for_alpha, read_alpha
+from quiltwork.counts.consumers.universality import Universality
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import (
     FractionMatrix,
     best_remap,

@@ -29,8 +29,8 @@ from quiltwork.counts.consumers.losses import (
     Pinball,
     Power,
 )
-from quiltwork.counts.consumers.monotonicity import Universality
-from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.consumers.universality import Universality
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.remaps.any_loss import Chosen, Columns, best_answers
 from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
 from quiltwork.counts.remaps.costs import sides
@@ -147,7 +147,7 @@ class Remap(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the probabilities of all answers after the remap; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.charts()[1], ax)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import MOST
+from quiltwork.tables.constraints.constraint import MOST
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import Reader
 from quiltwork.tables.publication import LocalPublication, Publication

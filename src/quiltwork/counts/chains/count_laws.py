@@ -12,9 +12,9 @@ from itertools import permutations, product
 
 import numpy as np
 
+from quiltwork.audit.additive import Joint, additive_parts
 from quiltwork.audit.inner import single_chains
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import Joint, additive_parts
+from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray
 from quiltwork.errors import InvalidInputError, UnsupportedError

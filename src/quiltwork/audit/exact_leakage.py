@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import choice
+from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import Ends, TiltedChain, sorted_union
 from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import check_cost
-from quiltwork.audit.levels import Laws, levels, rate
+from quiltwork.audit.node_levels import Laws, levels, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.statistics import joint
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.secrets import read_secrets
@@ -112,7 +112,7 @@ class Leakage(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks at most; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(), ax)
 

@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts.levels import alpha_for_epsilon, epsilon_for_alpha, read_alpha, read_level
+from quiltwork.counts.alpha_levels import (
+    alpha_for_epsilon,
+    epsilon_for_alpha,
+    read_alpha,
+    read_level,
+)
 from quiltwork.errors import InvalidInputError
 
 

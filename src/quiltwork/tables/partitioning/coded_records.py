@@ -1,4 +1,4 @@
-"""`Records`: what the partitioning algorithms see of a table: small integer arrays.
+"""`CodedRecords`: what the partitioning algorithms see of a table: small integer arrays.
 
 Quasi-identifiers are recoded so that neighbours in code are close to each other: numbers and
 declared orders keep theirs, categories without an order come by falling frequency (the common
@@ -25,7 +25,7 @@ RowNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class CodedRecords:
     """Rows to be partitioned.
 
     Attributes:
@@ -64,9 +64,9 @@ class Records:
         """The most records of one provider."""
         return int(np.bincount(self.provider).max(initial=0))
 
-    def take(self, rows: RowNumbers) -> Records:
+    def take(self, rows: RowNumbers) -> CodedRecords:
         """Return some of the rows, next to each other in memory."""
-        return Records(
+        return CodedRecords(
             np.ascontiguousarray(self.codes[:, rows]),
             self.places,
             self.provider[rows],
@@ -78,7 +78,7 @@ class Records:
         )
 
 
-def records_of(encoded: CodedTable) -> Records:
+def records_of(encoded: CodedTable) -> CodedRecords:
     """Recode a table for partitioning. O(rows · quasi-identifiers)."""
     ranks = [
         working_order(column, np.bincount(column.codes, minlength=len(column.values)))
@@ -88,7 +88,7 @@ def records_of(encoded: CodedTable) -> Records:
     codes = np.empty((len(encoded.quasi), encoded.rows), dtype=kind)
     for row, column, rank in zip(codes, encoded.quasi, ranks, strict=True):
         np.take(rank.astype(kind), column.codes, out=row)
-    return Records(
+    return CodedRecords(
         codes,
         tuple(places(column) for column in encoded.quasi),
         encoded.provider,

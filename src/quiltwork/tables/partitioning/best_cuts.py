@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Reals, below_common_label
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.partitioning.records import Records
 
 BINS = 128
 _NEVER = np.inf
@@ -52,7 +52,7 @@ class _Bins:
     width: int
 
 
-def best_cuts(records: Records, nodes: Nodes, least: Counts, values: int) -> BestCuts:
+def best_cuts(records: CodedRecords, nodes: Nodes, least: Counts, values: int) -> BestCuts:
     """Find for each node and quasi-identifier the cut after which least is lost.
 
     Only cuts with at least `least` rows and `values` sensitive values on either side count.
@@ -66,7 +66,7 @@ def best_cuts(records: Records, nodes: Nodes, least: Counts, values: int) -> Bes
 
 
 def _along(
-    records: Records,
+    records: CodedRecords,
     nodes: Nodes,
     codes: list[NDArray[Any]],
     sensitive: NDArray[Any],
@@ -109,7 +109,7 @@ def _along(
 
 
 def _binned(
-    records: Records, nodes: Nodes, codes: NDArray[Any], axis: int
+    records: CodedRecords, nodes: Nodes, codes: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.int32], int]:
     """Return each row's bin: its code, the block of its hierarchy, or one of `BINS` equal parts."""
     size = len(records.places[axis])
@@ -158,7 +158,7 @@ def _extent(place: Reals, low: NDArray[Any], high: NDArray[Any]) -> Reals:
 
 
 def _diverse(
-    records: Records,
+    records: CodedRecords,
     nodes: Nodes,
     sensitive: NDArray[Any],
     bin_of: NDArray[np.int32],

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from quiltwork.counts.levels import alpha_for_epsilon, read_level
-from quiltwork.counts.people import number_of_people, substitution_level
+from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
+from quiltwork.counts.dependent_people import number_of_people, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, privacy_level, to_fraction
 from quiltwork.noise import TwoSidedGeometric

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.fitness import VERIFICATION_ALPHA, provider_scores
 from quiltwork.tables.group import Group
 from quiltwork.tables.verification.branching import (

@@ -8,13 +8,13 @@ from fractions import Fraction
 import pytest
 
 import quiltwork as qw
-from quiltwork.holdout.alternatives import (
+from quiltwork.holdout.max_information import max_information, max_information_of_paper
+from quiltwork.holdout.plan_alternatives import (
     fixed_questions_width,
     lemma_1_rows,
     paper_quilt_rows,
     splitting_width,
 )
-from quiltwork.holdout.max_information import max_information, max_information_of_paper
 
 EXAMPLE = {"queries": 100, "overfits": 5, "tolerance": 0.1, "confidence": 0.95}
 

@@ -24,8 +24,8 @@ from quiltwork.arguments import choice, flag, instance, listed
 from quiltwork.budget.payment import pay_and_keep, read_payer
 from quiltwork.counts.consistency import project
 from quiltwork.counts.contributions import LimitedCounts
-from quiltwork.counts.people import belief_digest, number_of_people
-from quiltwork.counts.table_levels import Adjacency, Cell, sum_quantile, table_level
+from quiltwork.counts.count_table_level import Adjacency, Cell, sum_quantile, table_level
+from quiltwork.counts.dependent_people import belief_digest, number_of_people
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import (
     Number,
@@ -172,25 +172,25 @@ class CountTable(ResultBase):
     @property
     def usefulness(self) -> Usefulness:
         """Whether the counts are useless, rough or useful, judged by what was released alone."""
-        from quiltwork.counts.table_page import usefulness_of
+        from quiltwork.counts.count_table_page import usefulness_of
 
         return usefulness_of(self)
 
     def chart(self, confidence: Number = 0.95) -> IntervalChart:
         """Return the counts with their intervals, as a chart."""
-        from quiltwork.counts.table_page import table_chart
+        from quiltwork.counts.count_table_page import table_chart
 
         return table_chart(self, confidence)
 
     def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
         """Draw the counts with their intervals; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(confidence), ax)
 
     def report(self, path: str | Path, confidence: Number = 0.95) -> None:
         """Write a page to forward: counts, a picture, what they protect."""
-        from quiltwork.counts.table_page import table_page
+        from quiltwork.counts.count_table_page import table_page
 
         files.write(files.named(path), table_page(self, confidence))
 

@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from quiltwork.audit.additive import Joint, joint
 from quiltwork.audit.ends import TiltedChain
-from quiltwork.audit.inner import followed
-from quiltwork.audit.laws import TooLargeError
-from quiltwork.audit.leakage import (
+from quiltwork.audit.exact_leakage import (
     Leakage,
     at_ends,
     exact_leakage,
     not_followed,
     worst_of,
 )
-from quiltwork.audit.levels import Laws, rate
+from quiltwork.audit.inner import followed
+from quiltwork.audit.laws import TooLargeError
+from quiltwork.audit.node_levels import Laws, rate
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.statistics import Joint, joint
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quiltwork.counts.consumers.losses import CallableLoss, ErrorLoss, MatrixLoss, asymmetric
-from quiltwork.counts.consumers.monotonicity import (
+from quiltwork.counts.consumers.universality import (
     crosses_once,
     has_decreasing_differences,
     is_unimodal,

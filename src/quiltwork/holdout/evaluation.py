@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened, to_fraction
 from quiltwork.holdout.algorithm import Evaluated, Settings, mean_question, number_question
-from quiltwork.holdout.datasets import Data, count_rows, shown, take
+from quiltwork.holdout.arrays import Data, count_rows, shown, take
 
 Statistic: TypeAlias = Callable[[Any], Any]
 _SPOT_CHECKED = 8

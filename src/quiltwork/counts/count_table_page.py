@@ -21,7 +21,7 @@ from quiltwork.report import (
 )
 
 if TYPE_CHECKING:
-    from quiltwork.counts.tables import CountTable
+    from quiltwork.counts.count_table import CountTable
 
 _MOST_BARS = 60
 _MOST_ROWS = 12

@@ -18,7 +18,7 @@ from quiltwork.holdout.ladder import ladder_width
 from quiltwork.report.charts import Line, LineChart, level
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.planning import HoldoutPlan
+    from quiltwork.holdout.holdout_plan import HoldoutPlan
 
 LEMMA_1 = 0.92
 """ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""

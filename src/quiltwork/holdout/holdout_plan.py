@@ -126,7 +126,7 @@ class HoldoutPlan(ResultBase):
 
     def explain(self) -> str:
         """Say what the plan promises, what it takes, and what the alternatives give."""
-        from quiltwork.holdout.alternatives import other_bounds, other_ways
+        from quiltwork.holdout.plan_alternatives import other_bounds, other_ways
 
         if not math.isfinite(self.tolerance):
             nothing = (
@@ -182,8 +182,8 @@ class HoldoutPlan(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
-        from quiltwork.holdout.alternatives import plan_chart
-        from quiltwork.report.plots import draw
+        from quiltwork.holdout.plan_alternatives import plan_chart
+        from quiltwork.report.figures import draw
 
         return draw(plan_chart(self), ax)
 

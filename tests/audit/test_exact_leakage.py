@@ -20,10 +20,10 @@ from evidence.checks.audit_enumeration import (
 )
 from evidence.enclosure import enclose
 from quiltwork import audit, queries
-from quiltwork.audit import levels as levels_module
-from quiltwork.audit.leakage import by_laws
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import joint
+from quiltwork.audit import node_levels as levels_module
+from quiltwork.audit.additive import joint
+from quiltwork.audit.exact_leakage import by_laws
+from quiltwork.audit.node_levels import Laws
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 

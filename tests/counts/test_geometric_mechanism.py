@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import quiltwork as qw
 from quiltwork.budget import Ledger
 from quiltwork.counts import GeometricMechanism, release_levels
-from quiltwork.counts.levels import alpha_for_epsilon
+from quiltwork.counts.alpha_levels import alpha_for_epsilon
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,

@@ -10,8 +10,8 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.datasets import commitment, two_sets
-from quiltwork.holdout.statistics import sums_in_private
+from quiltwork.holdout.arrays import commitment, two_sets
+from quiltwork.holdout.evaluation import sums_in_private
 
 
 def rows(n=400, columns=3, seed=0):

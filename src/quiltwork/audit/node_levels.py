@@ -21,9 +21,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from quiltwork.audit.additive import Joint
 from quiltwork.audit.inner import Followed, InnerChain, inner_chain
 from quiltwork.audit.laws import NodeLaw, check_cost, float_laws, log_laws, marginals, supports
-from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53

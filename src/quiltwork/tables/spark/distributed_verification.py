@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import Constraint, as_constraint
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.group import count_groups
 from quiltwork.tables.spark.domains import (

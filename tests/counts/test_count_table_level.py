@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quiltwork.counts.table_levels import sum_quantile, table_level
+from quiltwork.counts.count_table_level import sum_quantile, table_level
 from tests.counts.oracle import ALPHAS
 
 

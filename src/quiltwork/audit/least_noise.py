@@ -20,10 +20,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from quiltwork.audit.additive import Joint
 from quiltwork.audit.ends import Ends, TiltedChain
-from quiltwork.audit.levels import LawBlock, Laws, NodeLevels, Rate, block_levels
+from quiltwork.audit.node_levels import LawBlock, Laws, NodeLevels, Rate, block_levels
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction, to_fraction
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.distributions import (
     EntropyLDiversity,
     RecursiveLDiversity,
