@@ -65,7 +65,7 @@ clean: ## remove the virtual environment and everything generated
 		.mypy_cache .ruff_cache .pytest_cache .hypothesis demo-report reproduction
 
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
-SLOW = tables/spark budget/ledger/test_faults.py reproduce test_packaging.py test_docs_site.py \
+SLOW = tables/spark budget/ledger/test_faults.py papers test_packaging.py test_docs_site.py \
 	test_docs_examples.py test_fuzz.py
 test quick coverage: export PYTHONDONTWRITEBYTECODE := # many processes start: none should compile again
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.harness import compare
+from papers.experiments.accounting import DAY, SCALE, fleet
 from quiltwork import queries
 from quiltwork.budget import Accountant, Spending, calendar, plan
-from quiltwork.reproduce.experiments.accounting import DAY, SCALE, fleet
 
 YEAR = 365 * DAY
 MILLION = 10**6

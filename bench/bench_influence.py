@@ -18,9 +18,9 @@ import numpy as np
 from bench import peers_sweep as peers
 from bench.harness import RESULTS, compare
 from evidence.paper_loops import mqm_exact
+from papers.experiments.time_series import noise_floor
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence import calibrate, dp_for_bayesian_dp
-from quiltwork.reproduce.experiments.time_series import noise_floor
 
 EXAMPLE = np.array([[0.9, 0.1], [0.4, 0.6]])
 LENGTH = 100

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from quiltwork.tables.constraints import KAnonymity, LDiversity
+from quiltwork.tables.partitioning.coded_records import CodedRecords, places, records_of
 from quiltwork.tables.partitioning.guards import Guard
-from quiltwork.tables.partitioning.records import Records, places, records_of
 from quiltwork.tables.table import Table
 
 
 def random_records(
     seed: int, rows: int = 60, quasi: int = 3, codes: int = 6, providers: int = 4, values: int = 4
-) -> Records:
+) -> CodedRecords:
     """Records with codes 0..codes−1, evenly placed; some quasi-identifiers vary little."""
     rng = np.random.default_rng(seed)
     spans = rng.integers(1, codes + 1, quasi)
     drawn = np.stack([rng.integers(0, span, rows) for span in spans]).astype(np.int16)
     where = tuple(np.linspace(0, 1, codes) for _ in range(quasi))
-    return Records(
+    return CodedRecords(
         drawn,
         where,
         rng.integers(0, providers, rows).astype(np.int32),

@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -102,19 +103,23 @@ def resolve(argument: ast.expr, tree: ast.Module) -> list[object]:
 
 def schemas_of_results(path: Path) -> list[tuple[str, int]]:
     """What classes of results name as their `schema`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if "schema = (" not in text:
+        return []
     return [
         ast.literal_eval(node.value)
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "schema"
         if isinstance(node.value, ast.Tuple)
     ]
 
 
+@cache
 def written_schemas() -> dict[str, set[object]]:
     """The versions of every schema that the source writes."""
     found: dict[str, set[object]] = {f"quiltwork/{ResultBase.schema[0]}": {1}}
-    for path in sorted((ROOT / "src" / "quiltwork").rglob("*.py")):
+    sources = [*(ROOT / "src" / "quiltwork").rglob("*.py"), *(ROOT / "papers").rglob("*.py")]
+    for path in sorted(sources):
         if path.name in ("files.py", "results.py"):
             continue
         for name, version in schemas_of_results(path):

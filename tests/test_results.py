@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
-from quiltwork.audit.leakage import worst_case
+from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.counts.consumers.gains import consumer_gain
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.queries.lipschitz import Violation

@@ -10,7 +10,7 @@ import pytest
 from quiltwork import files
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.report import BarChart
-from quiltwork.report.plots import check_figure_path, figure_of, write_figure
+from quiltwork.report.figures import check_figure_path, figure_of, write_figure
 
 
 def device(path):

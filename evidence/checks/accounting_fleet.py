@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from papers.experiments import accounting as year
 from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, Spending, calendar
-from quiltwork.reproduce.experiments import accounting as year
 from quiltwork.series import release
 
 NAME = "a fleet's year"

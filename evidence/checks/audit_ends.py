@@ -16,10 +16,10 @@ import numpy as np
 import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks.audit_enumeration import Case
+from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import TiltedChain
-from quiltwork.audit.levels import Laws
+from quiltwork.audit.node_levels import Laws
 from quiltwork.audit.orbits import OutOfRangeError
-from quiltwork.audit.statistics import joint
 from quiltwork.queries import Query
 
 NAME = "The two ends decide where the check says so"

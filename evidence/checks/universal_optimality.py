@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from evidence.precise_program import solve
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.counts.consumers.losses import Loss, MatrixLoss, asymmetric, power, read_loss
+from quiltwork.counts.optimality.consumer_program import lagrange_bound
 from quiltwork.counts.optimality.exact_matrix import best_remap
-from quiltwork.counts.optimality.program import lagrange_bound, solve
 
 NAME = "Universal optimality"
 CLAIM = (
@@ -50,8 +51,8 @@ def distance(consumer: Consumer, n: int, alpha: Fraction) -> Fraction:
     """How far the remapped mechanism is above the program's bound, relative to the larger of 1."""
     prior = consumer.fractions(n)
     costs = [[prior[i] * consumer.loss.exact(i, r) for r in range(n + 1)] for i in range(n + 1)]
-    _, duals = solve(costs, alpha)
-    bound = lagrange_bound(costs, duals, alpha)
+    _, prices = solve(costs, alpha)
+    bound = lagrange_bound(costs, prices, alpha)
     mechanism = GeometricMechanism(n, alpha=alpha)
     _, exact = best_remap(mechanism.matrix(exact=True), consumer)
     fast = Fraction(mechanism.remap(consumer).expected_loss)

@@ -21,11 +21,11 @@ import pandas as pd
 import quiltwork as qw
 from evidence.fuzzing.values import HOSTILE, Theirs
 from evidence.fuzzing.workspace import CHAIN, DAY
+from papers.examples.hospitals import hospitals, table_a
 from quiltwork import budget, counts, series, tables
 from quiltwork.budget import Checkpoint
 from quiltwork.errors import QuiltworkError
 from quiltwork.tables import risk
-from quiltwork.tables.examples import hospitals, table_a
 
 HIDDEN = {
     *("allows", "check_codes", "encode", "joint", "relevant", "take", "record", "to_body"),

@@ -15,8 +15,8 @@ import numpy as np
 
 import quiltwork as qw
 from evidence.fuzzing.values import JSON_VALUES, NUMBER_TEXTS
+from papers.examples.hospitals import PATIENTS, table_a
 from quiltwork.cli.boundary import run
-from quiltwork.tables.examples import PATIENTS, table_a
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 DAY = ["rest", "walk", "walk", "rest", "rest"] * 4

@@ -14,7 +14,6 @@ from . import influence as influence
 from . import noise as noise
 from . import queries as queries
 from . import report as report
-from . import reproduce as reproduce
 from . import results as results
 from . import series as series
 from . import tables as tables

@@ -10,11 +10,12 @@ import pytest
 import quiltwork as qw
 from evidence import leakage as enumerated
 from evidence.checks import audit_ends
+from evidence.enclosure import enclose
 from quiltwork import audit, queries
+from quiltwork.audit.additive import joint
 from quiltwork.audit.ends import TiltedChain
-from quiltwork.audit.leakage import by_laws, exact_leakage
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import joint
+from quiltwork.audit.exact_leakage import by_laws, exact_leakage
+from quiltwork.audit.node_levels import Laws
 
 EXAMPLE = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
 COUNT = queries.count(1)
@@ -188,7 +189,7 @@ def test_joint_laws_that_would_take_minutes_are_refused_up_front():
     with pytest.raises(qw.UnsupportedError, match="multiplications"):
         audit.strongest_adversary(three, 60, both)
     with pytest.raises(qw.UnsupportedError, match="multiplications"):
-        audit.enclose(EXAMPLE, 400, [(COUNT, 3)])
+        enclose(EXAMPLE, 400, [(COUNT, 3)])
     found = audit.report(three, 200, both)
     assert not found.joint
     assert found.lower > 0

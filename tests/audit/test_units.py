@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import quiltwork as qw
+from evidence.enclosure import enclose
 from quiltwork import audit, queries
 
 T = 6
@@ -69,7 +70,7 @@ def test_every_way_in_equals_enumeration_with_the_noise_actually_added(name, as_
     assert found.sound is True
     assert found.dp_epsilon == pytest.approx(released.dp_epsilon)
     assert audit.bracket(CHAIN, T, asked, claimed=1) == (near, near)
-    enclosed = audit.enclose(CHAIN, T, asked)
+    enclosed = enclose(CHAIN, T, asked)
     assert (enclosed.lower, enclosed.upper) == (near, near)
     worst = audit.worst_case(CHAIN, T, asked)
     moved = audit.odds(CHAIN, T, asked, worst.output).moved

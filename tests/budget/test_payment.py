@@ -64,9 +64,9 @@ class System:
 
 SYSTEMS = [
     System("release", "quiltwork.series.releases.answer.draw_answer"),
-    System("count", "quiltwork.counts.geometric.GeometricMechanism._draw"),
-    System("levels", "quiltwork.counts.geometric.GeometricMechanism._draw"),
-    System("table", "quiltwork.counts.tables._draw"),
+    System("count", "quiltwork.counts.geometric_mechanism.GeometricMechanism._draw"),
+    System("levels", "quiltwork.counts.geometric_mechanism.GeometricMechanism._draw"),
+    System("table", "quiltwork.counts.count_table._draw"),
     System("holdout", "quiltwork.noise.geometric.TwoSidedGeometric.draw_one"),
 ]
 KEPT = SYSTEMS[:-1]  # whose answers the ledger itself keeps under their key

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas
 import pytest
 
+from papers.examples.hospitals import PATIENTS
 from quiltwork import files
-from quiltwork.tables.examples import PATIENTS
 
 ROLES = ("--quasi", "age,zip", "--sensitive", "disease")
 

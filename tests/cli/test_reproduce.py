@@ -4,7 +4,7 @@ import json
 
 
 def test_the_list_names_every_experiment(cli):
-    from quiltwork.reproduce import all_experiments
+    from papers import all_experiments
 
     ran = cli("reproduce", "--list", "--json")
     assert [one["name"] for one in ran.document["experiments"]] == list(all_experiments())
@@ -47,8 +47,8 @@ def test_an_unknown_name_is_an_input_error(cli):
 
 
 def test_an_experiment_without_its_data_is_skipped_unless_named(cli, tmp_path, monkeypatch):
+    from papers import Experiment, registry
     from quiltwork.errors import UnsupportedError
-    from quiltwork.reproduce import Experiment, registry
 
     def absent(progress):
         raise UnsupportedError("The data file is not here; get it.")

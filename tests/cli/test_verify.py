@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas
 import pytest
 
-from quiltwork.tables.examples import PATIENTS, table_a
+from papers.examples.hospitals import PATIENTS, table_a
 
 ROLES = ("--quasi", "age,zip", "--sensitive", "disease")
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quiltwork as qw
+from papers.examples.derivation import derive
 from quiltwork.budget import Ledger
 from quiltwork.counts.cascade import (
     LevelledCount,
@@ -17,7 +18,6 @@ from quiltwork.counts.cascade import (
 )
 from quiltwork.counts.optimality.exact_matrix import compose
 from quiltwork.errors import InvalidInputError
-from quiltwork.reproduce.examples.derivation import derive
 from tests.counts.oracle import ALPHAS, geometric
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.holdout import ReusableHoldout
-from quiltwork.holdout.statistics import sums_in_private
+from quiltwork.holdout.evaluation import sums_in_private
 from quiltwork.holdout.transcript import TranscriptLine
 
 SECRET = 0.7291834655

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from papers.result import chart_from_dict, chart_to_dict
 from quiltwork.errors import InvalidInputError
-from quiltwork.report import chart_from_dict, chart_to_dict
 
 
 def test_charts_survive_a_round_trip_through_json(chart):

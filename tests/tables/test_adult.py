@@ -8,8 +8,8 @@ import pytest
 
 from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, query_error
 from quiltwork.tables.metrics.loss import publication_loss
+from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, starts_of
-from quiltwork.tables.partitioning.records import records_of
 
 QUASI = "age workclass education marital-status race sex native-country income".split()  # noqa: SIM905
 ASKED = KAnonymity(30) & LDiversity(4)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from papers.examples.hospitals import PATIENTS, table_a, table_b
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables.anonymization import anonymize
 from quiltwork.tables.constraints import (
@@ -22,7 +23,6 @@ from quiltwork.tables.constraints import (
 )
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.encoding import Column, encode_column
-from quiltwork.tables.examples import PATIENTS, table_a, table_b
 from quiltwork.tables.generalization.reading import Reader
 from quiltwork.tables.provider_side import own_view
 from quiltwork.tables.table import Table

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from papers.examples.hospitals import table_a, table_b
 from quiltwork.tables import max_m, verify_m_privacy
 from quiltwork.tables.constraints import Custom, EntropyLDiversity, KAnonymity, LDiversity
-from quiltwork.tables.examples import table_a, table_b
 from quiltwork.tables.table import Table
 
 ROWS = st.lists(

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
+from quiltwork.audit.additive import Joint, joint
 from quiltwork.audit.inner import inner_chain, single_chains
 from quiltwork.audit.laws import (
     MOST_PRODUCTS,
@@ -31,8 +32,7 @@ from quiltwork.audit.laws import (
     supports,
     too_long,
 )
-from quiltwork.audit.levels import LawBlock, Laws, block_levels, rate
-from quiltwork.audit.statistics import Joint, joint
+from quiltwork.audit.node_levels import LawBlock, Laws, block_levels, rate
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.secrets import read_secrets
 from quiltwork.errors import UnsupportedError
@@ -152,7 +152,6 @@ class Bridges:
     """
 
     def __init__(self, chain: MarkovChain, length: int, statistic: Joint) -> None:
-        """Nothing is computed yet."""
         self.chain, self.length, self.statistic = chain, length, statistic
         self.possible = supports(inner_chain(chain), length)
         self.whole = all(part.first == 2 and part.last == length for part in statistic.parts)

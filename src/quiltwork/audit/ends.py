@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from quiltwork.audit.laws import dyadic
-from quiltwork.audit.levels import Laws
+from quiltwork.audit.node_levels import Laws
 from quiltwork.audit.orbits import Orbit, OutOfRangeError, orbit
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 

@@ -90,20 +90,12 @@ def inner_chain(belief: Followed) -> InnerChain:
 
 
 def followed(beliefs: Any) -> tuple[Followed, ...]:
-    """Read beliefs whose laws can be followed: chains of every kind with a known start.
-
-    Raises:
-        UnsupportedError: for any other belief.
-    """
+    """Read beliefs whose laws can be followed: chains of every kind with a known start."""
     return _known_starts(beliefs, (MarkovChain, CyclicChain, HiddenChain), "chains")
 
 
 def single_chains(beliefs: Any) -> tuple[MarkovChain, ...]:
-    """Read beliefs that are plain chains with a known start.
-
-    Raises:
-        UnsupportedError: for any other belief.
-    """
+    """Read beliefs that are plain chains with a known start."""
     return _known_starts(beliefs, (MarkovChain,), "MarkovChains")
 
 

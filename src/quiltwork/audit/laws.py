@@ -22,8 +22,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.audit.additive import Joint
 from quiltwork.audit.inner import InnerChain
-from quiltwork.audit.statistics import Joint
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray
 from quiltwork.errors import UnsupportedError
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quiltwork.audit.leakage import worst_case
+from quiltwork.audit.exact_leakage import worst_case
 from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import listed
+from quiltwork.audit.additive import Joint, joint
 from quiltwork.audit.inner import followed
 from quiltwork.audit.laws import check_cost, logarithm, marginals
-from quiltwork.audit.levels import Laws, rate
-from quiltwork.audit.statistics import Joint, joint
+from quiltwork.audit.node_levels import Laws, rate
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -87,7 +87,7 @@ class Odds(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw prior and posterior of every time point; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(), ax)
 

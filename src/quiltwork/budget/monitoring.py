@@ -161,7 +161,7 @@ class Monitor(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(), ax)
 

@@ -114,7 +114,7 @@ def drawn(chart: Any, path: str) -> str | bytes:
         from quiltwork.report import standalone_svg
 
         return standalone_svg(chart)
-    from quiltwork.report.plots import png
+    from quiltwork.report.figures import png
 
     return png(chart)
 

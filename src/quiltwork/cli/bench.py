@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 
 from quiltwork import files
+from quiltwork.cli.checkout import checkout_with
 from quiltwork.cli.command import command
 from quiltwork.cli.output import as_json, emit
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import InvalidInputError
 
 
 @command(
@@ -30,7 +31,7 @@ def bench(names: tuple[str, ...], listing: bool) -> None:
     Runs every benchmark, or those named. Each times its candidate and its peers in the same run
     and writes a table under bench/results.
     """
-    root = _checkout()
+    root = checkout_with("bench/run.py", "Benchmarks", "make bench")
     known = sorted(path.stem.removeprefix("bench_") for path in root.glob("bench/bench_*.py"))
     for name in names:
         if name not in known:
@@ -49,23 +50,6 @@ def bench(names: tuple[str, ...], listing: bool) -> None:
     emit(files.dump("bench", 1, body), [f"Results: {root / 'bench' / 'results'}"])
     if ran.returncode:
         click.get_current_context().exit(3)
-
-
-def _checkout() -> Path:
-    """Find the repository this package runs from.
-
-    Raises:
-        UnsupportedError: if quiltwork was installed from a wheel.
-    """
-    import quiltwork
-
-    root = Path(quiltwork.__file__).resolve().parents[2]
-    if not (root / "bench" / "run.py").is_file():
-        raise UnsupportedError(
-            "Benchmarks live in the repository, not in the installed package; "
-            "clone the repository and run 'make bench' there."
-        )
-    return root
 
 
 def _results(root: Path, since: float) -> list[dict[str, object]]:

@@ -15,11 +15,7 @@ _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:
 
 
 def read_prior_text(text: str, n: int) -> Any:
-    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior.
-
-    Raises:
-        InvalidInputError: if it is none of these.
-    """
+    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior."""
     kind, _, rest = text.partition(":")
     if text == "uniform":
         return text
@@ -55,8 +51,8 @@ def _distribution(kind: str, parameter: Fraction, n: int) -> Any:
 
 
 def _earlier(rest: str, n: int, text: str) -> Any:
+    from quiltwork.counts.alpha_levels import alpha_for_epsilon
     from quiltwork.counts.consumers.priors import learn_from_release
-    from quiltwork.counts.levels import alpha_for_epsilon
 
     value, _, epsilon = rest.partition(":")
     released = _number(value, text)

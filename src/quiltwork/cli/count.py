@@ -171,7 +171,7 @@ def count(
     debit = partial(open_ledger, ledger_url, dataset, key, analyst)
     check_targets(output, report)
     if plot is not None:
-        from quiltwork.report.plots import check_figure_path
+        from quiltwork.report.figures import check_figure_path
 
         check_figure_path(plot)
     if value is not None:
@@ -226,7 +226,7 @@ def count(
 
 
 def _draw(table: CountTable, confidence: Fraction, path: str) -> None:
-    from quiltwork.report.plots import write_figure
+    from quiltwork.report.figures import write_figure
 
     write_figure(table.plot(confidence=confidence), path)
 

@@ -108,7 +108,7 @@ def plan(
     if cluster_size is not None:
         found = replace(found, available=samples)  # the belief stands for any number of rows
     if plot:
-        from quiltwork.report.plots import write_figure
+        from quiltwork.report.figures import write_figure
 
         write_figure(found.plot(), plot)
     emit(found.to_json(), found.explain().splitlines())

@@ -77,7 +77,7 @@ def monitor(
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
     check_targets(output, report)
     if plot is not None:
-        from quiltwork.report.plots import check_figure_path
+        from quiltwork.report.figures import check_figure_path
 
         check_figure_path(plot)
     beliefs = read_beliefs(named_beliefs(belief, ()))
@@ -102,6 +102,6 @@ def _listed(path: str) -> list[Fraction]:
 
 
 def _draw(seen: Monitor, path: str) -> None:
-    from quiltwork.report.plots import write_figure
+    from quiltwork.report.figures import write_figure
 
     write_figure(seen.plot(), path)

@@ -235,7 +235,7 @@ def _check_delivery(query: Query, output: str | None, report: str | None, plot: 
     """Refuse, before anything is spent, what would keep the answer from being delivered."""
     check_targets(output, report)
     if plot is not None:
-        from quiltwork.report.plots import check_figure_path
+        from quiltwork.report.figures import check_figure_path
         from quiltwork.series.releases.error_bars import refuse_label_interval
 
         check_figure_path(plot)
@@ -244,7 +244,7 @@ def _check_delivery(query: Query, output: str | None, report: str | None, plot: 
 
 
 def _draw(released: Release, confidence: Fraction, path: str) -> None:
-    from quiltwork.report.plots import write_figure
+    from quiltwork.report.figures import write_figure
 
     write_figure(released.plot(confidence=confidence), path)
 
@@ -274,7 +274,7 @@ def _pictures(
     if report is not None:
         yield partial(foreseen.report, report)
     if plot is not None:
-        from quiltwork.report.plots import write_figure
+        from quiltwork.report.figures import write_figure
 
         yield lambda: write_figure(foreseen.plot(), plot)
 

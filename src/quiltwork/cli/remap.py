@@ -91,7 +91,7 @@ def remap(
         raise click.UsageError("--output writes the rows of FILE: give one")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.consumers.gains import consumer_gain
-    from quiltwork.report.plots import check_figure_path, figure_of, write_figure
+    from quiltwork.report.figures import check_figure_path, figure_of, write_figure
 
     if output is not None:
         if file is not None and os.path.realpath(output) == os.path.realpath(file):
@@ -169,11 +169,7 @@ def _count(text: str) -> int | None:
 
 
 def _names(header: list[str], column: str) -> list[str]:
-    """Return the names of the columns to add.
-
-    Raises:
-        InvalidInputError: if the file has one of them already.
-    """
+    """Return the names of the columns to add."""
     names = [f"{column}_{part}" for part in ("remapped", "low", "high")]
     taken = [name for name in names if name in header]
     if taken:

@@ -61,7 +61,7 @@ def risk(
     --original the deFinetti attack is carried out and scored. --ordinal and --hierarchy say how
     labels are read.
     """
-    from quiltwork.tables.reports.page import risk_report
+    from quiltwork.tables.report_page import risk_report
     from quiltwork.tables.risk import assess, definetti_on
 
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]

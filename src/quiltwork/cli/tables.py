@@ -202,10 +202,6 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
 
     On Spark, Parquet files become a table that is never brought here; other files are read here.
-
-    Raises:
-        InvalidInputError: if a file or column is missing, or two files have one name.
-        UnsupportedError: on Spark without PySpark or Java.
     """
     from quiltwork.cli.tables_spark import all_parquet
     from quiltwork.tables.frames import column_names, opened, opened_alike
@@ -282,11 +278,7 @@ def read_constraint(
     t: Fraction | None = None,
     t_ordered: Fraction | None = None,
 ) -> Constraint:
-    """Join the constraints that were asked for.
-
-    Raises:
-        InvalidInputError: if a parameter is out of range.
-    """
+    """Join the constraints that were asked for."""
     from quiltwork.tables import constraints as rules
 
     parts: list[Constraint] = []
@@ -314,11 +306,7 @@ def read_constraint(
 
 
 def check_outputs(written: Iterable[str | None], read: Iterable[str]) -> None:
-    """Refuse, before anything is done, files that cannot be written or are inputs or the same.
-
-    Raises:
-        InvalidInputError, StorageError: if a file cannot be written there.
-    """
+    """Refuse, before anything is done, files that cannot be written or are inputs or the same."""
     inputs = {Path(os.path.realpath(file)) for file in read}
     outputs: set[Path] = set()
     for file in written:

@@ -35,12 +35,7 @@ def all_parquet(files: Sequence[str]) -> bool:
 
 
 def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
-    """Return some columns of a Parquet file or folder.
-
-    Raises:
-        InvalidInputError: if it is not there, is no Parquet, or lacks a column.
-        UnsupportedError: without PySpark or Java.
-    """
+    """Return some columns of a Parquet file or folder."""
     session = quiet_session()
     if not Path(file).exists():
         raise InvalidInputError(f"There is no file {file!r}.")
@@ -60,12 +55,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
 def parquet_of_providers(
     files: Mapping[str, str], columns: Sequence[str], provider: str
 ) -> DataFrame:
-    """Return the Parquet files of several providers as one frame, with a column that names them.
-
-    Raises:
-        InvalidInputError: as above, or if a column's types do not go together.
-        UnsupportedError: without PySpark or Java.
-    """
+    """Return the Parquet files of several providers as one frame, with a column that names them."""
     quiet_session()
     from pyspark.sql.functions import lit
 

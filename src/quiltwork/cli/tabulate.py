@@ -62,9 +62,6 @@ class Condition:
 def read_condition(text: str) -> Condition:
     """Read `column=value`, `column!=value` or a comparison of numbers such as `age>=65`.
 
-    Raises:
-        InvalidInputError: if it is none of these.
-
     >>> read_condition("age>=65")
     Condition(column='age', sign='>=', value='65')
     """
@@ -87,9 +84,6 @@ def read_categories(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[
 
     A text is `a,b,c`, or `@FILE` with one category per line; with several columns it starts with
     `COLUMN=`.
-
-    Raises:
-        InvalidInputError: if a column has no categories, or has some twice.
     """
     declared: dict[str, tuple[str, ...]] = {}
     for text in texts:
@@ -151,10 +145,6 @@ def tally(
     With a subject, only the first rows of each person in a cell of `among` count (in any cell
     without it); without one, each row is taken as another person. Reads `-` as standard input and
     `.gz` as compressed.
-
-    Raises:
-        InvalidInputError: if the file cannot be read, a column is missing, a row has more or fewer
-            columns than the header, or the text is not UTF-8 or what `given` says.
     """
 
     def read(reader: Iterator[list[str]]) -> CellCounts:

@@ -12,10 +12,10 @@ from .consumers.losses import ErrorLoss as ErrorLoss
 from .consumers.priors import ChainCounts as ChainCounts
 from .consumers.priors import learn_from_release as learn_from_release
 from .contributions import limited_counts as limited_counts
-from .geometric import GeometricMechanism as GeometricMechanism
+from .count_table import CountTable as CountTable
+from .count_table import release_table as release_table
+from .geometric_mechanism import GeometricMechanism as GeometricMechanism
 from .optimality.constraints import constraint_matrix as constraint_matrix
-from .optimality.program import OptimalMechanism as OptimalMechanism
-from .optimality.program import optimal_mechanism as optimal_mechanism
+from .optimality.consumer_program import OptimalMechanism as OptimalMechanism
+from .optimality.consumer_program import optimal_mechanism as optimal_mechanism
 from .remaps.remap import Remap as Remap
-from .tables import CountTable as CountTable
-from .tables import release_table as release_table

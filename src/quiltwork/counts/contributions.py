@@ -36,15 +36,12 @@ class LimitedCounts(Mapping[Cell, int]):
     subject: str | None = None
 
     def __getitem__(self, cell: Cell) -> int:
-        """Return the count of one cell."""
         return self.counts[cell]
 
     def __iter__(self) -> Iterator[Cell]:
-        """Go through the cells in their order."""
         return iter(self.counts)
 
     def __len__(self) -> int:
-        """Return the number of cells."""
         return len(self.counts)
 
 

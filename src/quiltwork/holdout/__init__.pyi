@@ -1,7 +1,7 @@
 from . import sklearn as sklearn
 from .guarding import guard as guard
+from .holdout_plan import HoldoutPlan as HoldoutPlan
+from .holdout_plan import plan_holdout as plan_holdout
 from .ladder import Ladder as Ladder
-from .planning import HoldoutPlan as HoldoutPlan
-from .planning import plan_holdout as plan_holdout
 from .reusable import ReusableHoldout as ReusableHoldout
 from .transcript import Answer as Answer

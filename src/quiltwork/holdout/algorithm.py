@@ -60,11 +60,7 @@ class Settings:
     def choose(
         cls, rows: int, threshold: object, noise: object, budget: object, values: object = None
     ) -> Settings:
-        """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale.
-
-        Raises:
-            InvalidInputError: for numbers out of range, or noise that no grid serves.
-        """
+        """Choose the grid from public numbers: at least 2^20 steps to a value and to a scale."""
         limit, scale = to_fraction(threshold, "threshold"), to_fraction(noise, "noise")
         rounds = read_count(budget, "budget")
         grid = None if values is None else read_count(values, "values")
@@ -158,7 +154,6 @@ class Evaluated:
     unit: Fraction
 
     def __repr__(self) -> str:
-        """Keep the holdout's sum out of logs and tracebacks."""
         return f"Evaluated(train={self.train}, unit={self.unit})"
 
 

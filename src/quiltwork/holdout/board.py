@@ -69,12 +69,7 @@ class Board:
 
 
 def read_board(text: str) -> Board:
-    """Read the file of a board and replay it.
-
-    Raises:
-        StorageError: naming the first line that does not follow from those before.
-        InvalidInputError: if it is no board's.
-    """
+    """Read the file of a board and replay it."""
     lines = split_lines(text)
     board = _read_header(lines[0] if lines else "")
     teams: list[str] = []

@@ -66,9 +66,6 @@ def concentration(
         means_only: False asks for a bound that also covers statistics with a declared
             sensitivity, which costs chains some of their rate.
 
-    Raises:
-        UnsupportedError: where nothing is proven, such as chains that do not forget.
-
     >>> concentration(None).rate
     2.0
     >>> round(concentration(Clusters(["a", "a", "b", "b"])).rate, 6)
@@ -116,9 +113,6 @@ def coupling(transition: FloatArray) -> Concentration:
     later ones are looked at in strides of a 64th of the way, each counted as its first. It covers
     every statistic with bounded differences. O(k³·log steps), steps being those until θ falls
     below ½.
-
-    Raises:
-        UnsupportedError: if the chain has not forgotten its state after 20,000 steps.
     """
     matrix = np.ascontiguousarray(transition, dtype=float)
     return _by_memory(_memory(matrix.tobytes(), len(matrix)))

@@ -22,9 +22,7 @@ from quiltwork.beliefs.sets import as_beliefs, beliefs_from_json, beliefs_to_jso
 from quiltwork.errors import BudgetExceeded, InvalidInputError
 from quiltwork.exact import Number
 from quiltwork.holdout.algorithm import read_count
-from quiltwork.holdout.board import Board, Standing, read_board, read_steps
-from quiltwork.holdout.concentration import concentration
-from quiltwork.holdout.datasets import (
+from quiltwork.holdout.arrays import (
     Data,
     check_length,
     commitment,
@@ -32,9 +30,11 @@ from quiltwork.holdout.datasets import (
     read_rows,
     without_names,
 )
+from quiltwork.holdout.board import Board, Standing, read_board, read_steps
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.evaluation import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.guarantee import VACUOUS, read_share
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.statistics import Statistic, check_statistic, sums_in_private
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
 from quiltwork.results import ResultBase
 
@@ -247,7 +247,6 @@ class Ladder(ResultBase, OneOwner):
         return [asdict(one) for one in self.standings()]
 
     def __repr__(self) -> str:
-        """Give the numbers only."""
         return f"Ladder({self.rows} rows, {self.remaining} of {self.submissions} submissions left)"
 
 

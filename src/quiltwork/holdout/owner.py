@@ -19,7 +19,6 @@ class OneOwner:
     """An object with a budget: it belongs to one process, nothing copies it, its lines are kept."""
 
     def __init__(self, secret: Secret, storage: Files | None) -> None:
-        """Belong to this process; without `storage`, live as long as it."""
         self._secret, self._storage, self._closed = secret, storage, False
         self._owner = os.getpid()
         self._lock = threading.Lock()

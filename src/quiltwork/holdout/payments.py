@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def check_ledger(ledger: Any, dataset: Any) -> None:
-    """Refuse a ledger without a dataset, a dataset without a ledger, and what is none.
-
-    Raises:
-        InvalidInputError: if they do not go together.
-    """
+    """Refuse a ledger without a dataset, a dataset without a ledger, and what is none."""
     if read_payer(ledger, dataset) is not None:
         from quiltwork.budget.ledger.numbers import identifier
 
@@ -36,12 +32,7 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
 
 
 def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | None:
-    """Return the identity of the ledger that will pay for a holdout of so many rows.
-
-    Raises:
-        InvalidInputError: if it has no such dataset, or one of fewer rows.
-        StorageError: if there is no ledger.
-    """
+    """Return the identity of the ledger that will pay for a holdout of so many rows."""
     if ledger is None or dataset is None:
         return None
     length = ledger.status(dataset).length
@@ -56,12 +47,7 @@ def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | 
 def check_same_ledger(
     ledger: Ledger | None, dataset: str | None, transcript: Transcript, secret: Secret
 ) -> None:
-    """Refuse any ledger but the one that a holdout was created with, or an older copy of it.
-
-    Raises:
-        InvalidInputError: if another dataset is given, or the transcript cannot tell.
-        StorageError: if it is another ledger, or lacks the last debit.
-    """
+    """Refuse any ledger but the one that a holdout was created with, or an older copy of it."""
     if transcript.dataset != dataset:
         raise InvalidInputError(
             f"This holdout debits {_named(transcript.dataset)}, and {_named(dataset)} is "
@@ -99,12 +85,7 @@ def begin_round(
     draw: Callable[[], int],
     keep: Callable[[Secret], None],
 ) -> Secret:
-    """Pay for round `number`, from 0, then draw its threshold and keep it; return the secret.
-
-    Raises:
-        BudgetExceeded: if it does not fit; then nothing was recorded.
-        StorageError: if it was debited before, by other files of this holdout.
-    """
+    """Pay for round `number`, from 0, then draw its threshold and keep it; return the secret."""
     key = f"{_prefix(transcript)}{number + 1}"
     payer = None if ledger is None else read_payer(ledger, transcript.dataset, key)
 
@@ -135,9 +116,6 @@ def lost_rounds(ledger: Ledger | None, transcript: Transcript, used: int) -> int
 
     That happens if a process ends between the debit and what it writes next, and then nobody has
     seen anything of the round. `used` is how many rounds the files know of.
-
-    Raises:
-        StorageError: if the files lack more than that: they are older than the ledger's last debit.
     """
     if ledger is None:
         return 0

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.holdout.datasets import kind_of
-from quiltwork.holdout.statistics import Statistic
+from quiltwork.holdout.arrays import kind_of
+from quiltwork.holdout.evaluation import Statistic
 
 RowMetric: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
 _WIDEST = 10**100
@@ -79,10 +79,6 @@ def read_metric(metric: Any, limits: tuple[Any, Any] | None = None) -> Metric:
 
     `limits` are the public ends (low, high) of the target, for the two errors; values outside
     are clipped.
-
-    Raises:
-        UnsupportedError: for metrics without a proven sensitivity, with the reason.
-        InvalidInputError: for an unknown name, or missing limits.
 
     >>> read_metric("roc_auc")
     Traceback (most recent call last):
@@ -200,11 +196,7 @@ def prediction_question(
 def check_covered(
     rows: NDArray[Any], identity: int, predictions: Mapping[str, str], kind: str
 ) -> None:
-    """Refuse predictions that miss a row; which ids there are is public.
-
-    Raises:
-        InvalidInputError: naming the first row without a prediction by its place.
-    """
+    """Refuse predictions that miss a row; which ids there are is public."""
     missing = [
         place
         for place, name in enumerate(rows[:, identity], start=1)
@@ -222,9 +214,6 @@ def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metri
 
     Where a metric or the targets are numbers, predictions must be; others must be labels that a
     training row has.
-
-    Raises:
-        InvalidInputError: naming the first such prediction.
     """
     kind = kind_of_text(training)
     if metric.name != "accuracy" and kind == "text":
@@ -249,11 +238,7 @@ def check_readable(predictions: Mapping[str, str], training: NDArray[Any], metri
 
 
 def check_condition(column: str, value: str, training: NDArray[Any]) -> None:
-    """Refuse a condition that compares numbers with text.
-
-    Raises:
-        InvalidInputError: if it does, by what the training rows have in the column.
-    """
+    """Refuse a condition that compares numbers with text."""
     kinds = kind_of_text(training), kind_of_text(np.array([value]))
     if set(kinds) == {"numbers", "text"}:
         raise InvalidInputError(
@@ -269,12 +254,7 @@ def check_tables(
     identity: int,
     target: int | None,
 ) -> None:
-    """Refuse two tables that no question can read alike, by what is public about them.
-
-    Raises:
-        InvalidInputError: if an id names two rows, a column has numbers in one table and text in
-            the other, or the targets have no label in common.
-    """
+    """Refuse two tables that no question can read alike, by what is public about them."""
     ids = [plain_label(str(name)) for name in (*train[:, identity], *held[:, identity])]
     if len(set(ids)) < len(ids):
         raise InvalidInputError(

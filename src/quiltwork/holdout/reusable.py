@@ -24,7 +24,7 @@ from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, shortened
 from quiltwork.holdout import payments
 from quiltwork.holdout.algorithm import Evaluated, Settings, answer, read_count
-from quiltwork.holdout.datasets import (
+from quiltwork.holdout.arrays import (
     Data,
     check_length,
     commitment,
@@ -33,9 +33,9 @@ from quiltwork.holdout.datasets import (
     two_sets,
     without_names,
 )
+from quiltwork.holdout.evaluation import Prepared, Statistic, evaluate, prepare
 from quiltwork.holdout.guarantee import Guarantee, guarantee, read_share
 from quiltwork.holdout.owner import OneOwner
-from quiltwork.holdout.statistics import Prepared, Statistic, evaluate, prepare
 from quiltwork.holdout.storage import Files, Secret, check_text, new_secret, open_files
 from quiltwork.holdout.transcript import (
     Answer,
@@ -46,7 +46,7 @@ from quiltwork.holdout.transcript import (
 )
 
 if TYPE_CHECKING:
-    from quiltwork.holdout.planning import HoldoutPlan
+    from quiltwork.holdout.holdout_plan import HoldoutPlan
 
 
 class ReusableHoldout(OneOwner):
@@ -132,7 +132,7 @@ class ReusableHoldout(OneOwner):
         Raises:
             InvalidInputError: if the holdout has fewer rows than the plan needs.
         """
-        from quiltwork.holdout.planning import HoldoutPlan
+        from quiltwork.holdout.holdout_plan import HoldoutPlan
 
         instance(plan, HoldoutPlan, "plan")
         count = count_rows(read_rows(holdout, "holdout"))
@@ -428,5 +428,4 @@ class ReusableHoldout(OneOwner):
         self._entries.append(entry)
 
     def __repr__(self) -> str:
-        """Give the numbers only."""
         return f"ReusableHoldout({self.rows} rows, {self.remaining} of {self.budget} rounds left)"

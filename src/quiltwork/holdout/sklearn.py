@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Clusters
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened, to_fraction
-from quiltwork.holdout.datasets import read_rows
+from quiltwork.holdout.arrays import read_rows
 from quiltwork.holdout.questions import Metric, read_metric
 from quiltwork.holdout.reusable import ReusableHoldout
 from quiltwork.holdout.transcript import Answer
@@ -67,29 +67,21 @@ class HoldoutScorer:
         self.last: Answer | None = None
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:  # noqa: N803
-        """Return the estimator's score, larger being better; X and y are ignored.
-
-        Raises:
-            BudgetExceeded: once the holdout's budget is spent.
-        """
+        """Return the estimator's score, larger being better; X and y are ignored."""
         name = f"{self.metric.name} of {type(estimator).__name__}"
         self.last = self.holdout.ask(_question(self.metric, estimator), label=name)
         return self.metric.scale * self.last.value
 
     def __repr__(self) -> str:
-        """Name the metric and the holdout's numbers."""
         return f"HoldoutScorer({self.holdout!r}, metric={self.metric.name!r})"
 
     def __copy__(self) -> HoldoutScorer:
-        """Share the one holdout: a clone of a search asks the same budget."""
         return self
 
     def __deepcopy__(self, memo: Any) -> HoldoutScorer:
-        """Share the one holdout."""
         return self
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be sent to another process."""
         raise UnsupportedError(
             "A holdout cannot be sent to another process, where it would answer with a budget of "
             "its own; use n_jobs=1."

@@ -62,7 +62,6 @@ class Secret:
     last: str = ""
 
     def __repr__(self) -> str:
-        """Betray nothing."""
         return "Secret(...)"
 
 
@@ -70,17 +69,12 @@ class Files:
     """Two files, locked while this object lives."""
 
     def __init__(self, path: Path, handle: IO[bytes], lines: int, last_line: str) -> None:
-        """Take over a locked file; `create` and `open_files` make these."""
         self._path, self._handle = path, handle
         self._lines, self._last = lines, last_line
 
     @classmethod
     def create(cls, path: str | Path, header: str, secret: Secret) -> tuple[Files, Secret]:
-        """Start the two files; return the secret that seals the first line.
-
-        Raises:
-            StorageError: if one is there already, or cannot be written; then nothing is left.
-        """
+        """Start the two files; return the secret that seals the first line."""
         target = files.named(path)
         if os.path.lexists(secret_path(target)):
             raise StorageError(
@@ -179,10 +173,6 @@ def open_files(
 
     `commit` is the data's digest under a key. Also returns whether the last line was cut off; it is
     gone then.
-
-    Raises:
-        StorageError: if they are damaged, held by another process, or of other data.
-        InvalidInputError: if there are none.
     """
     target = files.named(path)
     try:
@@ -223,9 +213,6 @@ def check_seal(lines: Sequence[str], secret: Secret) -> None:
 
     Lines after the sealed ones were written by a process that ended before it showed their answers;
     they stay, so rounds may be lost by interrupting, and are never regained.
-
-    Raises:
-        StorageError: if the transcript was cut, edited or replaced by an older one.
     """
     if not 1 <= secret.lines <= len(lines) or line_hash(lines[secret.lines - 1]) != secret.last:
         raise StorageError(
@@ -242,11 +229,7 @@ def chained(body: Mapping[str, Any], previous: str) -> str:
 
 
 def read_chained(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """Read the lines after the first, each of which must hold the hash of the one before.
-
-    Raises:
-        StorageError: naming the first line that does not.
-    """
+    """Read the lines after the first, each of which must hold the hash of the one before."""
     bodies = []
     for at, (previous, line) in enumerate(pairwise(lines), start=2):
         with reading(at):
@@ -311,11 +294,7 @@ def secret_path(path: Path) -> Path:
 
 
 def read_secret(path: Path) -> Secret:
-    """Read the secret of a transcript.
-
-    Raises:
-        StorageError: if it is missing or damaged.
-    """
+    """Read the secret of a transcript."""
     try:
         secret = Secret(**files.parse(secret_path(path).read_bytes()))
         bytes.fromhex(secret.key)

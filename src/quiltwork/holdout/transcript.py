@@ -176,10 +176,6 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
     Args:
         text: what `to_jsonl` wrote.
         checkpoint: a hash noted earlier; one of the lines must have it.
-
-    Raises:
-        StorageError: naming the line at which it does not verify.
-        InvalidInputError: if it is no transcript.
     """
     lines = split_lines(text)
     transcript = _read_header(lines[0] if lines else "")
@@ -200,12 +196,7 @@ def read_transcript(text: str, checkpoint: str | None = None) -> Transcript:
 
 
 def load_transcript(path: str | Path, checkpoint: str | None = None) -> Transcript:
-    """Read and verify a transcript file.
-
-    Raises:
-        StorageError: naming the line at which it does not verify.
-        InvalidInputError: if it is no transcript.
-    """
+    """Read and verify a transcript file."""
     try:
         text = files.contents(path).decode()
     except UnicodeDecodeError:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from quiltwork.audit.calibration import least_scale, scales_per_node
+from quiltwork.audit.additive import Additive, Joint, additive_parts
 from quiltwork.audit.inner import Followed, followed
 from quiltwork.audit.laws import TooLargeError
-from quiltwork.audit.levels import Laws
-from quiltwork.audit.statistics import Additive, Joint, additive_parts
+from quiltwork.audit.least_noise import least_scale, scales_per_node
+from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number, float_up, positive_fraction, privacy_level

@@ -1,8 +1,8 @@
 """Reports: self-contained HTML pages with their figures.
 
 A page is one file: style and figures are inline, nothing is fetched. Figures are plain data
-(`charts`) drawn as SVG without any plotting library (`draw`); with the `plot` extra the same
-charts are drawn by matplotlib, for notebooks and image files (`plots`).
+(`charts`) drawn as SVG without any plotting library (`svg`); with the `plot` extra the same
+charts are drawn by matplotlib, for notebooks and image files (`figures`).
 """
 
 from quiltwork.report.charts import (
@@ -13,10 +13,7 @@ from quiltwork.report.charts import (
     Line,
     LineChart,
     MatrixChart,
-    chart_from_dict,
-    chart_to_dict,
 )
-from quiltwork.report.draw import inline_svg, standalone_svg
 from quiltwork.report.elements import (
     Html,
     bullets,
@@ -32,6 +29,7 @@ from quiltwork.report.elements import (
     table,
 )
 from quiltwork.report.page import page
+from quiltwork.report.svg import inline_svg, standalone_svg
 
 __all__ = [
     "BarChart",
@@ -43,8 +41,6 @@ __all__ = [
     "LineChart",
     "MatrixChart",
     "bullets",
-    "chart_from_dict",
-    "chart_to_dict",
     "code",
     "facts",
     "figure",

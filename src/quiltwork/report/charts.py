@@ -1,4 +1,4 @@
-"""Figures as plain data: what is shown, not how. `draw` makes SVG of them for pages, `plots` draws
+"""Figures as plain data: what is shown, not how. `svg` draws them for pages, `figures` draws
 them with matplotlib for notebooks and image files.
 
 Every chart has a `title` and a `description`, which together are its text for people who do not
@@ -8,12 +8,11 @@ see it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from quiltwork.errors import InvalidInputError
 from quiltwork.report.axes import Axis, axis_for
 
 
@@ -177,44 +176,3 @@ def named_every(names: Sequence[str]) -> int:
 
 
 Chart: TypeAlias = IntervalChart | LineChart | MatrixChart | BarChart
-
-_KINDS: dict[str, type[Any]] = {
-    "intervals": IntervalChart,
-    "lines": LineChart,
-    "matrix": MatrixChart,
-    "bars": BarChart,
-}
-
-
-def chart_to_dict(chart: Chart) -> dict[str, Any]:
-    """Write a chart as JSON-ready data with its kind."""
-    kind = next(name for name, cls in _KINDS.items() if isinstance(chart, cls))
-    return {"kind": kind, **asdict(chart)}
-
-
-def chart_from_dict(data: Mapping[str, Any]) -> Chart:
-    """Read a chart back.
-
-    Raises:
-        InvalidInputError: if the kind is unknown or a field is missing.
-    """
-    fields = {name: _tuples(value) for name, value in data.items() if name != "kind"}
-    kind = data.get("kind")
-    try:
-        if kind == "intervals":
-            fields["estimates"] = tuple(Estimate(**one) for one in fields["estimates"])
-        if kind == "lines":
-            fields["lines"] = tuple(
-                Line(**{name: _tuples(value) for name, value in one.items()})
-                for one in fields["lines"]
-            )
-        chart: Chart = _KINDS[str(kind)](**fields)
-    except (KeyError, TypeError) as error:
-        raise InvalidInputError(
-            f"Not a chart: {error} in a figure of kind {kind!r}; write the file again."
-        ) from None
-    return chart
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Number
 
 from quiltwork.report.charts import Chart
-from quiltwork.report.draw import inline_svg
+from quiltwork.report.svg import inline_svg
 
 
 @dataclass(frozen=True)

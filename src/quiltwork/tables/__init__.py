@@ -2,7 +2,7 @@
 
 `meanings` says which spellings may be one value, `constraints` what a group must satisfy,
 `verification` whether every coalition leaves enough, `partitioning` how records become groups,
-`generalization` how groups become published texts, `metrics`, `risk` and `reports` what a table
+`generalization` how groups become published texts, `metrics`, `risk` and `report_page` what a table
 keeps and tells. `spark` does the same where records do not fit one machine.
 """
 

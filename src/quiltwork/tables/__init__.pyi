@@ -2,7 +2,6 @@ from . import constraints as constraints
 from . import generalization as generalization
 from . import metrics as metrics
 from . import partitioning as partitioning
-from . import reports as reports
 from . import risk as risk
 from . import spark as spark
 from . import verification as verification

@@ -17,17 +17,17 @@ import numpy as np
 from quiltwork.arguments import choice, flag
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import shortened, to_fraction
-from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable, code_type, some_rows
 from quiltwork.tables.generalization.boxes import Boxes, boxes_of, reordered
 from quiltwork.tables.group import count_groups
+from quiltwork.tables.partitioning.coded_records import CodedRecords, records_of
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.nodes import starts_of
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import UNPUBLISHED, Method, Recipe, fitting, partition
-from quiltwork.tables.partitioning.records import Records, records_of
 from quiltwork.tables.publication import LocalPublication, Publication
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification import Verdict, group_is_private, verify_counts
@@ -152,7 +152,7 @@ def anonymize(
     return publication
 
 
-def _check_whole(encoded: CodedTable, records: Records, bound: Constraint, m: int) -> None:
+def _check_whole(encoded: CodedTable, records: CodedRecords, bound: Constraint, m: int) -> None:
     """Refuse a table that no generalization makes private."""
     start, guard = np.zeros(1, dtype=np.int64), Guard(bound, m, encoded)
     if not guard.private(records, np.arange(records.count), start)[0]:

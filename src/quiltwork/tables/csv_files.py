@@ -22,12 +22,7 @@ from quiltwork.tables.meanings import number, place
 
 
 def read_texts(path: Path, given: GivenDialect | None = None) -> Any:
-    """Read a CSV file as an Arrow table of texts; only the empty cell is missing.
-
-    Raises:
-        InvalidInputError: if it is no CSV file in UTF-8, or as `given` says. The message
-            names the place, never a cell.
-    """
+    """Read a CSV file as an Arrow table of texts; only the empty cell is missing."""
     import pyarrow as pa
     from pyarrow import csv
 

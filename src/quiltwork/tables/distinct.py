@@ -49,11 +49,9 @@ class NumberSets:
     members: Ints
 
     def __len__(self) -> int:
-        """Return how many sets there are."""
         return len(self.start) - 1
 
     def __getitem__(self, index: int) -> tuple[int, ...]:
-        """Return one set."""
         return tuple(self.members[self.start[index] : self.start[index + 1]].tolist())
 
     def spread(self, indices: Ints) -> tuple[Ints, Ints]:

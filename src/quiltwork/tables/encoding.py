@@ -163,12 +163,7 @@ def encode_column(
     hierarchy: Hierarchy | None = None,
     where: Callable[[int], str] = in_row,
 ) -> Column:
-    """Encode one column; `order` declares the order of its values, `where` names a row's place.
-
-    Raises:
-        InvalidInputError: for missing values if they are refused, values outside the declared
-            order, or columns of several types.
-    """
+    """Encode one column; `order` declares the order of its values, `where` names a row's place."""
     values, codes, kind = _distinct(arrow_column(frame, name), name)
     lost = int((codes < 0).sum())
     if lost and missing == "refuse":
@@ -263,13 +258,7 @@ def encode_frame(
     ordinal: Mapping[str, Sequence[Any]],
     hierarchies: Mapping[str, Hierarchy],
 ) -> CodedTable:
-    """Encode a frame; the columns exist and are named once.
-
-    Raises:
-        InvalidInputError: for an empty frame, quasi-identifiers that are infinite, or equal and
-            written apart, records without a provider or subject, and whatever `encode_column`
-            refuses.
-    """
+    """Encode a frame; the columns exist and are named once."""
     rows = row_count(frame)
     if rows == 0:
         raise InvalidInputError("The table has no rows; there is nothing to check or publish.")

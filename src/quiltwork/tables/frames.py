@@ -44,11 +44,7 @@ def arrow() -> Any:
 
 
 def frame_kind(frame: object) -> Kind:
-    """Tell what make a frame is.
-
-    Raises:
-        InvalidInputError: if it is none that is known.
-    """
+    """Tell what make a frame is."""
     module = type(frame).__module__
     name = type(frame).__name__
     if module.startswith("pandas") and name == "DataFrame":
@@ -66,11 +62,7 @@ def frame_kind(frame: object) -> Kind:
 
 
 def opened(source: Any, text: Sequence[str] = (), given: GivenDialect | None = None) -> Any:
-    """Return the frame itself, or what the file at a path holds: a pandas frame.
-
-    Raises:
-        InvalidInputError: if the file cannot be read; see `opened_alike`.
-    """
+    """Return the frame itself, or what the file at a path holds: a pandas frame."""
     return opened_alike([source], text, given)[0]
 
 
@@ -81,10 +73,6 @@ def opened_alike(
 
     Columns of CSV files have the same types in all of them (see `csv_files`); those named in
     `text` stay, or become, text. `given` says how CSV files are written.
-
-    Raises:
-        InvalidInputError: if a file is missing or is not what its name says, or `text` names
-            something that is no column of a file.
     """
     paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
     tables = {i: _read(path, given) for i, path in enumerate(paths) if path is not None}
@@ -172,11 +160,7 @@ def row_count(frame: Any) -> int:
 
 
 def arrow_column(frame: Any, name: str) -> Any:
-    """Return one column as one Arrow array.
-
-    Raises:
-        InvalidInputError: if the column holds values of several types, or of more than 64 bits.
-    """
+    """Return one column as one Arrow array."""
     pa = arrow()
     kind = frame_kind(frame)
     try:
@@ -235,11 +219,7 @@ def as_arrow(frame: Any, names: Sequence[str]) -> Any:
 
 
 def as_pandas(table: Any) -> Any:
-    """Return an Arrow table as a pandas frame.
-
-    Raises:
-        UnsupportedError: without pandas.
-    """
+    """Return an Arrow table as a pandas frame."""
     try:
         import pandas
     except ImportError:
@@ -271,10 +251,6 @@ def stacked(frames: Mapping[str, Any], provider: str) -> Any:
     """Put the frames of several providers on top of each other, with a column that names them.
 
     Columns that not all of them have are left out. The result is of the kind of the first frame.
-
-    Raises:
-        InvalidInputError: if a frame has a column of the providers' name, or types do not match.
-        UnsupportedError: for Spark frames.
     """
     pa = arrow()
     kinds = [frame_kind(frame) for frame in frames.values()]

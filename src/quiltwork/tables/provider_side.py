@@ -4,7 +4,7 @@ A provider has the published table and its own rows, nobody else's. It finds its
 published groups, takes them away and looks at what is left. Where boxes overlap a row may fit
 several groups: counted in each of them it gives the least that can be left there, counted in none
 the most. What holds for the most is certain (if the rows were published at all), what holds for the
-least cannot be excluded; whether all groups can be private at once is asked of `placement`.
+least cannot be excluded; whether all groups can be private at once is asked of `own_rows`.
 Cost: O(distinct own rows × groups × quasi-identifiers), and an integer program over the rows that
 fit several groups where such a group is in doubt.
 """
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.base import Constraint, as_constraint
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.encoding import group_rows
 from quiltwork.tables.generalization.reading import fitting_groups
 from quiltwork.tables.meanings import meaning
-from quiltwork.tables.placement import Kinds, left_private
+from quiltwork.tables.own_rows import Kinds, left_private
 from quiltwork.tables.table import Table, read_table
 
 Counts = NDArray[np.int64]

@@ -60,7 +60,6 @@ class Groups(Sequence[PublishedGroup]):
     sizes: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """Count the groups."""
         return self.boxes.count
 
     @overload
@@ -68,7 +67,6 @@ class Groups(Sequence[PublishedGroup]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[PublishedGroup]: ...
     def __getitem__(self, index: int | slice) -> PublishedGroup | Sequence[PublishedGroup]:
-        """Return one group, or some of them as a list."""
         if isinstance(index, slice):
             return [self._one(i) for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
@@ -76,7 +74,6 @@ class Groups(Sequence[PublishedGroup]):
         return self._one(index % len(self))
 
     def __iter__(self) -> Iterator[PublishedGroup]:
-        """Go through the groups in order."""
         return (self._one(i) for i in range(len(self)))
 
     def _one(self, i: int) -> PublishedGroup:
@@ -160,11 +157,7 @@ def explain_publication(made: Publication) -> str:
 
 
 def made_here(value: Publication) -> LocalPublication:
-    """Return a publication made on this machine.
-
-    Raises:
-        InvalidInputError: for anything else, such as a Table or a Spark publication.
-    """
+    """Return a publication made on this machine."""
     if not isinstance(value, LocalPublication):
         raise InvalidInputError(
             f"Give what anonymize returned on this machine, not a {type(value).__name__}."
@@ -305,7 +298,7 @@ class LocalPublication(ResultBase):
 
     def report(self, path: str | Path | None = None) -> Any:
         """Return what the table reveals and keeps; with a path, write it as an HTML page."""
-        from quiltwork.tables.reports.page import publication_report
+        from quiltwork.tables.report_page import publication_report
 
         return publication_report(self, path)
 
@@ -354,7 +347,6 @@ class LocalPublication(ResultBase):
         return some_rows(whole, self.rows, quasi)
 
     def __repr__(self) -> str:
-        """Say what it is."""
         return (
             f"Publication({len(self.rows)} rows in {self.boxes.count} groups, {self.constraint} "
             f"against {self.m} colluding, {self.method})"

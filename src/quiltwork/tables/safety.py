@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import Conjunction, Constraint, as_constraint
+from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint
 from quiltwork.tables.constraints.sizes import KAnonymity
 from quiltwork.tables.group import SparseCounts, count_groups
 from quiltwork.tables.table import Table, read_table

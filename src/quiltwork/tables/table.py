@@ -76,7 +76,6 @@ class Table:
         missing: Missing = "refuse",
         text: str | Sequence[str] = (),
     ) -> None:
-        """Read the file, if it is a path, and check every declaration."""
         put = object.__setattr__
         put(self, "frame", opened(frame, _listed(text, "text")))
         put(self, "provider", provider)
@@ -179,7 +178,6 @@ class Table:
         return {name: Hierarchy.read(source, name) for name, source in self.hierarchies.items()}
 
     def __repr__(self) -> str:
-        """Say how large the table is."""
         if self.kind == "spark":
             return f"Table(Spark frame, {len(self.quasi_identifiers)} quasi-identifiers)"
         encoded = self.encoded
@@ -190,11 +188,7 @@ class Table:
 
 
 def read_table(value: Any) -> Table:
-    """Return the table.
-
-    Raises:
-        InvalidInputError: for anything else, such as a frame without roles.
-    """
+    """Return the table."""
     if not isinstance(value, Table):
         raise InvalidInputError(
             f"Give a Table, not a {type(value).__name__}: Table(frame, provider, "
@@ -238,11 +232,7 @@ def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def read_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[Any]]:
-    """Return declared orders as lists.
-
-    Raises:
-        InvalidInputError: if an order is no list of values.
-    """
+    """Return declared orders as lists."""
     return {name: _order(order, name) for name, order in by_column(value, "ordinal").items()}
 
 

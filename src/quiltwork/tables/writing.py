@@ -25,11 +25,7 @@ NO_FORMULA = rf"^{_NUMBER}(?:\.\.{_NUMBER})?$"
 
 
 def check_ending(path: Any) -> Path:
-    """Return the path of a published table.
-
-    Raises:
-        InvalidInputError: if it is no path, or its name says no format that is written.
-    """
+    """Return the path of a published table."""
     target = named(path)
     if target.suffix not in ENDINGS:
         raise InvalidInputError(
@@ -39,11 +35,7 @@ def check_ending(path: Any) -> Path:
 
 
 def check_formulas(formulas: Any, path: Path) -> None:
-    """Refuse an unknown choice, and to escape formulas in a file that no spreadsheet computes.
-
-    Raises:
-        InvalidInputError: in these cases.
-    """
+    """Refuse an unknown choice, and to escape formulas in a file that no spreadsheet computes."""
     choice(formulas, get_args(Formulas), "formulas")
     if formulas == "escape" and path.suffix != ".csv":
         raise InvalidInputError(
@@ -63,12 +55,7 @@ def escaped(text: str) -> str:
 
 
 def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
-    """Write an Arrow table to a `.csv` or `.parquet` file, which then holds all of it.
-
-    Raises:
-        InvalidInputError: for another ending, or a path at which no file can be.
-        StorageError: if it cannot be written; then the path holds what it held before.
-    """
+    """Write an Arrow table to a `.csv` or `.parquet` file, which then holds all of it."""
     target = check_ending(path)
     check_formulas(formulas, target)
     with replacing(target) as file:

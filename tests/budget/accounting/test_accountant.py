@@ -313,7 +313,7 @@ def test_a_pufferfish_mechanism_without_a_level_stays_alone():
     account.add(alone)
     assert account.epsilon() == 0.5
     for later in (Spending.dp(0.001, 1, 2), alone):
-        with pytest.raises(UnsupportedError, match=r"nothing can follow.*theorem_3_4"):
+        with pytest.raises(UnsupportedError, match=r"nothing can follow.*theory/composition"):
             account.add(later)
     other = Accountant(CHAIN, 20)
     other.spend(0.1)

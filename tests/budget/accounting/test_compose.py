@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import quiltwork as qw
 from evidence import accounting_reference as reference
+from papers.examples import gap, theorem_3_4
 from quiltwork.beliefs import ChainBox, MarkovChain
 from quiltwork.budget import Accountant, Spending, compose
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate, max_influence
-from quiltwork.reproduce.examples import gap, theorem_3_4
 from tests.budget.test_spending import HOSTILE
 from tests.sizes import sample
 
@@ -101,7 +101,7 @@ def test_hostile_influences_are_refused(value):
 
 
 def test_arbitrary_mechanisms_are_refused_with_the_example():
-    with pytest.raises(UnsupportedError, match=r"3\.4.*examples\.theorem_3_4"):
+    with pytest.raises(UnsupportedError, match=r"3\.4.*docs/theory/composition"):
         compose.sequential([1, 0.5], mqm=False)
 
 
@@ -123,7 +123,7 @@ def test_the_example_of_theorem_3_4_is_what_enumeration_finds():
 
 @pytest.mark.parametrize("name", ["theorem_3_4", "gap"])
 def test_the_examples_run(name):
-    command = [sys.executable, "-m", f"quiltwork.reproduce.examples.{name}"]
+    command = [sys.executable, "-m", f"papers.examples.{name}"]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert ("6.2672" in shown and "6.3448" in shown) or "2" in shown.splitlines()[-1]
 

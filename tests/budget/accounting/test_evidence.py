@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evidence.checks import accounting_fleet, accounting_joint
-from quiltwork.reproduce import all_experiments
+from papers import all_experiments
 
 
 def quietly(done: int, total: int) -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from papers.examples.geometric import figure_2, figure_2_consumer
 from quiltwork.counts import Consumer, GeometricMechanism
 from quiltwork.errors import InvalidInputError
-from quiltwork.report.plots import figure_of, write_figure
-from quiltwork.reproduce.examples.geometric import figure_2, figure_2_consumer
+from quiltwork.report.figures import figure_of, write_figure
 
 G = GeometricMechanism(5, alpha=0.5)
 

@@ -18,14 +18,14 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
-from quiltwork.tables.partitioning.records import Records
 from quiltwork.tables.verification import all_groups, every_coalition, group_is_private
 from tests.sizes import sample
 
 
-def groups_and_rows(records: Records, seed: int) -> Nodes:
+def groups_and_rows(records: CodedRecords, seed: int) -> Nodes:
     """Cut the rows into runs of random sizes."""
     rng = np.random.default_rng(seed)
     sizes = []
@@ -34,7 +34,7 @@ def groups_and_rows(records: Records, seed: int) -> Nodes:
     return Nodes(rng.permutation(records.count), starts_of(np.array(sizes)))
 
 
-def expected(records: Records, nodes: Nodes, k: int, l: int, m: int) -> list[bool]:  # noqa: E741
+def expected(records: CodedRecords, nodes: Nodes, k: int, l: int, m: int) -> list[bool]:  # noqa: E741
     runs = np.split(nodes.rows, nodes.starts[1:])
     return [
         withstands(zip(records.provider[run], records.sensitive[run], strict=True), k, l, m)
@@ -72,7 +72,7 @@ def test_tables_of_counts_and_sorted_counts_agree(seed, l, m):  # noqa: E741
 
 def test_one_provider_per_record_needs_no_search():
     records = random_records(5, rows=200, values=6)
-    alone = Records(
+    alone = CodedRecords(
         records.codes,
         records.places,
         np.arange(200, dtype=np.int32),
@@ -127,7 +127,7 @@ def test_the_guard_decides_as_each_group_alone(seed, m, loose, people):
 def test_the_guard_scores_whole_groups(subject, asked):
     from quiltwork.tables.constraints.fitness import score
     from quiltwork.tables.group import count_groups
-    from quiltwork.tables.partitioning.records import records_of
+    from quiltwork.tables.partitioning.coded_records import records_of
     from quiltwork.tables.table import Table
 
     rng = np.random.default_rng(5)

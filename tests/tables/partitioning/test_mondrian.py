@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from evidence import mondrian_reference as reference
 from evidence.random_tables import guard_of, random_records
-from quiltwork.tables.partitioning import losses, mondrian, nodes
+from quiltwork.tables.partitioning import best_cuts, mondrian, nodes
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.mondrian import CutRules
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.partitioning.records import Records
 
 shapes = st.fixed_dictionaries(
     {
@@ -29,7 +29,7 @@ def as_sets(labels) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(labels == g).tolist()) for g in np.unique(labels)}
 
 
-def is_private(records: Records, k: int, l: int, m: int):  # noqa: E741
+def is_private(records: CodedRecords, k: int, l: int, m: int):  # noqa: E741
     def private(rows: list[int]) -> bool:
         pairs = zip(records.provider[rows], records.sensitive[rows], strict=True)
         return bool(rows) and reference.withstands(pairs, k, l, m)
@@ -104,7 +104,7 @@ def test_equal_columns_make_one_group():
 def test_the_best_cut_is_best_of_all_cuts(shape, least, values):
     records = random_records(**shape)
     nodes = Nodes(np.arange(records.count), np.zeros(1, dtype=np.int64))
-    found = losses.best_cuts(records, nodes, np.array([least]), values)
+    found = best_cuts.best_cuts(records, nodes, np.array([least]), values)
 
     def allowed(side: list[int]) -> bool:
         return len(side) >= least and len(set(records.sensitive[side])) >= values
@@ -127,7 +127,7 @@ def test_many_codes_are_cut_in_bins():
     places = np.sort(rng.random(5000))
     places = (places - places[0]) / (places[-1] - places[0])
     codes = rng.integers(0, 5000, (1, 500)).astype(np.int32)
-    records = Records(
+    records = CodedRecords(
         codes, (places,), base.provider, 4, base.sensitive, base.values, base.ids, (None,)
     )
     labels = mondrian.mondrian(records, guard_of(10, 1, 0), CutRules(split="loss"))
@@ -141,7 +141,7 @@ def test_fitness_takes_the_cut_with_the_best_worse_side():
     sensitive = np.array([0, 1, 2, 0, 3, 3, 3, 3], dtype=np.int32)
     even = np.array([0.0, 1.0])
     places, owners = (even, even / 2), np.zeros(8, np.int32)
-    records = Records(codes, places, owners, 1, sensitive, 4, np.arange(8), (None, None))
+    records = CodedRecords(codes, places, owners, 1, sensitive, 4, np.arange(8), (None, None))
     guard = guard_of(4, 1, 0)
     by_range = mondrian.mondrian(records, guard, CutRules())
     assert as_sets(by_range) == {frozenset(range(4)), frozenset(range(4, 8))}

@@ -7,8 +7,8 @@ import pandas
 import pytest
 
 from quiltwork.tables import Table
+from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import by_content
-from quiltwork.tables.partitioning.records import records_of
 
 
 def ordered(frame: pandas.DataFrame, subject: str | None = None) -> pandas.DataFrame:

@@ -25,9 +25,9 @@ from quiltwork.tables.group import Group, count_groups
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import corners, every_coalition, group_breach
 from quiltwork.tables.verification.all_groups import decide_together
-from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, surely_safe
 from quiltwork.tables.verification.corners import find_violations, violations_of_group
 from quiltwork.tables.verification.one_group import breach_between
+from quiltwork.tables.verification.quick_bounds import BROKEN, OPEN, SAFE, surely_safe
 from tests.sizes import sample
 
 KINDS = ("k", "l", "entropy", "recursive", "equal", "ordered")

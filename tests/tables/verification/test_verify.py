@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence import coalition_reference as reference
+from papers.examples.hospitals import table_a, table_b
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.tables import verify_m_privacy
 from quiltwork.tables.constraints import (
@@ -21,13 +22,12 @@ from quiltwork.tables.constraints import (
     RecursiveLDiversity,
     TCloseness,
 )
-from quiltwork.tables.examples import table_a, table_b
 from quiltwork.tables.group import Group
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import METHODS, group_breach, group_is_private
 from quiltwork.tables.verification.branching import Checks
 from quiltwork.tables.verification.one_group import violating_set
-from quiltwork.tables.verification.search import search
+from quiltwork.tables.verification.paper_searches import search
 from tests.sizes import sample
 
 GROUPS = st.lists(
@@ -208,7 +208,7 @@ def test_binary_prunes_in_both_directions():
             checked.append(members)
             return super().breached_by(members)
 
-    from quiltwork.tables.verification import search as module
+    from quiltwork.tables.verification import paper_searches as module
 
     original, module.Checks = module.Checks, Watched
     try:

@@ -28,7 +28,7 @@ History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ..
 """Releases, the latest first, shared by all accounts that have them; those before may be kept
 elsewhere, where a function finds them in order."""
 
-EXAMPLE = "python -m quiltwork.reproduce.examples.theorem_3_4"
+EXAMPLE = "docs/theory/composition.md"
 
 _LONGEST_DENOMINATOR_BITS = 1024
 _FINE = 1 << 256

@@ -300,7 +300,7 @@ class Accountant:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what each time point leaks, with total and budget; needs the `plot` extra."""
         from quiltwork.budget.accounting.plots import profile_chart
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         budget = None if self._budget is None else float_down(self._budget)
         return draw(profile_chart(self.profile(), self.epsilon(), budget), ax)

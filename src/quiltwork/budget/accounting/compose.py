@@ -60,7 +60,7 @@ def sequential(
     if mqm is not None and not flag(mqm, "mqm"):
         raise UnsupportedError(
             "The levels of arbitrary Pufferfish mechanisms do not add up: two releases of level ε "
-            "can together exceed 2ε (Theorem 3.4; run it: "
+            "can together exceed 2ε (Theorem 3.4; see "
             f"{EXAMPLE}). Bound their divergence and use general(), or use Markov quilt releases."
         )
     given = listed(releases, "releases")
@@ -76,7 +76,7 @@ def parallel(eps_a: Number, eps_b: Number, influence_ab: float, influence_ba: fl
     """Theorem 3.1: two releases from disjoint windows A before B, for secrets in A or B.
 
     Says nothing about time points between the windows, which can pay for both releases
-    (`python -m quiltwork.reproduce.examples.gap`).
+    (`docs/theory/composition.md`).
 
     Args:
         eps_a: the level of the release from A, for secrets in A.

@@ -2,7 +2,7 @@
 
 Each returns a `Bound`: its value where the theorem applies, else the reason why it does not. Only
 bounds for every time point can be the total. Theorem 3.1 speaks of secrets inside two windows;
-between the windows more can leak (`python -m quiltwork.reproduce.examples.gap`), so it is shown
+between the windows more can leak (`docs/theory/composition.md`), so it is shown
 with its scope and never lowers the total.
 
 Theorem: docs/theory/composition.md, docs/theory/sweep.md

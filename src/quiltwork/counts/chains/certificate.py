@@ -20,7 +20,7 @@ from quiltwork.audit.inner import inner_chain
 from quiltwork.audit.laws import Weights, integer_laws
 from quiltwork.beliefs import MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.counts.chains.tables import statistic_of
+from quiltwork.counts.chains.count_laws import statistic_of
 from quiltwork.errors import NotPrivateError
 from quiltwork.noise.enclosure import exp_minus
 from quiltwork.queries import Query
@@ -78,11 +78,7 @@ def outward_laws(chains: Sequence[MarkovChain], length: int, query: Query) -> Ou
 def repaired(
     table: FloatArray, laws: OutwardLaws, epsilon: Fraction, cap: Fraction | None
 ) -> tuple[Weights, int, Fraction]:
-    """Return integers x[c, r] that add up to a common total per row, the total, and the share.
-
-    Raises:
-        NotPrivateError: if no share below one makes it private, which a sound solver excludes.
-    """
+    """Return integers x[c, r] that add up to a common total per row, the total, and the share."""
     size = len(table)
     grid = _on_grid(table)
     share = Fraction(0)

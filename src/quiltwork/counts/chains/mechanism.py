@@ -24,20 +24,20 @@ from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.budget import Spending
 from quiltwork.budget.payment import Request
+from quiltwork.counts.alpha_levels import alpha_for_epsilon
 from quiltwork.counts.chains.certificate import (
     ChainCertificate,
     number_of_inequalities,
     outward_laws,
     repaired,
 )
-from quiltwork.counts.chains.program import solve
-from quiltwork.counts.chains.tables import count_laws, shifted_chains, table_leakage
+from quiltwork.counts.chains.chain_program import solve
+from quiltwork.counts.chains.count_laws import count_laws, shifted_chains, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.levels import alpha_for_epsilon
+from quiltwork.counts.dependent_people import belief_digest
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.optimality.exact_matrix import FractionMatrix
-from quiltwork.counts.people import belief_digest
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level
 from quiltwork.influence import calibrate

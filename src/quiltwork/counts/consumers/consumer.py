@@ -10,8 +10,8 @@ import numpy as np
 
 from quiltwork.arguments import listed
 from quiltwork.counts.consumers.losses import FloatArray, Loss, MatrixLoss, read_loss
-from quiltwork.counts.consumers.monotonicity import Universality, universality
 from quiltwork.counts.consumers.priors import read_fractions, read_probabilities
+from quiltwork.counts.consumers.universality import Universality, universality
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from quiltwork.arguments import instance
 from quiltwork.counts.consumers.consumer import Consumer
-from quiltwork.counts.geometric import GeometricMechanism
-from quiltwork.counts.optimality.program import Certificate, optimal_mechanism
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
+from quiltwork.counts.optimality.consumer_program import Certificate, optimal_mechanism
 from quiltwork.counts.remaps.remap import Remap
 from quiltwork.exact import float_up
 from quiltwork.results import ResultBase

@@ -216,11 +216,7 @@ class CallableLoss:
 
 
 def called(function: Callable[..., Any], name: str, *arguments: int) -> Number:
-    """Return what a user's function says, which must be a number.
-
-    Raises:
-        InvalidInputError: if it fails, or returns anything else.
-    """
+    """Return what a user's function says, which must be a number."""
     try:
         loss = function(*arguments)
     except Exception as error:
@@ -268,9 +264,6 @@ def read_loss(loss: Any) -> Loss:
     """Turn a name, a matrix, a function l(i, r) or a Loss into a Loss.
 
     Names: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER".
-
-    Raises:
-        InvalidInputError: for anything else.
 
     >>> read_loss("power:3/2").name
     'power(1.5)'

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.arguments import instance
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.consumers.losses import FloatArray
-from quiltwork.counts.levels import read_alpha
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, shortened, to_fraction
 
@@ -105,12 +105,7 @@ def learn_from_release(
 
 
 def read_probabilities(prior: Any, n: int) -> FloatArray:
-    """Return the prior over 0..n as an array that adds up to 1.
-
-    Raises:
-        InvalidInputError: if it has the wrong length, is negative or does not add up to 1.
-        UnsupportedError: above n = 10,000,000, with what it would cost.
-    """
+    """Return the prior over 0..n as an array that adds up to 1."""
     if n > LARGEST_PRIOR:
         raise UnsupportedError(
             f"Reading answers with a prior over 0..{shortened(n)} takes about "

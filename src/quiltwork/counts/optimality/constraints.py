@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.counts.levels import read_alpha
+from quiltwork.counts.alpha_levels import read_alpha
 from quiltwork.counts.optimality.exact_matrix import read_matrix
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.exact import Number, shortened, to_fraction

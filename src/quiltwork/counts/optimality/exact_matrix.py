@@ -22,11 +22,7 @@ _SUM_TOLERANCE = Fraction(1, 10**9)  # of floats, and of programs solved nearly 
 
 
 def read_matrix(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
-    """Read a stochastic matrix exactly: fractions as they are, floats as their binary value.
-
-    Raises:
-        InvalidInputError: if it is not a matrix of finite numbers, or a row is no distribution.
-    """
+    """Read a stochastic matrix exactly: fractions as they are, floats as their binary value."""
     rows = [list(row) for row in matrix] if _is_nested(matrix) else []
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise InvalidInputError(f"{name} must be a matrix with one row per count, at least 2.")

@@ -29,8 +29,8 @@ from quiltwork.counts.consumers.losses import (
     Pinball,
     Power,
 )
-from quiltwork.counts.consumers.monotonicity import Universality
-from quiltwork.counts.geometric import GeometricMechanism
+from quiltwork.counts.consumers.universality import Universality
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
 from quiltwork.counts.remaps.any_loss import Chosen, Columns, best_answers
 from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile
 from quiltwork.counts.remaps.costs import sides
@@ -147,7 +147,7 @@ class Remap(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the probabilities of all answers after the remap; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.charts()[1], ax)
 
@@ -185,9 +185,6 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
 
     O(n) for absolute, asymmetric, squared and binary losses, times a logarithm for their costs;
     O(n²) for all others.
-
-    Raises:
-        UnsupportedError: above n = 10,000 for losses other than these four.
 
     >>> g = GeometricMechanism(5, alpha=0.5)
     >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping

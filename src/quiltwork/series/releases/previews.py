@@ -125,7 +125,7 @@ class Preview(ResultBase):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw it; needs the `plot` extra."""
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(), ax)
 

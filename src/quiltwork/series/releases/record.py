@@ -301,7 +301,7 @@ class Release(ResultBase):
         Raises:
             UnsupportedError: for a label, or without matplotlib.
         """
-        from quiltwork.report.plots import draw
+        from quiltwork.report.figures import draw
 
         return draw(self.chart(confidence), ax)
 

@@ -1,6 +1,6 @@
 """Privacy constraints on a group of records; joined by `&`."""
 
-from quiltwork.tables.constraints.base import (
+from quiltwork.tables.constraints.constraint import (
     Conjunction,
     Constraint,
     Custom,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import choice
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction, shortened, to_fraction
-from quiltwork.tables.constraints.base import MOST, Constraint, agreeing
+from quiltwork.tables.constraints.constraint import MOST, Constraint, agreeing
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class EntropyLDiversity(Constraint):
     corners_suffice: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Read l."""
         if not 1 <= to_fraction(self.l, "l") <= _MOST:
             raise InvalidInputError(
                 f"l must be at least 1 and at most {_MOST:g}, not {shortened(self.l)}."
@@ -80,7 +79,6 @@ class EntropyLDiversity(Constraint):
         return to_fraction(self.l, "l")
 
     def __str__(self) -> str:
-        """Name it."""
         return f"entropy {self.l}-diversity"
 
 
@@ -120,7 +118,6 @@ class RecursiveLDiversity(Constraint):
     corners_suffice: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Read c and l."""
         positive_fraction(self.c, "c")
         object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
 
@@ -143,7 +140,6 @@ class RecursiveLDiversity(Constraint):
         return positive_fraction(self.c, "c")
 
     def __str__(self) -> str:
-        """Name it."""
         return f"recursive ({self.c}, {self.l})-diversity"
 
 
@@ -168,7 +164,6 @@ class TCloseness(Constraint):
     corners_suffice: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Read t and the distance."""
         if not 0 <= to_fraction(self.t, "t") < 1:
             raise InvalidInputError(f"t must be at least 0 and below 1, not {shortened(self.t)}.")
         choice(self.distance, get_args(Distance), "The distance")
@@ -238,7 +233,6 @@ class TCloseness(Constraint):
         return np.array(self.reference, dtype=np.int64)
 
     def __str__(self) -> str:
-        """Name it."""
         return f"{self.t}-closeness" + (" (ordered)" if self.distance == "ordered" else "")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, to_fraction
-from quiltwork.tables.constraints.base import Constraint, agreeing
+from quiltwork.tables.constraints.constraint import Constraint, agreeing
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group
 
@@ -29,9 +29,6 @@ def score(
 
     For k-anonymity and l-diversity this is equation (1) of the paper; after it, the paper's
     max(1−ε, F) must be a min.
-
-    Raises:
-        InvalidInputError: unless 0 < α < 1.
 
     >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
     >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import MOST, Constraint
+from quiltwork.tables.constraints.constraint import MOST, Constraint
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 
 
@@ -29,7 +29,6 @@ class KAnonymity(Constraint):
     generalization_monotonic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Read k."""
         object.__setattr__(self, "k", integer(self.k, "k", 1, MOST))
 
     def holds(self, left: SecretCounts) -> bool:
@@ -41,7 +40,6 @@ class KAnonymity(Constraint):
         return left.size / self.k
 
     def __str__(self) -> str:
-        """Name it."""
         return f"{self.k}-anonymity"
 
 
@@ -61,7 +59,6 @@ class LDiversity(Constraint):
     generalization_monotonic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Read l."""
         object.__setattr__(self, "l", integer(self.l, "l", 1, MOST))
 
     def holds(self, left: SecretCounts) -> bool:
@@ -73,5 +70,4 @@ class LDiversity(Constraint):
         return left.distinct / self.l
 
     def __str__(self) -> str:
-        """Name it."""
         return f"distinct {self.l}-diversity"

@@ -41,9 +41,6 @@ class Hierarchy:
 
         Columns are separated by `;` (ARX's choice), comma or tab.
 
-        Raises:
-            InvalidInputError: if the file cannot be read, or the lines are no tree.
-
         >>> zips = Hierarchy.read([("12367", "123**", "*"), ("98745", "987**", "*")])
         >>> zips.leaves
         ('12367', '98745')

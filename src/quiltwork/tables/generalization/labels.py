@@ -74,9 +74,6 @@ def set_text(values: Sequence[Any]) -> str:
 def parse_label(text: str) -> Label:
     """Read a published text back.
 
-    Raises:
-        InvalidInputError: if it is none.
-
     >>> parse_label("20..25").values, parse_label("{flu, asthma}").values
     (('20', '25'), ('flu', 'asthma'))
     >>> parse_label("{20..25, missing}")

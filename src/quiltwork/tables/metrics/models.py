@@ -146,9 +146,6 @@ class Models:
 def privacy_models(table: Table) -> Models:
     """Compute the value of every model for a table as it stands.
 
-    Raises:
-        InvalidInputError: if the table is empty or has missing values it does not declare.
-
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*", "4*"], "ill": ["a", "b", "a", "a"]})
     >>> found = privacy_models(Table(frame, None, ["age"], "ill"))

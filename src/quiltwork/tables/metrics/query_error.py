@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import MOST
+from quiltwork.tables.constraints.constraint import MOST
 from quiltwork.tables.encoding import Column
 from quiltwork.tables.generalization.reading import Reader
 from quiltwork.tables.publication import LocalPublication, Publication
@@ -106,11 +106,7 @@ def coverage_of_boxes(columns: Sequence[Column], boxes: Boxes, sizes: NDArray[An
 
 
 def coverage_of_texts(original: Table, published: Table) -> Coverage:
-    """Return the coverage of a frame of published texts over an original table's columns.
-
-    Raises:
-        InvalidInputError: if a text covers no value of the original column.
-    """
+    """Return the coverage of a frame of published texts over an original table's columns."""
     groups = published.groups
     covers, labels = [], []
     for column in original.encoded.quasi:
@@ -129,9 +125,6 @@ def coverage_of_texts(original: Table, published: Table) -> Coverage:
 
 def covered(column: Column, texts: Sequence[Any]) -> SetLabels:
     """Return what published texts cover of a column's values.
-
-    Raises:
-        InvalidInputError: if a text covers none.
 
     >>> ages = Column("age", "numeric", (20, 25, 31), np.zeros(0, dtype=np.int32))
     >>> covered(ages, ["20..30", "31", 25]).sizes().tolist()
@@ -223,9 +216,6 @@ def draw_queries(
 
     A query has 2..q/2 predicates (all numbers equally likely; 2 if q < 4, 1 if q = 1) on different
     columns; the range of each lies between two of the column's values, drawn independently.
-
-    Raises:
-        InvalidInputError: if nearly all queries are empty.
     """
     rng = np.random.default_rng(seed)
     columns = len(codes)

@@ -12,20 +12,20 @@ from functools import cached_property
 
 import numpy as np
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.fitness import ANONYMIZATION_ALPHA, score
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.distinct import tabular
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, by_value, count_groups, count_records
+from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.nodes import Nodes
-from quiltwork.tables.partitioning.records import Records, RowNumbers
 from quiltwork.tables.verification import group_breach
 from quiltwork.tables.verification.all_groups import groups_withstand
-from quiltwork.tables.verification.bounds import most_known
 from quiltwork.tables.verification.one_group import AnyMethod
+from quiltwork.tables.verification.quick_bounds import most_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Guard:
     def _people(self) -> bool:
         return self.encoded is not None and self.encoded.subject is not None
 
-    def private(self, records: Records, rows: RowNumbers, starts: Counts) -> Flags:
+    def private(self, records: CodedRecords, rows: RowNumbers, starts: Counts) -> Flags:
         """Tell for each run rows[starts[i]:starts[i+1]] whether it is m-private.
 
         Undecided counts as not. Cost: O(rows) where counts fit in a table, else O(rows log rows),
@@ -91,7 +91,7 @@ class Guard:
                 ok[open_] = [self._searched(counts.cut(i)) for i in range(counts.groups)]
         return ok
 
-    def least(self, records: Records, nodes: Nodes) -> Counts:
+    def least(self, records: CodedRecords, nodes: Nodes) -> Counts:
         """Guess the rows a child needs if its providers are as in its parent; no promise."""
         least = np.full(nodes.count, self.smallest)
         if not self.plain or records.providers == 1 or self.m == 0:
@@ -100,7 +100,7 @@ class Guard:
         guess: Counts = np.maximum(least, np.ceil(self.k / (1 - share)).astype(np.int64))
         return guess
 
-    def scores(self, records: Records, rows: RowNumbers, starts: Counts) -> Reals:
+    def scores(self, records: CodedRecords, rows: RowNumbers, starts: Counts) -> Reals:
         """Return the fitness score of each run (Definition 3.1), below 1 where it is violated."""
         counts = self._counts(records, Nodes(rows, starts))
         table = by_value(counts)
@@ -115,7 +115,7 @@ class Guard:
         whole = (SecretCounts(size, np.flatnonzero(row), row[row > 0]) for size, row in held)
         return np.array([score(self.constraint, one, self.weight) for one in whole])
 
-    def _surely(self, records: Records, nodes: Nodes) -> Flags:
+    def _surely(self, records: CodedRecords, nodes: Nodes) -> Flags:
         """Tell which runs are private whoever holds what: no provider has more than a few rows."""
         most = 0 if records.providers == 1 else self.m * records.heaviest  # of any coalition
         sure: Flags = nodes.sizes - most >= self.k
@@ -129,7 +129,7 @@ class Guard:
         sure &= np.count_nonzero(table > most, axis=1) >= self.values
         return sure
 
-    def _counts(self, records: Records, nodes: Nodes) -> SparseCounts:
+    def _counts(self, records: CodedRecords, nodes: Nodes) -> SparseCounts:
         if self.encoded is not None and self._people:
             return count_groups(self.encoded, nodes.owners(), nodes.count, records.ids[nodes.rows])
         columns = nodes.owners(), records.provider[nodes.rows], records.sensitive[nodes.rows]
@@ -140,7 +140,7 @@ class Guard:
         return found.breach is None and found.settled
 
 
-def _sizes(records: Records, nodes: Nodes) -> SparseCounts:
+def _sizes(records: CodedRecords, nodes: Nodes) -> SparseCounts:
     """Count by provider alone, as if all records had one sensitive value."""
     owners = records.provider[nodes.rows]
     columns = nodes.owners(), owners, np.zeros(len(owners), dtype=np.int8)

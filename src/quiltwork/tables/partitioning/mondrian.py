@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from quiltwork.tables.encoding import code_type
+from quiltwork.tables.partitioning.best_cuts import best_cuts
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags
 from quiltwork.tables.partitioning.guards import Guard
-from quiltwork.tables.partitioning.losses import best_cuts
 from quiltwork.tables.partitioning.nodes import (
     Halves,
     Nodes,
@@ -27,7 +28,6 @@ from quiltwork.tables.partitioning.nodes import (
     halved_by_provider,
     joined,
 )
-from quiltwork.tables.partitioning.records import Records
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with rows done and rows in all."""
@@ -54,7 +54,7 @@ class CutRules:
 
 
 def mondrian(
-    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
+    records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group; the whole table must be m-private."""
     labels = no_labels(records)
@@ -68,18 +68,20 @@ def mondrian(
     return labels
 
 
-def no_labels(records: Records) -> Counts:
+def no_labels(records: CodedRecords) -> Counts:
     """Return −1 for each row, in a type that holds twice as many groups as there are rows."""
     return np.full(records.count, -1, dtype=code_type(max(2 * records.count, 1 << 16)))
 
 
-def whole(records: Records) -> Nodes:
+def whole(records: CodedRecords) -> Nodes:
     """Return all rows as one node."""
     rows = np.arange(records.count, dtype=code_type(records.count))
     return Nodes(rows, np.zeros(1, dtype=np.int64))
 
 
-def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
+def leaves_of(
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
+) -> Iterator[Nodes]:
     """Cut private nodes as far as it goes; give the leaves in portions.
 
     What fits a batch is copied first, so that its records lie next to each other.
@@ -99,14 +101,16 @@ def leaves_of(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> 
             yield leaves
 
 
-def _descend(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
+def _descend(records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     while nodes.count:
         leaves, nodes = cut_level(records, nodes, guard, rules)
         if leaves.count:
             yield leaves
 
 
-def cut_level(records: Records, nodes: Nodes, guard: Guard, rules: CutRules) -> tuple[Nodes, Nodes]:
+def cut_level(
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
+) -> tuple[Nodes, Nodes]:
     """Cut every node that can be; return the leaves and the children of the others.
 
     Each node is asked for itself: its cut does not depend on which others there are.
@@ -125,7 +129,7 @@ Along: TypeAlias = Callable[[Counts, Counts], Halves]
 
 
 def _first_private(
-    records: Records, nodes: Nodes, guard: Guard, order: Counts, possible: Flags, along: Along
+    records: CodedRecords, nodes: Nodes, guard: Guard, order: Counts, possible: Flags, along: Along
 ) -> tuple[list[Nodes], Counts]:
     """Try the cuts of each node in its order until one leaves two private sides.
 
@@ -148,7 +152,7 @@ def _first_private(
 
 
 def _by_range(
-    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Try the most balanced cut of every quasi-identifier, the widest first."""
     low, high = bounds(records, nodes)
@@ -166,7 +170,7 @@ def _by_range(
     return cut, rest
 
 
-def cut_by_provider(records: Records, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
+def cut_by_provider(records: CodedRecords, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
     """Cut nodes between providers where both sides are private; return children and the others."""
     several, halves = halved_by_provider(records, nodes)
     fine = both_private(records, halves, guard)
@@ -176,7 +180,7 @@ def cut_by_provider(records: Records, nodes: Nodes, guard: Guard) -> tuple[Nodes
 
 
 def _by_loss(
-    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Try the best cut of every quasi-identifier, the least loss first."""
     cuts = best_cuts(records, nodes, guard.least(records, nodes), guard.values)
@@ -198,7 +202,7 @@ def _by_loss(
 
 
 def _by_fitness(
-    records: Records, nodes: Nodes, guard: Guard, rules: CutRules
+    records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Of the cuts with two private sides take the one whose worse side has the best score."""
     low, high = bounds(records, nodes)
@@ -229,7 +233,7 @@ def _by_fitness(
     return cut, nodes.select(chosen == -2)
 
 
-def both_private(records: Records, halves: Halves, guard: Guard) -> Flags:
+def both_private(records: CodedRecords, halves: Halves, guard: Guard) -> Flags:
     """Tell for which nodes both children are private; sides that are too small are not asked."""
     sizes = halves.nodes.sizes
     good = (halves.left >= guard.smallest) & (sizes - halves.left >= guard.smallest)

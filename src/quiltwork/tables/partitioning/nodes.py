@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import (
     Counts,
     Flags,
@@ -22,7 +23,6 @@ from quiltwork.tables.partitioning.cut_rule import (
     below_common_label,
     last_on_left,
 )
-from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 _BINS_PER_ROW = 4
 
@@ -121,7 +121,7 @@ def halve(nodes: Nodes, goes_left: Flags) -> Halves:
     return Halves(Nodes(rows, nodes.starts), left)
 
 
-def bounds(records: Records, nodes: Nodes) -> tuple[NDArray[Any], NDArray[Any]]:
+def bounds(records: CodedRecords, nodes: Nodes) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the least and largest code of each quasi-identifier in each node."""
     codes = records.codes
     low = np.empty((len(codes), nodes.count), dtype=codes.dtype)
@@ -134,7 +134,7 @@ def bounds(records: Records, nodes: Nodes) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def halved(
-    records: Records,
+    records: CodedRecords,
     nodes: Nodes,
     axis: Counts,
     low: NDArray[Any],
@@ -157,7 +157,7 @@ def halved(
     return halve(nodes, codes <= np.repeat(cut, sizes))
 
 
-def halved_by_provider(records: Records, nodes: Nodes) -> tuple[Flags, Halves]:
+def halved_by_provider(records: CodedRecords, nodes: Nodes) -> tuple[Flags, Halves]:
     """Tell which nodes have several providers; cut these between two, in their order, in halves."""
     codes = records.provider[nodes.rows]
     low = np.minimum.reduceat(codes, nodes.starts)

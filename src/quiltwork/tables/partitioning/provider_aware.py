@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.encoding import code_type
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.cut_rule import Counts, Flags, Reals
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import (
@@ -30,7 +31,6 @@ from quiltwork.tables.partitioning.mondrian import (
     whole,
 )
 from quiltwork.tables.partitioning.nodes import Nodes, bounds, joined, runs, starts_of
-from quiltwork.tables.partitioning.records import Records
 
 _SHARES = (1, 8, 64)
 """Nodes are compared once they hold at most 1/share of the rows."""
@@ -47,7 +47,7 @@ def parts_freely(constraint: Constraint) -> bool:
 
 
 def provider_aware(
-    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
+    records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Return for each row the number of its group.
 
@@ -100,7 +100,7 @@ class _Leaves:
         return _Leaves(self.nodes.select(wanted), self.loss[wanted])
 
 
-def _measured(records: Records, found: Iterator[Nodes]) -> _Leaves:
+def _measured(records: CodedRecords, found: Iterator[Nodes]) -> _Leaves:
     """Put leaves together, with what they lose."""
     measured = []
     for leaves in found:
@@ -114,7 +114,7 @@ def _together(parts: list[_Leaves]) -> _Leaves:
     return _Leaves(joined([part.nodes for part in parts]), loss)
 
 
-def _node_of_rows(records: Records, nodes: Nodes) -> Counts:
+def _node_of_rows(records: CodedRecords, nodes: Nodes) -> Counts:
     """Return the node of each row, or −1 if it is in none of them."""
     node = np.full(records.count, -1, dtype=code_type(records.count))
     node[nodes.rows] = nodes.owners()
@@ -122,7 +122,7 @@ def _node_of_rows(records: Records, nodes: Nodes) -> Counts:
 
 
 def _private_together(
-    records: Records, nodes: int, node: Counts, leaves: Nodes, guard: Guard
+    records: CodedRecords, nodes: int, node: Counts, leaves: Nodes, guard: Guard
 ) -> Flags:
     """Tell in which nodes leaves with the same box are private as one."""
     good = np.ones(nodes, dtype=bool)
@@ -147,12 +147,12 @@ def _exchanged(node: Counts, best: _Leaves, other: _Leaves, pays: Flags) -> _Lea
     return _together([best.select(stays), other.select(pays[other.within(node)])])
 
 
-def _can_help(records: Records, guard: Guard) -> bool:
+def _can_help(records: CodedRecords, guard: Guard) -> bool:
     """Tell whether some provider has enough records for a group of its own."""
     return bool(np.bincount(records.provider).max() >= guard.smallest)
 
 
-def _checkpoints(records: Records, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
+def _checkpoints(records: CodedRecords, guard: Guard, rules: CutRules) -> Iterator[Nodes]:
     """Go down the baseline's tree; stop at 1/share of the rows, or where nothing cuts a node."""
     nodes = whole(records)
     for share in _SHARES:
@@ -167,7 +167,7 @@ def _checkpoints(records: Records, guard: Guard, rules: CutRules) -> Iterator[No
 
 
 def _by_providers_first(
-    records: Records, nodes: Nodes, node: Counts, guard: Guard, rules: CutRules, lost: Reals
+    records: CodedRecords, nodes: Nodes, node: Counts, guard: Guard, rules: CutRules, lost: Reals
 ) -> tuple[_Leaves, Flags]:
     """Cut nodes between providers as long as both sides are private, then as Mondrian does.
 
@@ -188,7 +188,7 @@ def _by_providers_first(
     return _together(found), room > 0
 
 
-def _apart(records: Records, nodes: Nodes, guard: Guard) -> Nodes:
+def _apart(records: CodedRecords, nodes: Nodes, guard: Guard) -> Nodes:
     """Cut nodes between providers as long as both sides are private."""
     apart = [nodes.select(np.zeros(nodes.count, dtype=bool))]
     while nodes.count:

@@ -12,13 +12,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.encoding import CodedTable
+from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, mondrian
 from quiltwork.tables.partitioning.provider_aware import provider_aware
-from quiltwork.tables.partitioning.records import Records, RowNumbers
 from quiltwork.tables.partitioning.repair import repair
 
 Method: TypeAlias = Literal["provider-aware", "baseline", "separate"]
@@ -52,7 +52,7 @@ class Recipe:
 
 
 def partition(
-    encoded: CodedTable, records: Records, recipe: Recipe, progress: Progress | None = None
+    encoded: CodedTable, records: CodedRecords, recipe: Recipe, progress: Progress | None = None
 ) -> Counts:
     """Return for each record the number of its group, −1 for one that cannot be published.
 
@@ -81,7 +81,7 @@ def partition(
 
 
 def _each_alone(
-    records: Records, guard: Guard, rules: CutRules, progress: Progress | None = None
+    records: CodedRecords, guard: Guard, rules: CutRules, progress: Progress | None = None
 ) -> Counts:
     """Partition every provider's records by themselves (Figure 1A); −1 where they are too few.
 
@@ -118,7 +118,7 @@ def fitting(sizes: Counts, room: int) -> Counts:
     return np.array(chosen, dtype=np.int64)
 
 
-def by_content(records: Records, subject: NDArray[np.int64] | None) -> RowNumbers:
+def by_content(records: CodedRecords, subject: NDArray[np.int64] | None) -> RowNumbers:
     """Return the row numbers in an order that content alone decides.
 
     Where records with equal quasi-identifiers may go to different groups, something must say which;

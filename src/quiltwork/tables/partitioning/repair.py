@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.tables.partitioning.coded_records import CodedRecords, RowNumbers
 from quiltwork.tables.partitioning.cut_rule import Counts
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import Progress
 from quiltwork.tables.partitioning.nodes import Nodes, starts_of
-from quiltwork.tables.partitioning.records import Records, RowNumbers
 
 BLOCK = 1 << 16
 EXCHANGE = 0.03
@@ -36,7 +36,7 @@ Points = NDArray[np.float32]
 
 
 def repair(
-    records: Records, labels: Counts, guard: Guard, progress: Progress | None = None
+    records: CodedRecords, labels: Counts, guard: Guard, progress: Progress | None = None
 ) -> Counts:
     """Return better labels; groups are private before and after."""
     result = labels.copy()
@@ -122,7 +122,7 @@ class _Spares:
 
 
 def _round(
-    records: Records, labels: Counts, guard: Guard, share: float, most: float
+    records: CodedRecords, labels: Counts, guard: Guard, share: float, most: float
 ) -> tuple[Counts, float]:
     """Return labels after one round, and what all boxes may lose, which the first round finds."""
     nodes = _nodes(labels)
@@ -173,7 +173,9 @@ def _cut_in_middle(points: Points, rows: RowNumbers) -> tuple[RowNumbers, RowNum
     return chosen[:half], chosen[half:], float(lost[best])
 
 
-def _applied(records: Records, labels: Counts, guard: Guard, exchanges: list[_Exchange]) -> Counts:
+def _applied(
+    records: CodedRecords, labels: Counts, guard: Guard, exchanges: list[_Exchange]
+) -> Counts:
     """Carry out the exchanges, except those after which somebody's group is not private."""
     groups = int(labels.max()) + 1
     while True:

@@ -65,9 +65,6 @@ class Reading:
 def overlaps(reading: Reading, first: Sequence[Any], second: Sequence[Any]) -> NDArray[np.bool_]:
     """Tell for each value of one column and each of the other whether a person can have both.
 
-    Raises:
-        InvalidInputError: for a range of values that have no order here.
-
     >>> ages = Reading.of("age", None, None)
     >>> overlaps(ages, ["20..29", "*"], ["25..34", "30"]).tolist()
     [[True, False], [True, True]]

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.errors import InvalidInputError, NotPrivateError
 from quiltwork.results import ResultBase
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.partitioning.mondrian import CutRules, Progress, Split
 from quiltwork.tables.partitioning.provider_aware import parts_freely
 from quiltwork.tables.partitioning.recipe import Method, Recipe
 from quiltwork.tables.publication import explain_publication
 from quiltwork.tables.spark.blocks import encoded_blocks
-from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
-from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
-from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
-from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
-from quiltwork.tables.spark.verification import (
+from quiltwork.tables.spark.distributed_verification import (
     PartVerdict,
     combined,
     domains_left,
     part_verdicts,
 )
+from quiltwork.tables.spark.domains import Domains, bound, compares_with_all, read_domains
+from quiltwork.tables.spark.finish import GROUP, WIDTH, finished, without_widest
+from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, is_private, measurer, sent
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification import group_is_private
 from quiltwork.tables.verification.verdict import never_private, too_few_alone
@@ -124,7 +124,7 @@ class SparkPublication(ResultBase):
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
         """Return what the verification counted; with a path, write it as an HTML page."""
-        from quiltwork.tables.reports.page import spark_report
+        from quiltwork.tables.report_page import spark_report
 
         return spark_report(self, path)
 
@@ -150,7 +150,6 @@ class SparkPublication(ResultBase):
         self.published.unpersist()
 
     def __repr__(self) -> str:
-        """Say how large it is."""
         rows = sum(part.rows for part in self.verdicts)
         groups = sum(part.groups for part in self.verdicts)
         return f"SparkPublication({rows} rows, {groups} groups, {self.subtrees} subtrees)"
@@ -190,11 +189,6 @@ def anonymize_spark(
     they rule within subtrees. With `method="baseline"` and none of them the result is that of the
     local backend. `progress` is called after every pass that decides the top of the tree, and
     before and after the subtrees are finished and verified.
-
-    Raises:
-        NotPrivateError: if not even one group of all rows is m-private, or the finished table
-            does not pass its verification.
-        UnsupportedError: without PySpark or Java, or with too many values or providers.
 
     Theorem: docs/theory/m-privacy.md
     """

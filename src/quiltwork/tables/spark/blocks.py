@@ -144,7 +144,6 @@ class CodeReader:
     """Looks up values of Arrow columns in the domains."""
 
     def __init__(self, domains: Domains) -> None:
-        """Prepare the lookup of combinations of sensitive values."""
         self.domains = domains
         self.sizes = [len(column.values) for column in domains.secrets]
         keys = self._key([column.codes for column in domains.secrets])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.tables.constraints.base import Conjunction, Constraint
+from quiltwork.tables.constraints.constraint import Conjunction, Constraint
 from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.encoding import (
     CodedTable,
@@ -29,8 +29,8 @@ from quiltwork.tables.encoding import (
     refuse_respelled,
 )
 from quiltwork.tables.generalization.hierarchies import Hierarchy
+from quiltwork.tables.partitioning.coded_records import records_of, working_order
 from quiltwork.tables.partitioning.cut_rule import Axes
-from quiltwork.tables.partitioning.records import records_of, working_order
 from quiltwork.tables.spark.session import quoted
 from quiltwork.tables.table import Table
 
@@ -101,12 +101,7 @@ class Domains:
 
 
 def read_domains(table: Table, frame: DataFrame) -> Domains:
-    """Count the values of every column of a Spark table.
-
-    Raises:
-        InvalidInputError: for an empty table and whatever a local table refuses in its columns.
-        UnsupportedError: with a subject column, or more values than a driver should take.
-    """
+    """Count the values of every column of a Spark table."""
     if table.subject is not None:
         raise UnsupportedError(
             "On Spark every record counts as a person of its own; a subject column needs "

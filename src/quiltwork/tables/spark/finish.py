@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from quiltwork.tables.encoding import CodedTable, code_type
 from quiltwork.tables.generalization.boxes import boxes_of
+from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.recipe import Recipe, fitting, partition
-from quiltwork.tables.partitioning.records import Records
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
 from quiltwork.tables.spark.domains import Domains
 from quiltwork.tables.spark.session import mapped
@@ -77,7 +77,7 @@ def _in_order(rows: BlockRecords) -> BlockRecords:
     return rows.take(np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1])))
 
 
-def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Records]:
+def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, CodedRecords]:
     """Return some records as the local core sees them, with the codes of the whole table."""
     quasi = tuple(
         replace(column, codes=np.argsort(rank)[codes].astype(np.int32))
@@ -85,7 +85,7 @@ def local_table(domains: Domains, rows: BlockRecords) -> tuple[CodedTable, Recor
     )
     provider, sensitive = (a.astype(np.int32) for a in (rows.provider, rows.sensitive))
     kind = code_type(max(len(column.values) for column in domains.quasi))
-    records = Records(
+    records = CodedRecords(
         codes=np.stack([codes.astype(kind) for codes in rows.codes]),
         places=domains.axes.places,
         provider=provider,

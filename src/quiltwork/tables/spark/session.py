@@ -29,11 +29,7 @@ _TIMES = "spark.sql.timestampType"
 
 
 def spark_frame(table: Table) -> DataFrame:
-    """Return the table as a Spark frame; a local frame goes to the active or a local session.
-
-    Raises:
-        UnsupportedError: without PySpark or Java.
-    """
+    """Return the table as a Spark frame; a local frame goes to the active or a local session."""
     if table.kind == "spark":
         frame: DataFrame = table.frame
         return frame
@@ -49,11 +45,7 @@ def spark_frame(table: Table) -> DataFrame:
 
 
 def on_spark(table: Table) -> Table:
-    """Return the table as one of a Spark frame.
-
-    Raises:
-        UnsupportedError: without PySpark or Java.
-    """
+    """Return the table as one of a Spark frame."""
     return Table(
         spark_frame(table),
         table.provider,
@@ -94,11 +86,7 @@ def quoted(name: str) -> str:
 
 
 def spark_session(settings: Mapping[str, str] | None = None, log_level: str | None = None) -> Any:
-    """Return the active session, or start one; the rest is for one that is started.
-
-    Raises:
-        UnsupportedError: without PySpark or Java.
-    """
+    """Return the active session, or start one; the rest is for one that is started."""
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -140,11 +128,7 @@ def _this_python() -> Iterator[None]:
 
 @contextmanager
 def with_this_package() -> Iterator[None]:
-    """Say what to do where the workers of someone's own session do not find this package.
-
-    Raises:
-        UnsupportedError: if they run a Python without it or what it needs, or of another version.
-    """
+    """Say what to do where the workers of someone's own session do not find this package."""
     try:
         yield
     except Exception as error:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.group import SparseCounts, one_group
 from quiltwork.tables.partitioning.cut_rule import Axes
 from quiltwork.tables.spark.blocks import BlockRecords, Packing
@@ -69,7 +69,6 @@ class Router:
     left: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Start with the roots."""
         self.axis += [-1] * self.roots
         self.last += [0] * self.roots
         self.left += [0] * self.roots

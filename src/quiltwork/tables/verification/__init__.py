@@ -1,13 +1,13 @@
 """Does every coalition leave enough? `all_groups` is the one answer, for cutting and verifying.
 
-Asked in this order, each for what the one before leaves open: `bounds`, for all groups and
+Asked in this order, each for what the one before leaves open: `quick_bounds`, for all groups and
 coalitions at once; `every_coalition`, where a group has few; then `one_group`: `branching` (branch
 and bound, for EG-monotonic constraints) or every set between what a coalition leaves and the whole
-group. What is still open is not private. `search` holds the paper's methods.
+group. What is still open is not private. `paper_searches` holds the paper's methods.
 """
 
 from quiltwork.tables.verification.one_group import LIMIT, group_breach, group_is_private
-from quiltwork.tables.verification.search import METHODS
+from quiltwork.tables.verification.paper_searches import METHODS
 from quiltwork.tables.verification.verdict import Verdict
 from quiltwork.tables.verification.verify import verify_counts, verify_m_privacy
 

@@ -1,6 +1,6 @@
 """Which of many groups withstand every coalition: the one answer that cutting and verifying use.
 
-Asked in this order, each for what the one before leaves open: `bounds`, for all groups and
+Asked in this order, each for what the one before leaves open: `quick_bounds`, for all groups and
 coalitions at once; `every_coalition`, where these are few, for all groups together; then group by
 group (`one_group`), by branch and bound or, for constraints that can fail when records are added,
 every set between what a coalition leaves and the whole group. What stays open is not private.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.distributions import TCloseness
 from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
 from quiltwork.tables.group import (
@@ -26,10 +26,10 @@ from quiltwork.tables.group import (
     one_value_each,
     subset,
 )
-from quiltwork.tables.verification.bounds import BROKEN, OPEN, SAFE, Status, bound
 from quiltwork.tables.verification.corners import DECIDED, find_violations
 from quiltwork.tables.verification.every_coalition import Coalitions
 from quiltwork.tables.verification.one_group import group_is_private
+from quiltwork.tables.verification.quick_bounds import BROKEN, OPEN, SAFE, Status, bound
 
 _CELLS = 4_000_000
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.exact import positive_fraction, to_fraction
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.distributions import (
     EntropyLDiversity,
     RecursiveLDiversity,

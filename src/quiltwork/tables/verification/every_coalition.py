@@ -69,7 +69,6 @@ class Coalitions:
     few: Flags
 
     def __init__(self, counts: SparseCounts, m: int) -> None:
-        """Count the coalitions of each group."""
         self._counts, self._m = counts, m
         if counts.contributors is None:
             inside, place = np.unique(counts.inside, return_inverse=True)

@@ -21,12 +21,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from quiltwork.errors import UnsupportedError
-from quiltwork.tables.constraints.base import Constraint
+from quiltwork.tables.constraints.constraint import Constraint
 from quiltwork.tables.constraints.secret_counts import SecretCounts
 from quiltwork.tables.group import Group, Weights
 from quiltwork.tables.verification.branching import SearchOutcome, breach, spaces
 from quiltwork.tables.verification.corners import DECIDED, Flags, violations_of_group
-from quiltwork.tables.verification.search import Method, search
+from quiltwork.tables.verification.paper_searches import Method, search
 
 _PORTION = 256
 _SETS_EACH = 10
@@ -41,11 +41,7 @@ AnyMethod: TypeAlias = Literal["exact", Method]
 def breach_between(
     group: Group, part: Constraint, m: int, limit: int
 ) -> tuple[SearchOutcome, Weights | None]:
-    """Look for a coalition and a set in between that violates; return both.
-
-    Raises:
-        UnsupportedError: if there are more coalitions or sets than the limit.
-    """
+    """Look for a coalition and a set in between that violates; return both."""
     checks = tried = 0
     for number, members in _coalitions(group, m):
         if not checks:

@@ -47,7 +47,6 @@ class Verdict(ResultBase):
     settled: bool = True
 
     def __bool__(self) -> bool:
-        """Tell whether it is private."""
         return self.private
 
     def explain(self) -> str:

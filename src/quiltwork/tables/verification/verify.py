@@ -18,12 +18,11 @@ import numpy as np
 from quiltwork.arguments import choice
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
-from quiltwork.tables.constraints.base import Constraint, as_constraint, read_m
+from quiltwork.tables.constraints.constraint import Constraint, as_constraint, read_m
 from quiltwork.tables.encoding import CodedTable
 from quiltwork.tables.group import Group, SparseCounts, count_groups
 from quiltwork.tables.table import Table, read_table
 from quiltwork.tables.verification.all_groups import decide_together
-from quiltwork.tables.verification.bounds import BROKEN, SAFE
 from quiltwork.tables.verification.one_group import (
     LIMIT,
     AnyMethod,
@@ -31,6 +30,7 @@ from quiltwork.tables.verification.one_group import (
     exact_breach,
     group_breach,
 )
+from quiltwork.tables.verification.quick_bounds import BROKEN, SAFE
 from quiltwork.tables.verification.verdict import Verdict
 
 
@@ -82,7 +82,7 @@ def verify_m_privacy(
 def _verify_spark(table: Table, constraint: Constraint, m: int, method: str) -> Verdict:
     if method != "exact":
         raise UnsupportedError(f"Spark tables are verified by method='exact' only, not {method!r}.")
-    from quiltwork.tables.spark.verification import verify_spark
+    from quiltwork.tables.spark.distributed_verification import verify_spark
 
     return verify_spark(table, constraint, m)
 

@@ -1,0 +1,120 @@
+"""Is a mechanism a post-processing of the geometric one, and by which remap?
+
+G has a tridiagonal inverse up to scaling, so x = y∘G has at most one solution y; it is a remap if
+and only if (1+α²)·x[i] ≥ α·(x[i−1] + x[i+1]) holds in every column. Vertices with the paper's
+structure come from deterministic remaps that can be read off the constraint matrix (Lemma 5.11).
+Cost: O(n²) fractions.
+
+Theorem: docs/theory/geometric-mechanism.md (Derivability)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from papers.examples.structure import structure_report
+from quiltwork.counts.alpha_levels import read_alpha
+from quiltwork.counts.geometric_mechanism import GeometricMechanism
+from quiltwork.counts.optimality.constraints import SLACK, ZERO, read_tolerance
+from quiltwork.counts.optimality.exact_matrix import FractionMatrix, read_matrix
+from quiltwork.errors import NotPrivateError
+from quiltwork.exact import Number
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How a mechanism x arises from G.
+
+    Attributes:
+        derivable: whether x = y∘G for a remap y.
+        remap: y[s][r], the probability of reading G's answer s as r; with a negative entry if x
+            is not derivable.
+        detail: where it fails, or "".
+        tolerance: by how much entries may miss 0 and 1.
+    """
+
+    derivable: bool
+    remap: FractionMatrix
+    detail: str
+    tolerance: Fraction = Fraction(0)
+
+    @property
+    def mapping(self) -> tuple[int, ...] | None:
+        """The remap as a function of the answer, if it is deterministic."""
+        if not self.derivable or any(max(row) < 1 - self.tolerance for row in self.remap):
+            return None
+        return tuple(row.index(max(row)) for row in self.remap)
+
+
+def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Derivation:
+    """Find the remap y with x = y∘G, or say why there is none.
+
+    Fractions are exact; of floats, entries of y may miss 0 and 1 by `tolerance` (1e-9 unless told),
+    and rows at α = 1 may differ by it.
+
+    >>> g = GeometricMechanism(2, alpha=0.5).matrix(exact=True)
+    >>> derive(g[:, ::-1], 0.5).mapping
+    (2, 1, 0)
+
+    Theorem: docs/theory/geometric-mechanism.md
+    """
+    x = read_matrix(matrix)
+    level = read_alpha(alpha)
+    slack = read_tolerance(matrix, tolerance)
+    remap = _inverse_times(x, level)
+    if level == 1 and any(abs(a - b) > slack for row in x for a, b in zip(row, x[0], strict=True)):
+        return Derivation(False, remap, "at alpha = 1 every count must give the same answers")
+    for s, row in enumerate(remap):
+        least = min(row)
+        if least < -slack:
+            r = row.index(least)
+            return Derivation(
+                False,
+                remap,
+                f"answer {r} would need G's answer {s} with probability {float(least):.6g} < 0",
+            )
+    return Derivation(True, remap, "", slack)
+
+
+def _inverse_times(x: FractionMatrix, alpha: Fraction) -> FractionMatrix:
+    """Return G⁻¹·x; at α = 1, where G forgets the count, the answer that every row already is.
+
+    G = K·diag(v) with K[i,r] = α^|i−r|, whose inverse has 1, 1+α², …, 1+α², 1 on the diagonal and
+    −α beside it, divided by 1−α².
+    """
+    if alpha == 1:
+        return [list(row) for row in x]
+    n = len(x) - 1
+    weights = GeometricMechanism(n, alpha=alpha).column_weights(exact=True).tolist()
+    rows = []
+    for s in range(n + 1):
+        diagonal = 1 if s in (0, n) else 1 + alpha**2
+        neighbours = [x[t] for t in (s - 1, s + 1) if 0 <= t <= n]
+        scale = weights[s] * (1 - alpha**2)
+        rows.append(
+            [
+                (diagonal * entry - alpha * sum(row[r] for row in neighbours)) / scale
+                for r, entry in enumerate(x[s])
+            ]
+        )
+    return rows
+
+
+def vertex_remap(matrix: Any, alpha: Number, tolerance: Number | None = None) -> tuple[int, ...]:
+    """Read the deterministic remap of Lemma 5.11 off a mechanism's constraint matrix.
+
+    The i-th non-zero column takes the answers i+S_{i−1} … i+S_i of G, S_i being the number of slack
+    entries up to that column.
+    """
+    report = structure_report(matrix, alpha, tolerance)
+    if not report.holds:
+        raise NotPrivateError(f"No optimal vertex: {report.failed} fails, {report.detail}.")
+    mapping: list[int] = []
+    for r, column in enumerate(report.constraints.T):
+        if column[0] != ZERO:
+            mapping += [r] * (1 + int(np.sum(column == SLACK)))
+    return tuple(mapping)

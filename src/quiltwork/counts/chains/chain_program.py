@@ -1,0 +1,83 @@
+"""The linear program of the optimal mechanism for a chain, solved by rows on demand.
+
+Minimise Σ prior(c)·loss(c, r)·x[c, r] over stochastic x such that for every time point, pair of
+states and answer Σ_c P(c|a)·x[c, r] ≤ e^ε·Σ_c P(c|b)·x[c, r], and with a cap on the plain level
+x[c, r] ≤ e^cap·x[c±1, r]. Most time points are alike, so a few of them are solved first and those
+that are violated are added until none is. Cost: a few programs with (n+1)² variables; n = 30 in
+about a second, n = 100 in half a minute.
+
+Theorem: docs/theory/optimal-mechanism.md
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+
+from quiltwork.beliefs.matrices import FloatArray
+from quiltwork.counts.chains.count_laws import CountLaws
+from quiltwork.counts.optimality.linear_program import cheapest_mechanism
+from quiltwork.errors import UnsupportedError
+
+_TOLERANCE = 1e-9
+_ADDED = 6
+_ROUNDS = 60
+_SPREAD = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What the solver found; `bound` is Lagrange's lower bound on the optimum, in floats."""
+
+    table: FloatArray
+    bound: float
+    rows: int
+
+
+def solve(laws: CountLaws, costs: FloatArray, epsilon: float, cap: float | None) -> Solved:
+    """Solve the program for costs[c, r] = prior(c)·loss(c, r)."""
+    active = set(np.unique(np.linspace(0, max(0, len(laws.laws) - 1), _SPREAD).astype(int)))
+    active &= set(range(len(laws.laws)))
+    for _ in range(_ROUNDS):
+        rows = privacy_rows(laws, sorted(active), epsilon)
+        limits = rows if cap is None else np.vstack([rows, cap_rows(len(costs), cap)])
+        table, prices = cheapest_mechanism(costs, limits)
+        worst = violations(laws, table, epsilon)
+        failing = [int(i) for i in np.argsort(-worst)[:_ADDED] if worst[i] > _TOLERANCE]
+        if not set(failing) - active:
+            # Below the optimum for any prices ≥ 0 (Lagrange).
+            bound = float((costs + limits.T @ prices).min(axis=1).sum())
+            return Solved(table, bound, len(rows))
+        active |= set(failing)
+    raise UnsupportedError(
+        "The solver did not settle on a mechanism; try a larger epsilon or a shorter series."
+    )
+
+
+def privacy_rows(laws: CountLaws, nodes: list[int], epsilon: float) -> FloatArray:
+    """One row P(·|a) − e^ε·P(·|b) per time point and ordered pair of possible states."""
+    found = [
+        laws.laws[i, a] - math.exp(epsilon) * laws.laws[i, b]
+        for i in nodes
+        for a, b in permutations(np.flatnonzero(laws.possible[i]), 2)
+    ]
+    return np.array(found).reshape(-1, laws.n + 1)
+
+
+def violations(laws: CountLaws, table: FloatArray, epsilon: float) -> FloatArray:
+    """How far each time point misses its constraints, at most over answers and states."""
+    answers = laws.laws @ table
+    high = np.where(laws.possible[:, :, None], answers, 0.0).max(axis=1)
+    low = np.where(laws.possible[:, :, None], answers, np.inf).min(axis=1)
+    return np.asarray((high - math.exp(epsilon) * low).max(axis=1))
+
+
+def cap_rows(size: int, cap: float) -> FloatArray:
+    """x[c] − e^cap·x[c±1] ≤ 0 for neighbouring counts; a cap of e^500 stands for all above."""
+    most = math.exp(min(cap, 500.0))
+    upper = np.eye(size)[:-1] - most * np.eye(size)[1:]
+    lower = np.eye(size)[1:] - most * np.eye(size)[:-1]
+    return np.vstack([upper, lower])

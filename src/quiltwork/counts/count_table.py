@@ -1,0 +1,438 @@
+"""Tables of counts: one geometric draw per cell, intervals, totals and free consistency.
+
+The cells are disjoint: every row is counted in one of them at most. Replacing one person's row
+then moves two cells by 1, adding or removing a row moves one; a person with several rows moves as
+many times that. The table says what it protects against, and how it is known how many rows a person
+has. Cost: one draw per cell.
+
+Theorem: docs/theory/geometric-mechanism.md
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from quiltwork import files
+from quiltwork.arguments import choice, flag, instance, listed
+from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.counts.consistency import project
+from quiltwork.counts.contributions import LimitedCounts
+from quiltwork.counts.count_table_level import Adjacency, Cell, sum_quantile, table_level
+from quiltwork.counts.dependent_people import belief_digest, number_of_people
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import (
+    Number,
+    float_up,
+    integer,
+    shortened,
+    unseen_integer,
+    written_fraction,
+)
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.results import Interval, ResultBase, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from quiltwork.budget.judging import Usefulness
+    from quiltwork.report import IntervalChart
+
+_FEW_CELLS = 256
+_MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
+
+Limit: TypeAlias = Literal["kept", "declared", "assumed"]
+
+_MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
+
+
+@dataclass(frozen=True)
+class CountTable(ResultBase):
+    """A released table.
+
+    Attributes:
+        cells: the labels, in the order given.
+        values: consistent counts: integers ≥ 0 that add up to `total` if that is public.
+        noisy: the counts as drawn, unbounded; intervals start from these.
+        alphas: each cell's noise ratio.
+        epsilon: what the whole table costs, rounded up.
+        dp_epsilon: the level for replacing one person's rows whatever the adjacency and beliefs;
+            this is what accountants price.
+        adjacency: "replace" or "add-remove".
+        total: the declared public total that the values add up to, if there is one.
+        dimensions: the names of the columns that make up a label.
+        at_most: how many rows of one person `epsilon` is for.
+        limit: how that is known: "kept" by leaving out further rows, "declared", or "assumed".
+        subject: the column that told people apart, if rows were left out by one.
+    """
+
+    schema = ("count-table", 1)
+
+    cells: tuple[Cell, ...]
+    values: tuple[int, ...]
+    noisy: tuple[int, ...]
+    alphas: tuple[Fraction, ...]
+    epsilon: float
+    dp_epsilon: Fraction
+    adjacency: Adjacency
+    total: int | None = None
+    dimensions: tuple[str, ...] = ()
+    at_most: int = 1
+    limit: Limit = "assumed"
+    subject: str | None = None
+
+    def __getitem__(self, cell: Cell) -> int:
+        return self.values[self._index(cell)]
+
+    def interval(self, cell: Cell, confidence: Number = 0.95) -> Interval:
+        """Return lo..hi that contains this cell's true count with at least this confidence."""
+        index = self._index(cell)
+        return self._around(index, _reach(self.alphas[index], confidence, 1))
+
+    def intervals(
+        self, confidence: Number = 0.95, simultaneous: bool = False
+    ) -> dict[Cell, Interval]:
+        """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
+        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
+        return {
+            cell: self._around(index, reach[self.alphas[index]])
+            for index, cell in enumerate(self.cells)
+        }
+
+    def margin(self, dimension: str) -> dict[Any, int]:
+        """Add the values up over every other column: the totals by one column."""
+        if not isinstance(dimension, str) or dimension not in self.dimensions:
+            named = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
+            raise InvalidInputError(
+                f"The table has no column {shortened(dimension)}; it has {named}."
+            )
+        place = self.dimensions.index(dimension)
+        sums: dict[Any, int] = {}
+        for cell, value in zip(self.cells, self.values, strict=True):
+            label = cell[place] if isinstance(cell, tuple) else cell
+            sums[label] = sums.get(label, 0) + value
+        return sums
+
+    def sum_interval(
+        self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
+    ) -> Interval:
+        """Return lo..hi that contains the sum of some cells with at least this confidence."""
+        some = self.cells if cells is None else listed(cells, "cells")
+        indices = [self._index(cell) for cell in some]
+        if not indices or len(set(indices)) < len(indices):
+            raise InvalidInputError("A sum is of one cell at least, and of each once.")
+        centre = sum(self.noisy[index] for index in indices)
+        reach = sum_quantile([self.alphas[index] for index in indices], confidence)
+        return self._clip(centre - reach, centre + reach)
+
+    def explain(self) -> str:
+        """Say in a few sentences what the table protects."""
+        rows = "row" if self.at_most == 1 and self.limit != "kept" else "rows"
+        changed = f"{_MEANING[self.adjacency]} one person's {rows}"
+        if self.adjacency == "replace" and float_up(self.dp_epsilon) < self.epsilon:
+            level = f"epsilon = {self.epsilon:.6g} for each person under the beliefs given; for"
+            changed = f"{changed} alone it is {float_up(self.dp_epsilon):.6g}"
+        else:
+            level = f"epsilon = {self.epsilon:.6g} for"
+        total = "" if self.total is None else f" The total {self.total} is public."
+        return f"{level} {changed} ({self._moved()}). {self._one_person()}{total}"
+
+    def _moved(self) -> str:
+        """Say how far one person can move the counts."""
+        if len(self.cells) == 1:
+            return f"the count moves by {_up_to(self.at_most)}"
+        if self.at_most == 1:
+            return "two cells move by 1" if self.adjacency == "replace" else "one cell moves by 1"
+        times = 2 if self.adjacency == "replace" else 1
+        return f"cells move by {_up_to(times * self.at_most)} together"
+
+    def _one_person(self) -> str:
+        """Say how often one person counts, and how that is known."""
+        if self.limit == "assumed":
+            return "Each row is taken as another person: not checked."
+        if self.limit == "declared":
+            rows = "one row" if self.at_most == 1 else f"{self.at_most} rows"
+            return f"Each person has at most {rows}: declared, not checked."
+        who = "Each person" if self.subject is None else f"Each {self.subject!r}"
+        if self.at_most > 1:
+            counts = f"at most {self.at_most} times, by the first of their rows"
+        elif len(self.cells) == 1:
+            counts = "at most once, by the first of their rows"
+        else:
+            counts = f"in at most one of {len(self.cells)} cells, by the first of their rows"
+        return f"{who} counts {counts}; the others are left out, and no interval speaks of them."
+
+    @property
+    def usefulness(self) -> Usefulness:
+        """Whether the counts are useless, rough or useful, judged by what was released alone."""
+        from quiltwork.counts.count_table_page import usefulness_of
+
+        return usefulness_of(self)
+
+    def chart(self, confidence: Number = 0.95) -> IntervalChart:
+        """Return the counts with their intervals, as a chart."""
+        from quiltwork.counts.count_table_page import table_chart
+
+        return table_chart(self, confidence)
+
+    def plot(self, ax: Axes | None = None, confidence: Number = 0.95) -> Axes:
+        """Draw the counts with their intervals; needs the `plot` extra."""
+        from quiltwork.report.figures import draw
+
+        return draw(self.chart(confidence), ax)
+
+    def report(self, path: str | Path, confidence: Number = 0.95) -> None:
+        """Write a page to forward: counts, a picture, what they protect."""
+        from quiltwork.counts.count_table_page import table_page
+
+        files.write(files.named(path), table_page(self, confidence))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a row per cell: its label, its count and its 0.95 interval."""
+        found = zip(self.cells, self.values, self.intervals().values(), strict=True)
+        return [{"cell": cell, "value": value, **ends._asdict()} for cell, value, ends in found]
+
+    def body(self) -> dict[str, Any]:
+        """Return the table as JSON values."""
+        body = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        return {**body, "cells": [_written(cell) for cell in self.cells]}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> CountTable:
+        """Read a table back from `to_json`."""
+        body = files.load(text, "count-table", (1,))
+        held = {one.name: body[one.name] for one in fields(cls) if one.name in body}
+        return cls(
+            **held
+            | {name: tuple(body[name]) for name in ("values", "noisy", "dimensions")}
+            | {
+                "cells": tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
+                "alphas": tuple(written_fraction(alpha, "alpha") for alpha in body["alphas"]),
+                "dp_epsilon": written_fraction(body["dp_epsilon"], "dp_epsilon"),
+            }
+        )
+
+    def _index(self, cell: Cell) -> int:
+        try:
+            return self._places[cell]
+        except (KeyError, TypeError):  # TypeError: no cell is a list or an array
+            raise InvalidInputError(f"The table has no cell {shortened(cell)}.") from None
+
+    @cached_property
+    def _places(self) -> dict[Cell, int]:
+        return {cell: place for place, cell in enumerate(self.cells)}
+
+    def _around(self, index: int, reach: int) -> Interval:
+        return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
+
+    def _clip(self, low: int, high: int) -> Interval:
+        top = high if self.total is None else min(high, self.total)
+        return Interval(max(0, min(low, top)), max(0, top))
+
+
+def release_table(
+    counts: Mapping[Any, int],
+    epsilon: Number | None = None,
+    alpha: Number | None = None,
+    adjacency: Adjacency = "replace",
+    total: int | None = None,
+    dimensions: Sequence[str] = (),
+    beliefs: Any = None,
+    where: Sequence[str] = (),
+    people: int | None = None,
+    at_most: int | None = None,
+    ledger: Any = None,
+    dataset: str | None = None,
+    key: str | None = None,
+    analyst: str | None = None,
+) -> CountTable:
+    """Release disjoint counts together.
+
+    `epsilon=` is the level of the whole table, `alpha=` each cell's own noise ratio. `total` is the
+    number of people if that is public and every person is in some cell; it is taken at its word,
+    since an error where it is not the sum of the counts would tell that sum without paying.
+    `beliefs` are for people who depend on each other, and need adjacency "replace"; `people` is how
+    many they are if not all are in a cell. Counts from `limited_counts` bring along how many rows a
+    person has at most; with others, `at_most` declares it, and without it each row is taken as
+    another person. With a ledger, the table's `dp_epsilon` is debited before anything is drawn;
+    `where` describes which rows were counted, so that a key is not mistaken for that of another
+    question, and `analyst` says for whom.
+
+    Raises:
+        InvalidInputError: if counts are not integers ≥ 0, there is no level, `total` is no
+            integer ≥ 0 or goes with several rows of one person, or beliefs are about fewer people
+            than were counted.
+        NotPrivateError: at α = 0.
+
+    >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
+    >>> sum(table.values)
+    1000
+    >>> table.adjacency
+    'replace'
+
+    Theorem: docs/theory/geometric-mechanism.md
+    """
+    if not isinstance(counts, Mapping):
+        raise InvalidInputError(
+            f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
+        )
+    exact = {cell: unseen_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
+    total = None if total is None else integer(total, "total", 0)
+    most, limit, subject = _limit(counts, at_most)
+    _check(exact, adjacency, total, most)
+    dimensions = _names(dimensions, "dimensions")
+    where = _names(where, "where")
+    _check_dimensions(exact, dimensions)
+    if ledger is not None:  # which keeps the table as JSON, after the debit
+        for cell in exact:
+            _written(cell)
+    known = total if people is None else integer(people, "people", 1)
+    if total not in (None, known):
+        raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
+    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known, most)
+    believed = None if beliefs is None else known or number_of_people(beliefs)
+    law = TwoSidedGeometric.from_alpha(level.alphas[0])
+
+    def draw() -> CountTable:
+        noisy = _draw(list(exact.values()), law)
+        values = project(noisy, [law.variance] * len(exact), total)
+        return CountTable(
+            cells=tuple(exact),
+            values=values,
+            noisy=noisy,
+            alphas=level.alphas,
+            epsilon=float_up(level.epsilon),
+            dp_epsilon=level.dp_epsilon,
+            adjacency=adjacency,
+            total=total,
+            dimensions=tuple(dimensions),
+            at_most=most,
+            limit=limit,
+            subject=subject,
+        )
+
+    def record() -> dict[str, Any]:
+        return {
+            "mechanism": "geometric table",
+            "cells": _digest(tuple(exact)),
+            "dimensions": list(dimensions),
+            "belief_digest": None if beliefs is None else belief_digest(beliefs),
+            **({} if believed is None else {"length": believed}),
+            "alphas": sorted({str(ratio) for ratio in level.alphas}),
+            "adjacency": adjacency,
+            "dp_epsilon": str(level.dp_epsilon),
+            **({"where": list(where)} if where else {}),
+            **({"total": total} if total is not None else {}),
+            **({"at_most": most, "limit": limit, "subject": subject} if limit != "assumed" else {}),
+        }
+
+    payer = read_payer(ledger, dataset, key, analyst)
+    if believed is not None:
+        if payer is not None:
+            payer.check(record())  # before the counts are compared with anything
+        if sum(exact.values()) > most * believed:
+            raise InvalidInputError(
+                "The table counts more people than the beliefs are about; their number is public, "
+                "so give it as people=…."
+            )
+    return pay_and_keep(payer, record, draw, CountTable.to_json, CountTable.from_json)
+
+
+def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:
+    """Return how many rows one person has at most, how that is known, and by which column."""
+    if isinstance(counts, LimitedCounts):
+        if at_most is not None:
+            raise InvalidInputError(
+                f"The counts keep at most {counts.at_most} rows of one person themselves; leave "
+                "at_most out."
+            )
+        return counts.at_most, "kept", counts.subject
+    if at_most is None:
+        return 1, "assumed", None
+    return integer(at_most, "at_most", 1), "declared", None
+
+
+def _up_to(rows: int) -> str:
+    return "1" if rows == 1 else f"at most {rows}"
+
+
+def _digest(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()
+
+
+def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
+    return TwoSidedGeometric.from_alpha(alpha).simultaneous_quantile(confidence, together)
+
+
+def _check(exact: Mapping[Any, int], adjacency: str, total: int | None, at_most: int) -> None:
+    if not exact:
+        raise InvalidInputError("The table has no cells; give at least one count.")
+    choice(adjacency, tuple(_MEANING), "adjacency")
+    if max(*exact.values(), total or 0, 0) > _MOST_PEOPLE:
+        raise InvalidInputError("A count or total has more than 300 digits; no table does.")
+    if total is None:
+        return
+    if at_most > 1:
+        raise InvalidInputError(
+            "A total is the number of people, each counted once; with more rows of one person "
+            "leave it out."
+        )
+    if adjacency == "add-remove":
+        raise InvalidInputError(
+            "Under add-remove the number of people is itself protected: leave total out, or "
+            "protect against replace."
+        )
+
+
+def _names(texts: Any, name: str) -> tuple[str, ...]:
+    return tuple(instance(text, str, f"Each of {name}") for text in listed(texts, name))
+
+
+def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
+    """Refuse names that do not fit the cells' labels, before anything is spent."""
+    if len(set(dimensions)) < len(dimensions):
+        raise InvalidInputError(f"dimensions name each column once, not {', '.join(dimensions)}.")
+    for cell in cells if dimensions else ():
+        labels = len(cell) if isinstance(cell, tuple) else 1
+        if labels != len(dimensions):
+            raise InvalidInputError(
+                f"Cell {cell!r} has {labels} labels and there are {len(dimensions)} dimensions: "
+                f"{', '.join(dimensions)}."
+            )
+
+
+def _written(cell: Cell) -> Any:
+    """Return a cell as JSON has it: one label, or a list of labels."""
+    if isinstance(cell, tuple):
+        return [_written_label(label, cell) for label in cell]
+    return _written_label(cell, cell)
+
+
+def _written_label(label: Any, cell: Cell) -> Any:
+    if type(label).__module__ == "numpy" and getattr(label, "ndim", 1) == 0:
+        label = label.item()
+    if label is None or isinstance(label, (str, int)):
+        return label
+    if isinstance(label, float) and math.isfinite(label):
+        return label
+    raise InvalidInputError(
+        f"Cell {cell!r} has the label {label!r}, which cannot be written to a file or a ledger; "
+        "labels are text or numbers."
+    )
+
+
+def _draw(counts: list[int], law: TwoSidedGeometric) -> tuple[int, ...]:
+    """Add one draw to each count.
+
+    Many are drawn in one call; a few one by one, which spares a small table the import of NumPy.
+    """
+    many = len(counts) > _FEW_CELLS
+    drawn = law.draw(len(counts)).tolist() if many else [law.draw_one() for _ in counts]
+    return tuple(count + noise for count, noise in zip(counts, drawn, strict=True))

@@ -1,0 +1,108 @@
+"""What a table of disjoint counts costs, from the level of its cells, and the noise of sums.
+
+Replacing one person's row moves two cells by 1, so it costs the level of a cell twice; adding or
+removing a row moves one. Of a person with several rows, all may be in one cell: each
+cost is paid as often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
+from quiltwork.counts.dependent_people import number_of_people, substitution_level
+from quiltwork.errors import InvalidInputError, NotPrivateError
+from quiltwork.exact import Number, privacy_level, to_fraction
+from quiltwork.noise import TwoSidedGeometric
+
+Adjacency: TypeAlias = Literal["replace", "add-remove"]
+Cell: TypeAlias = Hashable
+
+
+@dataclass(frozen=True)
+class TableLevel:
+    """The table's level under its adjacency, for replacing a row, and each cell's noise ratio."""
+
+    epsilon: Fraction
+    dp_epsilon: Fraction
+    alphas: tuple[Fraction, ...]
+
+
+def table_level(
+    cells: tuple[Cell, ...],
+    epsilon: Number | None,
+    alpha: Number | None,
+    adjacency: Adjacency,
+    beliefs: Any = None,
+    people: int | None = None,
+    at_most: int = 1,
+) -> TableLevel:
+    """Work out the levels of a table.
+
+    `epsilon` is the level of the whole table, `alpha` that of every single cell. `at_most` is the
+    number of rows that one person may have.
+    """
+    moved = min(len(cells), 2 if adjacency == "replace" else 1)
+    if epsilon is not None and alpha is None:
+        asked = privacy_level(epsilon, "epsilon")
+        level = asked
+        if beliefs is not None:
+            level = _under_beliefs(beliefs, people, adjacency, asked)
+        ratio = alpha_for_epsilon(level / (moved * at_most))
+        replaced = level / moved * min(len(cells), 2)
+        return TableLevel(asked, replaced, (ratio,) * len(cells))
+    if beliefs is not None:
+        raise InvalidInputError("With beliefs, give epsilon=… as the level of the whole table.")
+    ratio, cost = read_level(alpha, epsilon)
+    if cost is None:
+        raise NotPrivateError(
+            "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
+        )
+    if ratio == 1:
+        raise InvalidInputError(
+            "alpha = 1 spreads noise over all integers evenly, which no distribution does; choose "
+            "alpha < 1."
+        )
+    each = at_most * cost
+    return TableLevel(moved * each, min(len(cells), 2) * each, (ratio,) * len(cells))
+
+
+def _under_beliefs(
+    beliefs: Any, people: int | None, adjacency: Adjacency, epsilon: Fraction
+) -> Fraction:
+    known = number_of_people(beliefs) if people is None else people
+    if adjacency != "replace" or known is None:
+        raise InvalidInputError(
+            "With beliefs, the people are known and their rows are not: protect against replace, "
+            "and under a chain give total=…, the number of people."
+        )
+    return substitution_level(beliefs, known, epsilon)
+
+
+def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
+    """Return c with P(|sum of independent noises| ≤ c) ≥ confidence, by Chernoff's bound.
+
+    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
+    bound holds for every t, so a coarse search over t is safe.
+    """
+    level = to_fraction(confidence, "confidence")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"confidence must lie between 0 and 1, not {confidence!r}.")
+    if len(alphas) == 1:
+        return TwoSidedGeometric.from_alpha(alphas[0]).quantile(level)
+    ratios = [float(alpha) for alpha in alphas if alpha]
+    largest = -math.log(max(ratios)) if ratios else 1.0
+    miss = math.log((1 - level).numerator) - math.log(2 * (1 - level).denominator)
+    best = math.inf
+    for step in range(1, 100):
+        t = largest * step / 100
+        growth = sum(
+            2 * math.log1p(-a) - math.log1p(-a * math.exp(t)) - math.log1p(-a * math.exp(-t))
+            for a in ratios
+        )
+        best = min(best, (growth - miss) / t)
+    return math.ceil(best * (1 + 1e-9))

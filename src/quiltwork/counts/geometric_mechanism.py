@@ -1,0 +1,222 @@
+"""The geometric mechanism: a count plus two-sided geometric noise, unbounded or within 0..n.
+
+Its range-restricted form G answers 0 for everything below 0 and n for everything above n. Whatever
+a consumer knows and fears, some remap of G is the best α-private mechanism for that consumer
+(`remaps.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
+
+Theorem: docs/theory/geometric-mechanism.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.arguments import flag
+from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.counts.alpha_levels import alpha_for_epsilon, read_level
+from quiltwork.counts.dependent_people import belief_digest, read_count, substitution_level
+from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
+from quiltwork.exact import Number, integer
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.noise.bits import signs
+from quiltwork.results import Interval
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from quiltwork.counts.consumers.consumer import Consumer
+    from quiltwork.counts.remaps.remap import Remap
+
+_LARGEST_FLOAT_MATRIX = 10_000
+_LARGEST_EXACT_MATRIX = 1_000
+
+
+@dataclass(frozen=True, init=False)
+class GeometricMechanism:
+    """Count queries over n people at privacy level α, or ε = −ln α.
+
+    Neighbours differ in one person's row, whether replaced, added or removed: a count then moves
+    by at most 1. `beliefs` are for people who depend on each other (households as `Clusters`, a
+    `MarkovChain` over n moments, …): the level asked for then bounds what an adversary who
+    believes them learns about one person, and `alpha` is the noise that this takes.
+
+    Attributes:
+        n: the largest possible count.
+        alpha: the exact ratio of neighbouring noise probabilities.
+        epsilon: the level asked for; None at α = 0.
+        dp_epsilon: the differential privacy level of one release for substituting one person;
+            smaller than `epsilon` under `beliefs`.
+        belief_digest: of `beliefs`, if given: a ledger compares it with the dataset's.
+
+    >>> g = GeometricMechanism(2, alpha=Fraction(1, 2))
+    >>> print(*g.matrix(exact=True)[0])
+    2/3 1/6 1/6
+    >>> 0 <= g.release(1) <= 2
+    True
+
+    Theorem: docs/theory/geometric-mechanism.md
+    """
+
+    n: int
+    alpha: Fraction
+    epsilon: Fraction | None
+    dp_epsilon: Fraction | None
+    belief_digest: str | None = field(default=None, repr=False)
+
+    def __init__(
+        self,
+        n: int,
+        alpha: Number | None = None,
+        epsilon: Number | None = None,
+        beliefs: Any = None,
+    ) -> None:
+        people = integer(n, "n", 1)
+        ratio, level = read_level(alpha, epsilon)
+        dp_level, digest = level, None
+        if beliefs is not None and level is not None:
+            dp_level = substitution_level(beliefs, people, level)
+            ratio = alpha_for_epsilon(dp_level) if dp_level else Fraction(1)
+            digest = belief_digest(beliefs)
+        object.__setattr__(self, "n", people)
+        object.__setattr__(self, "alpha", ratio)
+        object.__setattr__(self, "epsilon", level)
+        object.__setattr__(self, "dp_epsilon", dp_level)
+        object.__setattr__(self, "belief_digest", digest)
+
+    @cached_property
+    def noise(self) -> TwoSidedGeometric:
+        """The law of the noise that a release adds."""
+        return TwoSidedGeometric.from_alpha(self.alpha)
+
+    def matrix(self, exact: bool = False) -> NDArray[Any]:
+        """Return G: entry [i, r] is the probability of answering r when the count is i.
+
+        With `exact`, entries are Fractions of the rational α in use. At α = 0 it is the identity;
+        at α = 1 every row is a fair coin between 0 and n. Cost: (n+1)² entries.
+
+        Raises:
+            UnsupportedError: above n = 10,000 (exact: 1,000).
+        """
+        import numpy as np
+
+        exact = flag(exact, "exact")
+        limit = _LARGEST_EXACT_MATRIX if exact else _LARGEST_FLOAT_MATRIX
+        if self.n > limit:
+            raise UnsupportedError(
+                f"The matrix for n = {self.n} has {(self.n + 1) ** 2:.2g} entries; ask for single "
+                f"entries with probability(count, response), or take n up to {limit}."
+            )
+        alpha = self.alpha if exact else float(self.alpha)
+        powers = np.array([alpha**d for d in range(self.n + 1)])
+        distance = abs(np.subtract.outer(np.arange(self.n + 1), np.arange(self.n + 1)))
+        matrix: NDArray[Any] = powers[distance] * self.column_weights(exact)
+        return matrix
+
+    def column_weights(self, exact: bool = False) -> NDArray[Any]:
+        """Return v with G[i, r] = v[r]·α^|i−r|: 1/(1+α) at both ends, (1−α)/(1+α) between."""
+        import numpy as np
+
+        end, middle = 1 / (1 + self.alpha), (1 - self.alpha) / (1 + self.alpha)
+        exact = flag(exact, "exact")
+        weights = np.empty(self.n + 1, dtype=object if exact else np.float64)
+        weights[:] = middle if exact else float(middle)
+        weights[[0, -1]] = end if exact else float(end)
+        return weights
+
+    def probability(self, count: int, response: int, unbounded: bool = False) -> Fraction:
+        """Return the exact probability of one response to one count.
+
+        >>> GeometricMechanism(5, alpha=0.5).probability(2, 0)
+        Fraction(1, 6)
+        """
+        value, answer = read_count(count, self.n, None), integer(response, "response", -(2**62))
+        if flag(unbounded, "unbounded"):
+            self._refuse_unbounded_coin()
+        elif not 0 <= answer <= self.n:
+            return Fraction(0)
+        at_end = not unbounded and answer in (0, self.n)
+        numerator = 1 if at_end else 1 - self.alpha
+        return numerator / (1 + self.alpha) * self.alpha ** abs(value - answer)
+
+    def release(
+        self,
+        count: int,
+        unbounded: bool = False,
+        ledger: Any = None,
+        dataset: str | None = None,
+        key: str | None = None,
+        analyst: str | None = None,
+    ) -> int:
+        """Draw one private answer: an integer in 0..n, or with `unbounded` the face value.
+
+        With a ledger, `dp_epsilon` is debited from `dataset` before anything is drawn, and a count
+        above n counts as n: an error would tell about it without being paid for.
+
+        Raises:
+            NotPrivateError: at α = 0, which would publish the count itself.
+            InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
+        """
+        unbounded = flag(unbounded, "unbounded")
+        value = read_count(count, self.n, ledger)
+        if self.alpha == 0 or self.dp_epsilon is None:
+            raise NotPrivateError(
+                "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."
+            )
+        if unbounded:
+            self._refuse_unbounded_coin()
+        if self.alpha < 1:
+            _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
+
+        def record() -> dict[str, Any]:
+            return {
+                "mechanism": "geometric",
+                "n": self.n,
+                "alpha": str(self.alpha),
+                "unbounded": unbounded,
+                "dp_epsilon": str(self.dp_epsilon),
+                "belief_digest": self.belief_digest,
+                **({} if self.belief_digest is None else {"length": self.n}),
+            }
+
+        payer = read_payer(ledger, dataset, key, analyst)
+        return pay_and_keep(payer, record, lambda: self._draw(value, unbounded), str, int)
+
+    def _draw(self, value: int, unbounded: bool) -> int:
+        if self.alpha == 1:
+            return self.n if signs(1)[0] else 0
+        answer = value + self.noise.draw_one()
+        return answer if unbounded else min(max(answer, 0), self.n)
+
+    def interval(self, released: int, confidence: Number = 0.95) -> Interval:
+        """Return lo..hi within 0..n that contains the count with at least this confidence.
+
+        Valid for a face value and for an answer within 0..n alike.
+        """
+        answer = min(max(integer(released, "released", -(2**62)), 0), self.n)
+        if self.alpha == 1:
+            return Interval(0, self.n)
+        reach = self.noise.quantile(confidence)
+        return Interval(max(0, answer - reach), min(self.n, answer + reach))
+
+    def remap(self, consumer: Consumer) -> Remap:
+        """Return the consumer's optimal remap of the answers within 0..n.
+
+        >>> from quiltwork.counts import Consumer
+        >>> GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5])).mapping
+        (0, 0, 3, 3)
+
+        Theorem: docs/theory/geometric-mechanism.md
+        """
+        from quiltwork.counts.remaps.remap import optimal_remap
+
+        return optimal_remap(self, consumer)
+
+    def _refuse_unbounded_coin(self) -> None:
+        if self.alpha == 1:
+            raise InvalidInputError(
+                "alpha = 1 spreads noise over all integers evenly, which no distribution does; "
+                "take the answer within 0..n, or alpha < 1."
+            )

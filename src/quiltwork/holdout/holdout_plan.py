@@ -1,0 +1,429 @@
+"""`plan_holdout`: how many rows a promise takes, or what the rows there are can promise.
+
+With T = (1+c)τ/2 every answer is within τ of the truth while fewer than B questions overfit by cτ.
+Three mechanisms keep that promise: *counting* (answers rounded to few values, with noise only where
+rows must be protected), *max-information* (Algorithm 1 with σ = (1−c)τ/(12·ln(4m/β))) and *fresh
+parts* of the rows. All conditions are monotone in n, τ, m and B, so each is found by bisection; a
+step is a closed formula, for max-information on chains a translation into Bayesian DP.
+
+Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from quiltwork import files
+from quiltwork.arguments import choice, listed
+from quiltwork.beliefs import Belief
+from quiltwork.beliefs.sets import as_beliefs
+from quiltwork.errors import InvalidInputError, QuiltworkError, UnsupportedError
+from quiltwork.exact import Number, positive_fraction, shortened
+from quiltwork.holdout.algorithm import MOST, read_count
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width, fresh_width
+from quiltwork.holdout.guarantee import (
+    VACUOUS,
+    dp_level,
+    noise_failure,
+    overfit_width,
+    read_share,
+)
+from quiltwork.holdout.max_information import bayesian_epsilon
+from quiltwork.results import ResultBase, plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEAST_TOLERANCE = Fraction(1, 10**9)
+"""Below it, 2^60 rows are too few under any belief."""
+_WIDEST = 64.0
+MECHANISMS = ("counting", "max-information", "fresh parts")
+
+
+@dataclass(frozen=True)
+class HoldoutPlan(ResultBase):
+    """A promise and what it takes.
+
+    Attributes:
+        beliefs: how rows depend on each other; None for independent rows.
+        queries: m, the number of questions.
+        overfits: B, how many of them may overfit the training set.
+        tolerance: τ, how far an answer may be from the truth; infinite where nothing is promised.
+        confidence: 1 − β.
+        overfit_at: c, a question overfits if its training value is off by cτ.
+        samples: the rows it takes.
+        available: the rows there are, or None if nothing says so.
+        solved_for: which of samples, tolerance, queries and overfits was looked for.
+        protect: "rows" where noise must protect them, None where accuracy is all.
+        mechanism: "counting", "max-information" or "fresh parts": what keeps the promise.
+    """
+
+    beliefs: tuple[Belief, ...] | None
+    queries: int
+    overfits: int
+    tolerance: float
+    confidence: float
+    overfit_at: float
+    samples: int
+    available: int | None
+    solved_for: str
+    protect: str | None = None
+    mechanism: str = "counting"
+
+    @property
+    def noise(self) -> float:
+        """σ for the holdout; 0 where nothing but accuracy is promised."""
+        if self.protect is None and self.mechanism != "max-information":
+            return 0.0
+        spread = 12 * math.log(4 * self.queries / self.beta)
+        return (1 - self.overfit_at) * self.tolerance / spread
+
+    @property
+    def threshold(self) -> float:
+        """T for the holdout."""
+        return (1 + self.overfit_at) * self.tolerance / 2
+
+    @property
+    def values(self) -> int | None:
+        """g: answers from the holdout are rounded to 0, 1/g, …, 1; None where they are not.
+
+        As coarse as the tolerance allows; (1−c)τ/3 of it is the noise's, where there is noise.
+        """
+        if self.mechanism != "counting" or not math.isfinite(self.tolerance):
+            return None
+        tolerance, share = Fraction(self.tolerance), Fraction(self.overfit_at)
+        return math.ceil((6 / (5 + 7 * share) if self.noise else 1 / (1 + share)) / tolerance)
+
+    @property
+    def epsilon(self) -> float:
+        """The level of differential privacy at `samples` rows; infinite without noise.
+
+        It is 0 where nothing is promised.
+        """
+        if not math.isfinite(self.tolerance):
+            return 0.0
+        return dp_level(self.samples, self.noise, self.overfits) if self.noise else math.inf
+
+    @cached_property
+    def bayesian_epsilon(self) -> float:
+        """The level of Bayesian DP under the beliefs; infinite without noise."""
+        if not 0 < self.epsilon < math.inf:
+            return self.epsilon
+        return bayesian_epsilon(self.beliefs, self.epsilon, self.samples)
+
+    @property
+    def beta(self) -> float:
+        """The probability with which the promise may fail."""
+        return 1 - self.confidence
+
+    @property
+    def feasible(self) -> bool:
+        """Whether there are enough rows for a promise that says anything."""
+        enough = self.available is None or self.available >= self.samples
+        return enough and not self.vacuous
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether always answering ½ would promise as much."""
+        return self.tolerance >= VACUOUS
+
+    def holds(self) -> bool:
+        """Whether the promise holds: what noise may fail with, and what remains for overfitting.
+
+        Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md
+        """
+        if self.mechanism == "fresh parts":
+            return fresh_width(*self._asked) <= self.tolerance
+        part, values = (1 - self.overfit_at) * self.tolerance, self.values
+        asked = (self.beliefs, self.samples, self.queries, self.overfits)
+        if values is not None and not self.noise:
+            return counting_width(*asked, values, self.beta) <= part / 2
+        blur = (3 + self.overfit_at) / 4 * self.tolerance
+        blur -= 0 if values is None else 1 / (2 * values)
+        failing = noise_failure(self.noise, self.queries, self.overfits, part / 12, part / 6, blur)
+        if failing >= self.beta:
+            return False
+        if values is not None:
+            return counting_width(*asked, values, self.beta - failing) <= part / 4
+        # Without what the answers tell first: it takes no translation into Bayesian DP.
+        return all(
+            overfit_width(self.beliefs, self.samples, level, self.queries, self.beta - failing)
+            <= part / 4
+            for level in (0.0, self.epsilon)
+        )
+
+    @property
+    def _asked(self) -> tuple[tuple[Belief, ...] | None, int, int, float]:
+        return self.beliefs, self.samples, self.queries, self.beta
+
+    def explain(self) -> str:
+        """Say what to use, what it promises, what it takes, and what the alternatives give."""
+        from quiltwork.holdout.plan_alternatives import other_bounds, other_ways
+
+        if not math.isfinite(self.tolerance):
+            nothing = (
+                f"Promise: none. {self.samples:,} rows are too few for {self.queries:,} adaptive "
+                f"questions of which {self.overfits:,} may overfit, however far answers may be "
+                "off. This is vacuous: always answering 1/2 errs by at most 0.5."
+            )
+            return "\n".join([nothing, *other_ways(self)])
+        found = concentration(self.beliefs)
+        lines = [
+            f"Use {self.mechanism}: {_USES[self.mechanism]}.",
+            f"Promise: with probability {self.confidence:g}, every answer to {self.queries:,} "
+            f"adaptive questions is within {self.tolerance:.4g} of the truth, as long as fewer "
+            f"than {self.overfits:,} overfit by {self.overfit_at * self.tolerance:.4g} or more.",
+            *self._settings(),
+            f"Concentration: {found.theorem}; rows count as {found.independent_rows:.4g} "
+            "independent ones each.",
+            f"Rows: {self.samples:,} needed{self._rows_there()}.",
+        ]
+        if self.vacuous:
+            lines.append(
+                "The promise is vacuous: always answering 1/2 errs by at most 0.5, however the "
+                "questions are chosen."
+            )
+        return "\n".join([*lines, *other_bounds(self), *other_ways(self)])
+
+    def body(self) -> dict[str, Any]:
+        """Return the plan as JSON values; what is infinite is null."""
+        told = {name: value for name, value in vars(self).items() if name != "beliefs"}
+        found = ("noise", "values", "threshold", "epsilon", "bayesian_epsilon", "feasible")
+        return {**plain(told), **{name: plain(getattr(self, name)) for name in found}}
+
+    def to_json(self) -> str:
+        """Write the plan as a document of schema `quiltwork/holdout-plan`."""
+        return files.dump("holdout-plan", 2, {**self.body(), "explanation": self.explain()})
+
+    def _settings(self) -> list[str]:
+        if self.mechanism == "fresh parts":
+            return [f"Settings: {self.samples // self.queries:,} rows for each question."]
+        grid = "" if self.values is None else f", answers rounded to steps of 1/{self.values}"
+        level = "Level: none; rows are not protected. Plan with protect='rows' if they must be."
+        if self.noise:
+            level = (
+                f"Level: {self.epsilon:.4g}-DP for replacing a row, {self.bayesian_epsilon:.4g}-"
+                "Bayesian DP under the belief."
+            )
+        told = f"Settings: threshold T = {self.threshold:.6g}, noise sigma = {self.noise:.6g}"
+        return [f"{told}{grid}.", level]
+
+    def _rows_there(self) -> str:
+        if self.available is None:
+            return ""
+        if self.available >= self.samples:
+            return f", {self.available:,} there"
+        return f", only {self.available:,} there: the promise does not hold"
+
+    def table(self, samples: Sequence[int] = ()) -> list[tuple[int, float]]:
+        """Return (rows, tolerance) pairs: what the same m, B and β give at other sizes.
+
+        Raises:
+            InvalidInputError: if `samples` is no list of numbers of rows.
+        """
+        usual = [max(2, round(self.samples * 10 ** (k / 2))) for k in range(-4, 3)]
+        sizes = [read_count(n, "samples") for n in listed(samples, "samples")] or usual
+        return [(n, least_tolerance(replace(self, samples=n))) for n in sizes]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw tolerance against rows beside the alternatives; needs the `plot` extra."""
+        from quiltwork.holdout.plan_alternatives import plan_chart
+        from quiltwork.report.figures import draw
+
+        return draw(plan_chart(self), ax)
+
+
+def plan_holdout(
+    beliefs: Belief | Sequence[Belief] | None = None,
+    queries: int | None = None,
+    overfits: int | None = None,
+    tolerance: Number | None = None,
+    confidence: Number = 0.95,
+    overfit_at: Number = 0.5,
+    samples: int | None = None,
+    protect: str | None = None,
+    mechanism: str | None = None,
+) -> HoldoutPlan:
+    """Plan a reusable holdout: leave out one of queries, overfits, tolerance and samples.
+
+    Without `samples` it finds the rows that the promise takes. With `samples` it finds the least
+    tolerance, or the most queries or overfits. Of the mechanisms that keep the promise it takes the
+    one that does so with the fewest rows, or promises most.
+
+    Theorem: docs/theory/counting.md, docs/theory/reusable-holdout.md
+
+    Args:
+        beliefs: how the holdout's rows depend on each other; None for independent rows. Clusters
+            stand for any number of rows with the same mix of cluster sizes.
+        queries: m, the number of questions that will be asked, adaptively.
+        overfits: B, how many of them may find that the training set overfits.
+        tolerance: τ in (0, 1).
+        confidence: 1 − β.
+        overfit_at: the paper's c in Theorem 2, in (0, 1).
+        samples: the rows there are.
+        protect: "rows" if noise must protect them too; None asks for accuracy alone.
+        mechanism: one of "counting", "max-information" and "fresh parts", or None for the best.
+
+    Raises:
+        InvalidInputError: unless exactly one of the four is left out, or for values out of range.
+        UnsupportedError: if no concentration inequality is proven for the belief.
+
+    >>> plan = plan_holdout(queries=100, overfits=5, tolerance=0.1)
+    >>> plan.samples, plan.mechanism, round(plan.threshold, 3), plan.feasible
+    (24121, 'counting', 0.075, True)
+    >>> round(plan_holdout(queries=100, overfits=5, samples=10_000).tolerance, 4)
+    0.1523
+    >>> plan_holdout(queries=100, overfits=5, tolerance=0.1, protect="rows").samples
+    98968
+    """
+    members = None if beliefs is None else as_beliefs(beliefs)
+    share, fixed = read_share(confidence, "confidence"), read_share(overfit_at, "overfit_at")
+    asked = {"queries": queries, "overfits": overfits, "tolerance": tolerance, "samples": samples}
+    missing = [name for name, value in asked.items() if value is None]
+    if len(missing) != 1:
+        raise InvalidInputError(
+            "Give all but one of queries, overfits, tolerance and samples; left out here: "
+            f"{', '.join(missing) or 'none'}."
+        )
+    lengths = [belief.length for belief in members or () if belief.length]
+    draft = HoldoutPlan(
+        members,
+        1 if queries is None else read_count(queries, "queries"),
+        1 if overfits is None else read_count(overfits, "overfits"),
+        1.0 if tolerance is None else _tolerance(tolerance),
+        share,
+        fixed,
+        1 if samples is None else read_count(samples, "samples"),
+        min(lengths, default=None) if samples is None else samples,
+        missing[0],
+        None if protect is None else choice(protect, ("rows",), "protect"),
+    )
+    if queries is not None and overfits is not None and overfits > queries:
+        raise InvalidInputError(
+            f"overfits is {overfits}, more than the {queries} queries; at most every question can "
+            "overfit."
+        )
+    if mechanism is not None:
+        return _solved(replace(draft, mechanism=choice(mechanism, MECHANISMS, "mechanism")))
+    return _best(draft)
+
+
+_USES = {
+    "counting": "answers from the holdout are rounded to few public values",
+    "max-information": "answers from the holdout carry noise",
+    "fresh parts": "every question gets rows of its own, used once",
+}
+
+
+def _best(draft: HoldoutPlan) -> HoldoutPlan:
+    """The plan of the mechanism that gives most; max-information never does without noise."""
+    names = ("counting", "fresh parts" if draft.protect is None else "max-information")
+    found, refusals = [], []
+    for name in names:
+        try:
+            found.append(_solved(replace(draft, mechanism=name)))
+        except QuiltworkError as problem:
+            refusals.append(problem)
+    if not found:
+        raise refusals[0]
+    sign = 1 if draft.solved_for in ("samples", "tolerance") else -1
+    return min(found, key=lambda plan: sign * getattr(plan, plan.solved_for))
+
+
+def _solved(draft: HoldoutPlan) -> HoldoutPlan:
+    if draft.mechanism == "fresh parts" and draft.protect is not None:
+        raise UnsupportedError(
+            "Fresh parts protect no row: each question's answer is exact. Leave out protect, or "
+            "take another mechanism."
+        )
+    if draft.solved_for == "tolerance":
+        return replace(draft, tolerance=least_tolerance(draft))
+    if draft.solved_for == "samples":
+        return replace(draft, samples=_least_rows(draft))
+    return _most_questions(draft)
+
+
+def _most_questions(draft: HoldoutPlan) -> HoldoutPlan:
+    """Return the plan with the most queries or overfits for which it holds."""
+    unknown = draft.solved_for
+    start = draft.overfits if unknown == "queries" else 1
+    most = draft.queries if unknown == "overfits" else MOST
+
+    def at(value: int) -> HoldoutPlan:
+        changed: dict[str, Any] = {unknown: value}
+        return replace(draft, **changed)
+
+    first_failing = _least(lambda value: not at(value).holds(), start, most)
+    if first_failing == start:
+        one = at(start)
+        needed, best = _least_rows(one), least_tolerance(one)
+        raise InvalidInputError(
+            f"{draft.samples:,} rows do not give tolerance {draft.tolerance:g} even for "
+            f"{start} {unknown}: that takes {needed:,} rows"
+            + (f", or tolerance {best:.3g}." if best < VACUOUS else ".")
+        )
+    return at(most if first_failing is None else first_failing - 1)
+
+
+def _least_rows(draft: HoldoutPlan) -> int:
+    most = _most_rows(draft.beliefs)
+    if not replace(draft, samples=most).holds():
+        shown = "2^60" if most == MOST else f"{most:,}"
+        raise UnsupportedError(
+            f"No number of rows up to {shown} gives tolerance {draft.tolerance:g} under this "
+            "belief; ask for a larger one."
+        )
+    return _least(lambda n: replace(draft, samples=n).holds(), 1, most) or most
+
+
+def _most_rows(beliefs: tuple[Belief, ...] | None) -> int:
+    """Return how many rows can be planned with: 2^60, or the longest series of a chain."""
+    if all(belief.length is not None for belief in beliefs or ()):
+        return MOST
+    from quiltwork.influence.arguments import LONGEST
+
+    return LONGEST
+
+
+def least_tolerance(draft: HoldoutPlan) -> float:
+    """Return the least tolerance that a plan's mechanism keeps, infinite if it keeps none."""
+    low, high = 0.0, 1e-6
+    while not replace(draft, tolerance=high).holds():
+        low, high = high, 2 * high
+        if high > _WIDEST:
+            return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if replace(draft, tolerance=middle).holds() else (middle, high)
+    return high
+
+
+def _least(holds: Callable[[int], bool], start: int, most: int) -> int | None:
+    """Return the first value in start..most from which it holds on, or None; O(log most) looks."""
+    low, high = start - 1, start
+    while not holds(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _tolerance(value: object) -> float:
+    tolerance = positive_fraction(value, "tolerance")
+    if tolerance >= 1:
+        raise InvalidInputError(f"tolerance must lie between 0 and 1, not {value!r}.")
+    if tolerance < _LEAST_TOLERANCE:
+        raise InvalidInputError(
+            f"tolerance is {shortened(value)}, which no number of rows up to 2^60 gives; ask for "
+            "1e-9 or more."
+        )
+    return float(tolerance)

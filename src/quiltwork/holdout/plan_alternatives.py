@@ -1,0 +1,169 @@
+"""What a plan is compared with: the paper's own numbers, a Ladder, one bit, fixed questions.
+
+All are closed formulae.
+
+Theorem: docs/theory/reusable-holdout.md
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quiltwork.beliefs import Belief, Clusters
+from quiltwork.errors import UnsupportedError
+from quiltwork.holdout.concentration import concentration
+from quiltwork.holdout.counting import counting_width
+from quiltwork.holdout.guarantee import VACUOUS, overfit_width
+from quiltwork.holdout.ladder import ladder_width
+from quiltwork.report.charts import Line, LineChart, level
+
+if TYPE_CHECKING:
+    from quiltwork.holdout.holdout_plan import HoldoutPlan
+
+LEMMA_1 = 0.92
+"""ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
+
+
+def paper_quilt_rows(
+    budget: int,
+    noise: float,
+    tolerance: float,
+    beta: float,
+    nearby: int = 1,
+    influence: float = 0.0,
+) -> float:
+    """Return n_# of equation (8) for quilts that leave `nearby` rows, the row itself included.
+
+    With one nearby row it is n_* of equation (7), the influence being that of a row's Markov
+    blanket. Infinite where the influence b is too large (4b ≥ τ/3). As printed both hold for
+    independent rows only.
+
+    >>> import math
+    >>> round(paper_quilt_rows(5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
+    5823704
+    """
+    room = tolerance / 3 - 4 * influence
+    privacy = 9 * budget * nearby / (4 * noise * room) if room > 0 else math.inf
+    return max(9 * math.log(4 / beta) / tolerance**2, privacy)
+
+
+def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta: float) -> float:
+    """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
+
+    For clusters, `rate` is that of their mix of sizes.
+
+    Theorem: docs/theory/max-information.md
+
+    >>> import math
+    >>> math.ceil(lemma_1_rows(2, 5, 0.05 / (12 * math.log(8000)), 0.0125, 0.05 / 200))
+    1492022
+    """
+    share = rate / 2  # n becomes n/s for clusters of s rows, whose level is s times as large
+    privacy = 9 * budget / (4 * noise * LEMMA_1 * math.sqrt(2) * tolerance * share)
+    return max(4 * math.log(4 / beta) / (rate * tolerance**2), privacy)
+
+
+def fixed_questions_width(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
+) -> float:
+    """Return the width for m questions that were all fixed before the first answer."""
+    return overfit_width(beliefs, rows, 0.0, questions, 2 * beta)
+
+
+def one_bit_width(
+    beliefs: Belief | Sequence[Belief] | None, rows: int, questions: int, beta: float
+) -> float:
+    """Return how far "better than the best by η, or not" may be off, at the η that is best.
+
+    A yes lifts the best by η, so there are at most 1/η of them among m verdicts, hence
+    N = Σ_{b ≤ 1/η} C(m, b+1) submissions that could ever be made; a verdict compares two scores,
+    each within w of its truth, with a step of η.
+
+    Theorem: docs/theory/counting.md
+    """
+    steps = [1 << k for k in range(13)]
+    return min(1 / g + 2 * counting_width(beliefs, rows, questions, g + 1, 0, beta) for g in steps)
+
+
+def other_bounds(plan: HoldoutPlan) -> list[str]:
+    """Name what coarser bounds would ask for, where the rows were the question."""
+    if plan.solved_for != "samples" or plan.mechanism != "max-information":
+        return []
+    part, share = (1 - plan.overfit_at) * plan.tolerance / 4, plan.beta / (2 * plan.queries)
+    lines = []
+    if plan.beliefs is None:
+        rows = math.ceil(paper_quilt_rows(plan.overfits, plan.noise, part, share))
+        lines.append(f"  by the paper's constants, equations (7) and (8): {rows:,} rows")
+    if all(isinstance(belief, Clusters) for belief in plan.beliefs or ()):
+        rate = concentration(plan.beliefs).rate
+        rows = math.ceil(lemma_1_rows(rate, plan.overfits, plan.noise, part, share))
+        lines.append(f"  by Lemma 1 with its constant mended: {rows:,} rows")
+    return ["Other bounds:", *lines] if lines else []
+
+
+def other_ways(plan: HoldoutPlan) -> list[str]:
+    """Say what else as many rows could promise, and for which questions."""
+    from quiltwork.holdout.holdout_plan import MECHANISMS
+
+    rows = plan.available or plan.samples
+    given = (plan.beliefs, rows, plan.queries, plan.beta)
+    here = replace(plan, samples=rows)
+    others = [name for name in MECHANISMS if name != plan.mechanism]
+    return [
+        f"Alternatives with {rows:,} rows, same confidence:",
+        *(f"  {_NAMES[name]}: {_possible(replace(here, mechanism=name))}" for name in others),
+        f"  a Ladder of {plan.queries:,} submissions (best score only): "
+        f"{_within(ladder_width(*given))}",
+        '  one bit for each submission ("better than the best, or not"): '
+        f"{_within(one_bit_width(*given))}",
+        "  questions all fixed in advance, none adaptive: "
+        f"{_within(fixed_questions_width(*given))}",
+    ]
+
+
+_NAMES = {
+    "counting": "counting, answers rounded",
+    "max-information": "max-information, answers with noise",
+    "fresh parts": "a fresh part of the rows for every question",
+}
+
+
+def _possible(plan: HoldoutPlan) -> str:
+    from quiltwork.holdout.holdout_plan import least_tolerance
+
+    try:
+        return _within(least_tolerance(plan))
+    except UnsupportedError:
+        return "not proven for this belief"
+
+
+def _within(width: float) -> str:
+    if not math.isfinite(width):
+        return "nothing, too few rows"
+    return f"within {width:.4g}" + (" (vacuous)" if width >= VACUOUS else "")
+
+
+def plan_chart(plan: HoldoutPlan) -> LineChart:
+    """Return the tolerance that growing numbers of rows give, beside the alternatives."""
+    beta = 1 - plan.confidence
+    ours = plan.table()
+    others = {
+        "Ladder, best score only": ladder_width,
+        "questions fixed in advance": fixed_questions_width,
+    }
+    lines = [Line(f"{plan.mechanism}, {plan.overfits:,} overfits", tuple(ours))]
+    for name, width in others.items():
+        found = tuple((n, width(plan.beliefs, n, plan.queries, beta)) for n, _ in ours)
+        lines.append(Line(name, found))
+    return LineChart(
+        f"{plan.queries:,} adaptive questions, confidence {plan.confidence:g}",
+        f"A tolerance of {VACUOUS:g} or more says nothing.",
+        "rows of the holdout",
+        "tolerance of every answer",
+        (*lines, level("vacuous from here on", VACUOUS, lines)),
+        log_x=True,
+        log_y=True,
+    )

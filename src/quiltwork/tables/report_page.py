@@ -1,0 +1,374 @@
+"""Reports on tables: what they reveal, what they keep, as data and as one HTML page with plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quiltwork.files import named, write
+from quiltwork.report import (
+    BarChart,
+    Html,
+    Line,
+    LineChart,
+    facts,
+    figure,
+    note,
+    page,
+    paragraph,
+    section,
+    table,
+)
+from quiltwork.results import plain
+from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
+from quiltwork.tables.metrics.query_error import query_error
+from quiltwork.tables.risk.assessment import Assessment, assess
+from quiltwork.tables.risk.definetti import Learned, definetti
+from quiltwork.tables.risk.disclosure import Disclosure, Reidentification
+from quiltwork.tables.risk.downcoding import downcoding
+from quiltwork.tables.risk.intersection import Intersection
+from quiltwork.tables.risk.minimality import refused_cuts
+
+if TYPE_CHECKING:
+    from quiltwork.tables.publication import LocalPublication
+    from quiltwork.tables.spark.backend import SparkPublication
+
+QUERIES = 2500
+_QUERY_WORK = 200_000_000  # rows × queries that a report spends on the query error
+
+
+def warnings_section(assessment: Assessment) -> Html:
+    """Write what none of the figures covers, before the figures."""
+    return section(
+        "What this table does not protect against",
+        paragraph(
+            "The figures below speak about one table and someone who does not know how it was "
+            "made. Four attacks go further:"
+        ),
+        *(note(f"{one.attack}.", one.message) for one in assessment.warnings),
+        anchor="limits",
+    )
+
+
+def models_section(assessment: Assessment) -> Html:
+    """Write the values of the privacy models."""
+    found = assessment.models
+    recursive = (
+        "none" if found.recursive_c is None else f"({found.recursive_c}, {found.distinct_l})"
+    )
+    rows = [
+        ("k-anonymity", str(found.k), "every group has at least k records"),
+        ("(α, k)-anonymity", f"{found.alpha:.4f}", "no value has a larger share of a group"),
+        ("distinct l-diversity", str(found.distinct_l), "at least l sensitive values"),
+        ("entropy l-diversity", f"{found.entropy_l:.3f}", "entropy at least log l"),
+        ("recursive (c, l)-diversity", recursive, "r₁ < c·(r_l + r_(l+1) + …)"),
+        ("t-closeness", f"{found.t:.4f}", "distance of a group from the whole at most t"),
+        ("β-likeness", f"{found.beta:.3f}", "no value gains more than β, relatively"),
+        ("enhanced β-likeness", f"{found.enhanced_beta:.3f}", "the same, capped by −ln p"),
+        ("δ-disclosure", f"{found.delta:.3f}", "|ln(q/p)| below δ for values that occur"),
+    ]
+    return section(
+        "Privacy models",
+        table("The values that the table has at its worst group", ["model", "value", "says"], rows),
+        anchor="models",
+    )
+
+
+def reidentification_section(found: Reidentification) -> Html:
+    """Write how surely records are attributed to people."""
+    sizes = sorted(found.sizes.items())
+    people = accumulate(size * number for size, number in sizes)
+    points = tuple(
+        (float(size), done / found.people) for (size, _), done in zip(sizes, people, strict=True)
+    )
+    chart = LineChart(
+        "Records by the size of their group",
+        "The share of records in groups of at most this size: the further right the curve starts, "
+        "the better the smallest groups protect.",
+        "records in the group",
+        "share of records",
+        (Line("records in groups of at most this size", points, marks=len(points) == 1),),
+        log_x=sizes[-1][0] >= 10 * sizes[0][0],
+    )
+    rows = [
+        (f"fewer than {limit}", number, f"{number / found.people:.2%}")
+        for limit, number in found.below.items()
+    ]
+    return section(
+        "Re-identification",
+        paragraph(
+            f"Who knows someone's quasi-identifiers and that they are in the table finds their "
+            f"record with probability {found.highest:.2%} at most and {found.mean:.2%} on average; "
+            f"{found.unique:,} of {found.people:,} are unique."
+        ),
+        figure(chart),
+        table("People in small groups", ["group", "people", "share"], rows),
+        anchor="reidentification",
+    )
+
+
+def disclosure_section(found: Sequence[Disclosure], learned: Sequence[Learned] | None) -> Html:
+    """Write how surely sensitive values are inferred."""
+    series = []
+    for one in found:
+        points = tuple((level, number / one.records) for level, number in one.surer.items())
+        series.append(Line(one.attribute, points))
+    chart = LineChart(
+        "How sure the best guess per group is",
+        "The share of records in groups whose most common value has at least this share. A curve "
+        "that stays high to the right means that groups give values away.",
+        "share of the most common value",
+        "share of records",
+        tuple(series),
+    )
+    guesses = [
+        (
+            one.attribute,
+            f"{one.base:.1%}",
+            f"{one.mean:.1%}",
+            f"{one.highest:.1%}",
+            one.certain,
+        )
+        for one in found
+    ]
+    header = ["column", "guess without groups", "with groups", "surest group", "records certain"]
+    return section(
+        "Attribute disclosure",
+        paragraph("What a group says about its members, whoever of them they are."),
+        figure(chart),
+        table("How often the most common value is right", header, guesses),
+        *([] if learned is None else _learned_parts(learned)),
+        anchor="disclosure",
+    )
+
+
+def _learned_parts(found: Sequence[Learned]) -> list[Html]:
+    """Write what the deFinetti attack got."""
+    rows = [
+        (
+            one.attribute,
+            f"{one.people:,}",
+            f"{one.by_group:.1%}",
+            f"{one.learned:.1%}",
+            f"{one.sure:,}",
+            f"{one.sure_right:,}",
+        )
+        for one in found
+    ]
+    header = ["column", "records", "by the group", "by the learner", "90 % sure", "of them right"]
+    return [
+        paragraph(
+            "Someone who knows everybody's quasi-identifiers learns from all groups which go with "
+            "which value, and guesses within each (the deFinetti attack, with a naive Bayes model)."
+        ),
+        table("How often a learner is right", header, rows),
+    ]
+
+
+def intersection_section(found: Intersection) -> Html:
+    """Write what an earlier release adds."""
+    return section(
+        "Together with the earlier release", paragraph(found.explain()), anchor="against"
+    )
+
+
+def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Html:
+    """Write what generalization lost."""
+    chart = BarChart(
+        "Normalized certainty penalty by column",
+        "The mean share of a column's range that a published value covers: 0 is exact, 1 says "
+        "nothing.",
+        "certainty penalty",
+        tuple((name, round(value, 4)) for name, value in loss.ncp.items()),
+    )
+    rows = [
+        ("global certainty penalty (GCP)", f"{loss.gcp:.4f}"),
+        ("discernibility", f"{loss.discernibility:,}"),
+        ("average group size", f"{loss.average_class_size:,.2f}"),
+        ("the same, relative to the smallest group", f"{loss.relative_class_size:.3f}"),
+        ("suppressed records", f"{loss.suppressed:,}"),
+    ]
+    if error is not None:
+        rows.append((f"mean error of {queries:,} random range queries", f"{error:.2%}"))
+    explained = (
+        []
+        if error is None
+        else [
+            paragraph(
+                "The query error is the mean of |estimate − count| / count over random counts by "
+                "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
+                "most such counts are small, and small counts are answered badly by large groups."
+            )
+        ]
+    )
+    return section(
+        "What was lost",
+        figure(chart),
+        table("Utility of the published table", ["measure", "value"], rows),
+        *explained,
+        anchor="loss",
+    )
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """A report on a table; show it in a notebook, or write it.
+
+    Attributes:
+        title, lead: of the page.
+        headline: the key figures.
+        assessment: what the table reveals.
+        loss: what generalization lost, for a publication.
+        queries: how many range queries were asked for the query error; 0 for none.
+        query_error: their mean relative error.
+    """
+
+    title: str
+    lead: str
+    headline: Mapping[str, str]
+    assessment: Assessment
+    loss: InformationLoss | None = None
+    queries: int = 0
+    query_error: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name, JSON-ready."""
+        return {
+            **self.assessment.body(),
+            "loss": None if self.loss is None else plain(self.loss),
+            "queries": self.queries,
+            "query_error": self.query_error,
+        }
+
+    @property
+    def html(self) -> str:
+        """The report as one HTML page that fetches nothing."""
+        found = self.assessment
+        parts: list[Html] = [
+            section("At a glance", facts(self.headline), anchor="glance"),
+            warnings_section(found),
+            models_section(found),
+            reidentification_section(found.reidentification),
+            disclosure_section(found.disclosures, found.learned),
+        ]
+        if found.against is not None:
+            parts.append(intersection_section(found.against))
+        if self.loss is not None:
+            parts.append(loss_section(self.loss, self.queries, self.query_error))
+        return page(self.title, self.lead, parts)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the page."""
+        return write_page(path, self.html)
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def write_page(path: str | Path, text: str) -> Path:
+    """Write a page to a file."""
+    target = named(path)
+    write(target, text)
+    return target
+
+
+def risk_report(assessment: Assessment, name: str) -> TableReport:
+    """Return the report on a table as it stands."""
+    return TableReport(
+        f"Risks of {name}",
+        f"{_records(assessment)}, measured as they stand in the table.",
+        _headline(assessment),
+        assessment,
+    )
+
+
+def publication_report(
+    publication: LocalPublication, path: str | Path | None = None
+) -> TableReport:
+    """Return what a publication reveals and keeps; with a path, also write it as a page.
+
+    Cost: a few passes over the rows, the deFinetti attack, and the query error of up to 2,500
+    random queries.
+    """
+    rows = publication.source.encoded.rows
+    queries = max(50, min(QUERIES, _QUERY_WORK // rows))
+    error = query_error(publication.source, publication, queries)
+    refused = refused_cuts(publication)
+    assessment = assess(
+        publication.table,
+        learned=definetti(publication),
+        refused=refused,
+        downcoded=downcoding(publication),
+    )
+    loss = publication_loss(publication)
+    report = TableReport(
+        "Published table",
+        f"{_records(assessment)} in groups that satisfy {publication.constraint} against "
+        f"{_coalition(publication.m)}, made by the method {publication.method!r} and verified. "
+        "This page is for the people who publish: it speaks about the table, not only from it.",
+        {
+            **_headline(assessment),
+            "Certainty penalty (GCP)": f"{loss.gcp:.3f}",
+            "Query error": f"{error:.1%}",
+        },
+        assessment,
+        loss,
+        queries,
+        error,
+    )
+    if path is not None:
+        report.write(path)
+    return report
+
+
+def _records(assessment: Assessment) -> str:
+    return f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
+
+
+def _coalition(m: int) -> str:
+    if m == 0:
+        return "outsiders"
+    return f"any {m} colluding providers" if m > 1 else "any single provider"
+
+
+def _headline(assessment: Assessment) -> dict[str, str]:
+    models = assessment.models
+    return {
+        "Smallest group (k)": f"{models.k:,}",
+        "Fewest values in a group (l)": f"{models.distinct_l:,}",
+        "Largest distance (t)": f"{models.t:.3f}",
+        "Highest re-identification risk": f"{assessment.reidentification.highest:.1%}",
+    }
+
+
+def spark_report(publication: SparkPublication, path: str | Path | None = None) -> dict[str, Any]:
+    """Return what the distributed verification counted; with a path, write it as a page."""
+    parts = publication.verdicts
+    rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
+    left_out = publication.suppressed
+    whole = rows + left_out
+    found: dict[str, Any] = {
+        "rows": rows,
+        "suppressed": left_out,
+        "groups": groups,
+        "k": min(part.smallest for part in parts),
+        "distinct_l": min(part.fewest_values for part in parts),
+        "discernibility": sum(part.squares for part in parts) + left_out * whole,
+        "average_class_size": rows / groups,
+        "gcp": (publication.gcp * rows + left_out) / whole,
+        "subtrees": publication.subtrees,
+        "checks": sum(part.verdict.checks for part in parts),
+    }
+    if path is not None:
+        shown = {name.replace("_", " "): f"{value:,}" for name, value in found.items()}
+        text = page(
+            "Published Spark table",
+            f"Every group satisfies {publication.constraint} against "
+            f"{_coalition(publication.m)}: verified where its records are.",
+            [section("What was counted", facts(shown), anchor="counted")],
+        )
+        write_page(path, text)
+    return found

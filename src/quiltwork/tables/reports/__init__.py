@@ -1,1 +1,0 @@
-"""Reports on tables, as data and as one page."""

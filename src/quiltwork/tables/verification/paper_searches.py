@@ -1,0 +1,203 @@
+"""The paper's searches through the coalitions of one group, for EG-monotonic constraints.
+
+Coalitions are bit masks over the candidates in descending order of attack power: bit 0 is the
+strongest provider. What a safe coalition contains is safe (downward pruning); what contains a
+breaching one breaches (upward pruning). All of them are exponential in the worst case; `exact`
+is not, for few values.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.fitness import VERIFICATION_ALPHA, provider_scores
+from quiltwork.tables.group import Group
+from quiltwork.tables.verification.branching import (
+    Checks,
+    LimitReached,
+    SearchOutcome,
+    Space,
+    spaces,
+)
+
+Method: TypeAlias = Literal["direct", "top-down", "bottom-up", "binary", "adaptive"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+THRESHOLD = 0.85
+"""Average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
+
+Breached: TypeAlias = Callable[[int], bool]
+_WORD, _FEW = 63, 16
+
+
+def search(
+    group: Group,
+    constraint: Constraint,
+    m: int,
+    method: Method,
+    limit: int,
+    alpha: float = VERIFICATION_ALPHA,
+) -> SearchOutcome:
+    """Look for a coalition of at most m providers that breaches an EG-monotonic constraint."""
+    checks = Checks(group, constraint, limit)
+    scores = provider_scores(group, constraint, alpha)
+    if method == "adaptive":
+        method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
+    try:
+        for space in spaces(group, m):
+            order = sorted(space.candidates, key=lambda i: (-scores[i], i))
+
+            def breached(mask: int, order: list[int] = order) -> bool:
+                return checks.breached_by(order[i] for i in _bits(mask))
+
+            found = _SEARCHES[method](Space(tuple(order), space.level, space.top), breached)
+            if found is not None:
+                return SearchOutcome(tuple(sorted(order[i] for i in _bits(found))), checks.done)
+    except LimitReached:
+        return SearchOutcome(None, checks.done - 1, settled=False)
+    return SearchOutcome(None, checks.done)
+
+
+def direct(space: Space, breached: Breached) -> int | None:
+    """Check every coalition of the level's size until one breaches."""
+    for mask in _strongest_first(range(len(space.candidates)), space.level):
+        if breached(mask):
+            return mask
+    return None
+
+
+def bottom_up(space: Space, breached: Breached) -> int | None:
+    """Check coalitions by growing size; the first that breaches ends the search (early stop)."""
+    for size in range(space.level + 1):
+        for mask in _strongest_first(range(len(space.candidates)), size):
+            if breached(mask):
+                return mask
+    return None
+
+
+def top_down(space: Space, breached: Breached) -> int | None:
+    """Check coalitions by falling size, leaving out what lies within a safe one.
+
+    Such a coalition has a safe or pruned one directly above it; all others have only breaching
+    ones there, so counting these tells which to check.
+    """
+    layer = list(_largest(space))
+    for size in range(space.top, space.level - 1, -1):
+        breaching = []
+        for mask in layer:
+            if breached(mask):
+                if size == space.level:
+                    return mask
+                breaching.append(mask)
+        above = Counter(mask & ~(1 << bit) for mask in breaching for bit in _bits(mask))
+        everyone = len(space.candidates) - size + 1
+        layer = [mask for mask, number in above.items() if number == everyone]
+        layer.sort(key=_bits if size - 1 == space.level else operator.neg)
+    return None
+
+
+class _Masks:
+    """Coalitions of some candidates; many are asked at once, a few one by one, which is faster."""
+
+    def __init__(self, candidates: int) -> None:
+        self._first: list[int] = []
+        self._more = np.zeros(_FEW, dtype=np.int64 if candidates < _WORD else object)
+        self._count = 0
+
+    def append(self, mask: int) -> None:
+        if len(self._first) < _FEW:
+            self._first.append(mask)
+            return
+        if self._count == len(self._more):
+            self._more = np.concatenate((self._more, np.zeros_like(self._more)))
+        self._more[self._count] = mask
+        self._count += 1
+
+    def one_contains(self, mask: int) -> bool:
+        if any(mask & ~whole == 0 for whole in self._first):
+            return True
+        return self._count > 0 and bool((mask & ~self._more[: self._count] == 0).any())
+
+    def one_is_within(self, mask: int) -> bool:
+        if any(part & ~mask == 0 for part in self._first):
+            return True
+        return self._count > 0 and bool((self._more[: self._count] & ~mask == 0).any())
+
+
+def binary(space: Space, breached: Breached) -> int | None:
+    """Algorithm 1: halve the distance between a breaching coalition and a safe one inside it.
+
+    Its line 6 is read with the missing "not": a largest coalition that does not breach settles
+    everything within it.
+    """
+    safe, broken = (_Masks(len(space.candidates)) for _ in range(2))
+
+    def breaks(mask: int) -> bool:
+        if safe.one_contains(mask):
+            return False
+        if broken.one_is_within(mask):
+            return True
+        verdict = breached(mask)
+        (broken if verdict else safe).append(mask)
+        return verdict
+
+    for largest in _largest(space):
+        if not breaks(largest):
+            continue
+        for smallest in _strongest_first(_bits(largest), space.level):
+            if safe.one_contains(smallest):
+                continue
+            if breaks(smallest):
+                return smallest
+            _narrow(smallest, largest, breaks)
+    return None
+
+
+def _narrow(inner: int, outer: int, breaks: Breached) -> None:
+    """Find a safe coalition and a breaching one that differ by one provider; `breaks` keeps both.
+
+    Between the two, providers join in ascending order of power.
+    """
+    while (outer & ~inner).bit_count() > 1:
+        missing = sorted(_bits(outer & ~inner), reverse=True)
+        middle = inner
+        for bit in missing[: len(missing) // 2]:
+            middle |= 1 << bit
+        if breaks(middle):
+            outer = middle
+        else:
+            inner = middle
+
+
+def _strongest_first(bits: range | list[int], size: int) -> Iterator[int]:
+    return (sum(1 << bit for bit in chosen) for chosen in combinations(bits, size))
+
+
+def _largest(space: Space) -> Iterator[int]:
+    """Yield the largest coalitions: weakest first, in the hope that they settle smaller ones."""
+    everyone = list(range(len(space.candidates)))
+    return _strongest_first(everyone if space.top == space.level else everyone[::-1], space.top)
+
+
+def _bits(mask: int) -> list[int]:
+    bits = []
+    while mask:
+        low = mask & -mask
+        bits.append(low.bit_length() - 1)
+        mask ^= low
+    return bits
+
+
+_SEARCHES: dict[str, Callable[[Space, Breached], int | None]] = {
+    "direct": direct,
+    "top-down": top_down,
+    "bottom-up": bottom_up,
+    "binary": binary,
+}

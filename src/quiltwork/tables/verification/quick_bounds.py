@@ -1,0 +1,263 @@
+"""Quick bounds: what sorted counts say about every coalition of all groups at once.
+
+For k-anonymity and distinct l-diversity they decide nearly every group. For entropy and recursive
+diversity and t-closeness they prove groups safe from the number of records that coalitions hold at
+most. Cost: a few sorts of the entries.
+
+Theorem: docs/theory/m-privacy.md
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quiltwork.exact import positive_fraction, to_fraction
+from quiltwork.tables.constraints.constraint import Constraint
+from quiltwork.tables.constraints.distributions import (
+    EntropyLDiversity,
+    RecursiveLDiversity,
+    TCloseness,
+)
+from quiltwork.tables.constraints.sizes import KAnonymity, LDiversity
+from quiltwork.tables.distinct import counted, distinct_rows
+from quiltwork.tables.group import SparseCounts, by_value, one_value_each, subset
+from quiltwork.tables.verification.corners import Entropy, at_least, find_violations
+
+OPEN, SAFE, BROKEN = 0, 1, 2
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Status = NDArray[np.int8]
+
+
+def bound(counts: SparseCounts, part: Constraint, m: int) -> Status:
+    """Return SAFE or BROKEN for groups that bounds decide, else OPEN."""
+    if isinstance(part, KAnonymity):
+        return _bound_k(counts, part.k, m)
+    if isinstance(part, LDiversity):
+        return _bound_l(counts, part.l, m)
+    return _bound_histograms(counts, part, m)
+
+
+def _bound_k(counts: SparseCounts, k: int, m: int) -> Status:
+    """Take the largest providers away.
+
+    Exact where each person is known to one provider; a bound otherwise.
+    """
+    total = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
+    enough = total - most_known(counts, m) >= k
+    return np.where(enough, SAFE, np.where(_simple(counts), BROKEN, OPEN)).astype(np.int8)
+
+
+def _bound_l(counts: SparseCounts, wanted: int, m: int) -> Status:
+    """Bound how many providers it takes to remove the rarest values of each group.
+
+    To remove a value, all its providers must collude; so values of more providers than may collude
+    stay. Most groups have enough of these.
+    """
+    group, value, provider = _cells(counts)
+    where, owners = _owners(group * counts.values + value, provider >= 0, counts)
+    removable = owners <= _sizes(counts, m)[where]
+    number = np.bincount(where, minlength=counts.groups)
+    safe = number - np.bincount(where[removable], minlength=counts.groups) >= wanted
+    status = np.where(safe, SAFE, np.where(number < wanted, BROKEN, OPEN)).astype(np.int8)
+    left = np.flatnonzero(status == OPEN)
+    if len(left):
+        status[left] = _bound_rarest(subset(counts, left), wanted, m)
+    return status
+
+
+def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
+    """Bound the providers of the e rarest values, if fewer than l are left without e values.
+
+    Members hold each removed value once for each of its providers: what single members can
+    contribute to that, counted one by one, must be enough for the e rarest. For coalitions of one
+    it is enough. If one provider is left, its values are all that is.
+
+    `found` are the cells (group · values + value) that occur, `where` and `owners` the group and
+    the number of providers of each; `rising` has these numbers sorted within each group, whose
+    cells begin at `start`, so that differences of `running` add up the e smallest.
+    """
+    group, value, provider = _cells(counts)
+    alone, cell = provider >= 0, group * counts.values + value
+    found, inverse = np.unique(cell, return_inverse=True)
+    where, owners = found // counts.values, np.bincount(inverse[alone], minlength=len(found))
+    rising = owners[np.lexsort((owners, where))]
+    start = np.searchsorted(where, np.arange(counts.groups))
+    emptied = np.bincount(where, minlength=counts.groups) - wanted + 1
+    running = np.concatenate([[0], np.cumsum(rising)])
+    together = running[start + emptied] - running[start]
+    size, simple = _sizes(counts, m), _simple(counts)
+    use = alone & (owners <= size[where])[inverse]
+    holder, held = _per_provider(group[use], provider[use], counts)
+    status = np.full(counts.groups, OPEN, dtype=np.int8)
+    status[simple & ((together <= size) | (size == 1))] = BROKEN
+    status[together > _sum_of_largest(holder, held, size)] = SAFE
+    holder, held = _per_provider(group, provider, counts)
+    fewest = np.minimum.reduceat(held, np.searchsorted(holder, np.arange(counts.groups)))
+    one_left = simple & (size == counts.inside - 1)
+    status[one_left] = np.where(fewest < wanted, BROKEN, SAFE)[one_left]
+    return status
+
+
+def _owners(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return the group of each (group, value) that occurs, and how many providers must collude."""
+    found, owners = counted(cell, counts.groups * counts.values)
+    if not alone.all():
+        shared, several = counted(cell[~alone], counts.groups * counts.values)
+        owners[np.searchsorted(found, shared)] -= several
+    return found // counts.values, owners
+
+
+def _per_provider(group: Ints, provider: Ints, counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (group, number of entries) for every provider of every group."""
+    (where, _), number = distinct_rows([group, provider + 1], [counts.groups, counts.providers + 1])
+    return where, number
+
+
+def _bound_histograms(counts: SparseCounts, part: Constraint, m: int) -> Status:
+    """Check the whole groups, then what coalitions can take away at most."""
+    total = by_value(counts)
+    whole = find_violations(part, total, total, np.arange(counts.groups), counts.groups)
+    sizes = _sizes(counts, m)
+    most = most_known(counts, m)
+    safe = (sizes == 0) | (surely_safe(part, total, most) & one_value_each(counts))
+    return np.where(~whole.safe, BROKEN, np.where(safe, SAFE, OPEN)).astype(np.int8)
+
+
+def surely_safe(part: Constraint, total: Ints, most_known: Ints) -> Flags:
+    """Tell which groups withstand every coalition that knows at most so many of the records.
+
+    `total` has the groups' histograms as rows. A lower bound: other groups may be safe as well.
+    """
+    number = total.sum(axis=1)
+    left = number - most_known
+    safe: Flags = left > 0
+    if isinstance(part, RecursiveLDiversity):
+        falling = -np.sort(-total, axis=1)
+        tail = np.maximum(falling[:, part.l - 1 :].sum(axis=1) - most_known, 0)
+        factor = positive_fraction(part.c, "c")
+        return safe & ~at_least(falling[:, 0], factor.denominator, tail, factor.numerator)
+    if isinstance(part, EntropyLDiversity):
+        return safe & _entropy_survives(part, total, most_known)
+    if isinstance(part, TCloseness):
+        return safe & _distance_survives(part, total, most_known)
+    return np.zeros(len(total), dtype=np.bool_)
+
+
+def _entropy_survives(part: EntropyLDiversity, total: Ints, most_known: Ints) -> Flags:
+    """Take the rarest values away first, as many records as are known: nothing leaves less entropy.
+
+    With whole values taken away one by one, and the last as far as it goes; in between F is convex.
+    """
+    excess = Entropy(log(to_fraction(part.l, "l")))
+    rising = np.sort(total, axis=1)
+    gone = np.concatenate((np.zeros((len(total), 1), np.int64), np.cumsum(rising, axis=1)), axis=1)
+    safe = np.ones(len(total), dtype=np.bool_)
+    for taken in gone.T:
+        removed = np.minimum(taken, most_known)[:, None]
+        rest = rising - np.clip(removed - gone[:, :-1], 0, rising)
+        value, doubt = excess.at(rest.astype(np.float64))
+        safe &= value <= -doubt
+    return safe
+
+
+def _distance_survives(part: TCloseness, total: Ints, most_known: Ints) -> Flags:
+    """Let every gap be as large as it can get, over the fewest records that are left."""
+    whole = part.whole
+    overall, t = int(whole.sum()), to_fraction(part.t, "t")
+    number = total.sum(axis=1)
+    columns = len(whole)
+    exact = int(number.max(initial=1)) * overall * 2 * columns < 2**62
+    kind = np.int64 if exact else object
+    total, whole = total.astype(kind), whole.astype(kind)
+    left = (number - most_known).astype(kind)
+    if part.distance == "equal":
+        over = total * overall - whole * left[:, None]
+        moved, times = np.where(over > 0, over, 0).sum(axis=1), t.numerator
+    else:
+        below, share = np.cumsum(total, axis=1)[:, :-1], np.cumsum(whole)[:-1]
+        known = most_known.astype(kind)[:, None]
+        gaps = below * overall - share * number.astype(kind)[:, None]
+        up, down = gaps + share * known, (overall - share) * known - gaps
+        moved = np.where(up > down, up, down).sum(axis=1)
+        times = t.numerator * max(columns - 1, 1)
+    allowed = np.where(left > 0, left * overall, 0)
+    return np.asarray(moved.astype(object) * t.denominator <= allowed.astype(object) * times)
+
+
+def most_known(counts: SparseCounts, m: int) -> Ints:
+    """Return how many records (people) of each group its largest providers know, at most.
+
+    No coalition knows more; each person whom several of them know counts several times.
+    """
+    return _sum_of_largest(*_known_by_provider(counts), _sizes(counts, m))
+
+
+def _sum_of_largest(group: Ints, numbers: Ints, how_many: Ints) -> Ints:
+    """Add up the largest numbers of each group, as many as asked; `group` is sorted."""
+    order = np.lexsort((-numbers, group))
+    group, numbers = group[order], numbers[order]
+    position = np.arange(len(group)) - np.searchsorted(group, group)
+    taken = position < how_many[group]
+    sums = np.bincount(group[taken], weights=numbers[taken], minlength=len(how_many))
+    return sums.astype(np.int64)
+
+
+def _sizes(counts: SparseCounts, m: int) -> Ints:
+    """Return how many providers of each group may collude; at most m where others know someone."""
+    limited = np.minimum(m, counts.inside - 1)
+    size: Ints = np.where(_simple(counts), limited, m)
+    return size
+
+
+def _simple(counts: SparseCounts) -> Flags:
+    """Tell which groups hold only people known to one provider each."""
+    simple = np.ones(counts.groups, dtype=np.bool_)
+    simple[counts.group[counts.who >= counts.providers]] = False
+    return simple
+
+
+def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
+    """Return (group, people known) for every provider of every group.
+
+    Entries are sorted by group and by who knows them; a set of several providers counts for each of
+    its members, so that these are spread out, sorted again and added up.
+    """
+    new = np.append(True, (np.diff(counts.group) != 0) | (np.diff(counts.who) != 0))
+    first = np.flatnonzero(new)
+    group, who = counts.group[first], counts.who[first]
+    known = np.add.reduceat(counts.weight, first)
+    if not len(counts.sets):
+        return group, known
+    own = who < counts.providers
+    position, members = counts.sets.spread(who[~own] - counts.providers)
+    columns = [
+        np.concatenate([group[own], group[~own][position]]),
+        np.concatenate([who[own], members]),
+    ]
+    weights = np.concatenate([known[own], known[~own][position]])
+    order = np.lexsort(columns[::-1])
+    (where, _), repeats = distinct_rows(columns, [counts.groups, counts.providers])
+    first = np.cumsum(repeats) - repeats
+    return where, np.add.reduceat(weights[order], first)
+
+
+def _cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct (group, value, provider); provider −1 stands for several at once."""
+    provider = np.where(counts.who < counts.providers, counts.who, -1)
+    if not len(counts.kinds) and not len(counts.sets):
+        return counts.group, counts.kind, provider
+    single = counts.kind < counts.values
+    position, members = counts.kinds.spread(counts.kind[~single] - counts.values)
+    several = np.flatnonzero(~single)[position]
+    rows = np.concatenate([np.flatnonzero(single), several])
+    values = np.concatenate([counts.kind[single], members])
+    sizes = [counts.groups, counts.values, counts.providers + 1]
+    (group, value, owner), _ = distinct_rows(
+        [counts.group[rows], values, provider[rows] + 1], sizes
+    )
+    return group, value, owner - 1

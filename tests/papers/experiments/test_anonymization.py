@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from papers.experiments import anonymization
+
+
+def quiet(done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _data(shared_file, monkeypatch):
+    path = shared_file("data/adult.csv.gz")
+    monkeypatch.setenv("QUILTWORK_SHARED", str(path.parent.parent))
+
+
+def test_the_hospitals_become_1_private():
+    result = anonymization.hospitals_made_private.function(quiet)
+    assert result.rows[0].ours == "True"
+    assert sum(int(row.ours.rpartition(": ")[2].split()[0]) for row in result.rows[1:]) == 10
+
+
+@pytest.mark.parametrize(
+    ("one", "size"),
+    [
+        (anonymization.figure_9, {"rows": 9000, "queries": 200, "points": 2}),
+        (anonymization.figure_10, {"most": 3000, "queries": 200, "steps": 2}),
+        (anonymization.figure_12, {"rows": 2000, "queries": 200, "points": 2}),
+    ],
+)
+def test_provider_aware_never_errs_more_than_the_baseline(one, size):
+    result = one.function(quiet, **size)
+    errors = {row.quantity: row.ours for row in result.rows}
+    compared = 0
+    for quantity, error in errors.items():
+        if quantity.startswith("provider-aware, ") and not quantity.startswith(
+            "provider-aware, quality"
+        ):
+            compared += 1
+            assert error <= 1.02 * errors[quantity.replace("provider-aware", "baseline")]
+    assert compared >= 2
+
+
+def test_all_verification_strategies_make_the_same_groups():
+    result = anonymization.figure_11.function(quiet, **anonymization.figure_11.quick)
+    assert result.rows[-1].ours == 0
