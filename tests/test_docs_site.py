@@ -93,11 +93,14 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
     assert name in documented_names(), f"add quiltwork.{name} to a page of docs/reference"
 
 
-def room_names() -> dict[str, object]:
+SYSTEMS = ("budget", "counts", "holdout", "series", "tables", "tables.risk")
+
+
+def room_names(rooms: tuple[str, ...]) -> dict[str, object]:
     """What the rooms offer beyond the facade."""
     return {
         f"{room}.{name}": value
-        for room in ("budget", "counts", "series", "tables", "tables.risk")
+        for room in rooms
         for module in [importlib.import_module(f"quiltwork.{room}")]
         for name in module.__all__
         for value in [getattr(module, name)]
@@ -105,13 +108,25 @@ def room_names() -> dict[str, object]:
     }
 
 
-def test_every_function_of_a_room_is_in_the_reference():
-    functions = {name for name, value in room_names().items() if inspect.isfunction(value)}
-    assert functions <= documented_names()
+def test_every_function_and_class_of_a_system_is_in_the_reference():
+    callables = {name for name, value in room_names(SYSTEMS).items() if callable(value)}
+    assert callables <= documented_names()
 
 
 def test_the_reference_names_only_what_exists():
-    assert documented_names() <= {*public_names(), *room_names()}
+    assert documented_names() <= {
+        *public_names(),
+        *room_names((*SYSTEMS, "beliefs", "influence")),
+    }
+
+
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "reference" / "api").glob("*.md")), ids=lambda p: p.stem
+)
+def test_every_page_of_the_reference_begins_with_an_example(page):
+    text = page.read_text(encoding="utf-8")
+    if page.stem != "index":
+        assert 0 < text.index("```python\n>>> ") < text.index("```{api}")
 
 
 STYLE = re.compile(r"\s*Theorem: docs/theory/[\w-]+\.md(, docs/theory/[\w-]+\.md)*( \([^()]+\))?")

@@ -22,6 +22,13 @@ from sphinx.util.logging import getLogger
 
 logger = getLogger(__name__)
 THEORY = Path(__file__).resolve().parent.parent / "theory"
+SHARED = {
+    "Query": "all that `Query` has",
+    "Belief": "all that `Belief` has",
+    "Constraint": "all that `Constraint` has",
+    "ResultBase": "[what every result has](/reference/results.md)",
+}
+"""Classes whose members are described once, and not again with every class made from them."""
 SECTIONS = ("Args", "Returns", "Raises", "Yields", "Attributes", "Note", "Example", "Examples")
 
 
@@ -66,7 +73,9 @@ def signature(value: object) -> str:
     except (TypeError, ValueError):
         return ""
     kept = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
-    shown = [p.replace(annotation=annotated(p.annotation), default=literal(p.default)) for p in kept]
+    shown = [
+        p.replace(annotation=annotated(p.annotation), default=literal(p.default)) for p in kept
+    ]
     returned = found.empty if inspect.isclass(value) else annotated(found.return_annotation)
     return str(inspect.Signature(shown, return_annotation=returned))
 
@@ -115,10 +124,19 @@ def public_members(value: type | ModuleType) -> dict[str, object]:
     return {
         name: inspect.getattr_static(value, name)
         for cls in reversed(value.__mro__)
-        if cls.__module__.startswith("quiltwork")
+        if cls.__module__.startswith("quiltwork") and (cls is value or not described(cls))
         for name, member in vars(cls).items()
         if not name.startswith("_") and documented_member(member)
     }
+
+
+def described(base: type) -> bool:
+    return base.__name__ in SHARED or issubclass(base, resolve("quiltwork.queries.Query"))
+
+
+def inherited(value: type) -> list[str]:
+    names = [base.__name__ for base in value.__mro__[1:] if base.__name__ in SHARED]
+    return [f"Has {SHARED[name]}.\n" for name in names]
 
 
 def documented_member(member: object) -> bool:
@@ -149,6 +167,7 @@ def describe(path: str, value: object, depth: int = 0) -> list[str]:
         lines += [f":type: {gives}"]
     lines += ["", *markdown(docstring(value))]
     if inspect.isclass(value) and kind == "class":
+        lines += inherited(value)
         for name, member in public_members(value).items():
             lines += describe(f"{path}.{name}", member, depth + 1)
     return [*lines, fence, ""]

@@ -60,7 +60,7 @@ def figure(value: Any) -> str:
     """A chart with its title and description, in two widths of which a page shows one."""
     if type(value).__module__.startswith("matplotlib."):
         return "".join(
-            f"<figure class='drawn'><div class='{name}'>{by_matplotlib(value, *size)}</div></figure>"
+            f"<figure class='drawn {name}'>{by_matplotlib(value, *size)}</figure>"
             for name, size in (("wide", (7.2, 3.4)), ("narrow", (3.9, 3.2)))
         )
     chart = chart_of(value)

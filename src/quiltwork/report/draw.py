@@ -22,7 +22,7 @@ _LETTER = 7.3  # width of an average letter at 13 px, for margins
 
 
 def inline_svg(chart: Chart, width: float = WIDTH) -> str:
-    """Draw a chart for a page that carries the project's style; text keeps its size at any width."""
+    """Draw a chart for a page that carries the project's style; letters do not shrink with it."""
     return _frame(chart, "", width)
 
 
@@ -41,8 +41,9 @@ def _frame(chart: Chart, style: str, width: float) -> str:
     else:
         body, height = _matrix(chart, width)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="qw" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'role="img" aria-label="{html.escape(f"{chart.title}. {chart.description}")}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="qw" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{html.escape(f"{chart.title}. {chart.description}")}">'
         f"{style}{body}</svg>"
     )
 
