@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,10 @@ import quiltwork
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+sys.path.append(str(DOCS / "_ext"))
+
+from examples import blocks  # noqa: E402
+
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
 
@@ -62,6 +67,47 @@ def test_pages_load_nothing_from_elsewhere(site):
 def test_a_remote_script_would_be_noticed():
     page = '<a href="https://a.org"><script src="https://b.org/x.js"></script><link href="//c.org">'
     assert remote_loads(page) == ["https://b.org/x.js", "//c.org"]
+
+
+def test_pictures_are_drawn_by_the_code_of_their_page(site):
+    for page in ("gallery.html", "tutorials/a-year-of-a-meter.html"):
+        source = (DOCS / page).with_suffix(".md").read_text(encoding="utf-8")
+        text = (site / page).read_text(encoding="utf-8")
+        asked = source.count("```{picture}")
+        assert asked > 1
+        assert text.count('role="img"') == 2 * asked  # wide and narrow
+        assert "var(--c1)" in text
+    assert "data-theme=dark" in (site / "_static" / "charts.css").read_text(encoding="utf-8")
+
+
+def test_a_notebook_has_the_code_of_its_page(site):
+    found = list((site / "tutorials").glob("*.ipynb"))
+    assert len(found) == 2
+    for path in found:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        page = (DOCS / "tutorials" / path.name).with_suffix(".md").read_text(encoding="utf-8")
+        assert code == [block.text.rstrip() for block in blocks(page) if block.language == "python"]
+        text = "".join("".join(cell["source"]) for cell in cells)
+        assert not any(left in text for left in ("](../", "{picture}", "```"))
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("timezon", "reference/api/series"),
+        ("timezon", "how-to/read-a-series"),
+        ("epsilon", "concepts/epsilon"),
+        ("household", "how-to/counts"),
+        ("household", "reference/api/beliefs"),
+    ],
+)
+def test_the_search_finds_what_people_look_for(site, word, page):
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+    found = [index["terms"].get(word, []), index["titleterms"].get(word, [])]
+    pages = {p for one in found for p in (one if isinstance(one, list) else [one])}
+    assert index["docnames"].index(page) in pages
 
 
 def test_formulae_are_mathml(site):

@@ -21,9 +21,9 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 def notebook(page: str) -> str:
     """A page as the text of a notebook."""
-    kept = FENCE.sub(lambda found: found[0] if found["language"] == "python" else "", page)
+    kept = FENCE.sub(lambda found: found[0] if found["language"] == "python" else "\0", page)
     plain = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", kept)
-    made = jupytext.reads(re.sub(r"\n{3,}", "\n\n", plain), fmt="md")
+    made = jupytext.reads(re.sub(r"\n+\0\n+", "\n\n", plain), fmt="md")
     made.metadata["kernelspec"] = KERNEL
     for place, cell in enumerate(made.cells):
         cell["id"] = f"cell-{place + 1}"
