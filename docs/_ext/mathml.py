@@ -9,7 +9,6 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
-
 LONG = 28  # letters of TeX from which a formula may not fit a phone's line
 
 
