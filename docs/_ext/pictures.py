@@ -126,7 +126,8 @@ class Inline(SphinxPostTransform):
             path = Path(self.app.srcdir) / image["uri"]
             if path.suffix == ".svg" and 'class="qw"' in (svg := path.read_text(encoding="utf-8")):
                 svg = re.sub(r"<style>.*?</style>", "", svg, flags=re.S)
-                kept = f"<span class='stored' tabindex='0'>{svg}</span>"
+                title = f"<span class='figure-title'>{escape(image.get('alt', ''))}</span>"
+                kept = f"{title}<span class='stored' tabindex='0'>{svg}</span>"
                 image.replace_self(nodes.raw("", kept, format="html"))
 
 
