@@ -13,7 +13,7 @@ author = "The quiltwork developers"
 project_copyright = author
 version = release = __version__
 
-extensions = ["myst_parser", "api_pages", "mathml", "results"]
+extensions = ["myst_parser", "api_pages", "mathml", "notebooks", "pictures", "results"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build", "_ext", "_generated"]
 
@@ -25,3 +25,8 @@ html_title = f"quiltwork {__version__}"
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["quiltwork.css"]
+toc_object_entries = False  # a sidebar of every method would be built again for every page
+maximum_signature_line_length = 72
+python_use_unqualified_type_names = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,10 @@ import quiltwork
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+sys.path.append(str(DOCS / "_ext"))
+
+from examples import blocks  # noqa: E402
+
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
 
 
@@ -64,6 +69,47 @@ def test_a_remote_script_would_be_noticed():
     assert remote_loads(page) == ["https://b.org/x.js", "//c.org"]
 
 
+def test_pictures_are_drawn_by_the_code_of_their_page(site):
+    for page in ("gallery.html", "tutorials/a-week-of-activity.html"):
+        source = (DOCS / page).with_suffix(".md").read_text(encoding="utf-8")
+        text = (site / page).read_text(encoding="utf-8")
+        asked = source.count("```{picture}")
+        assert asked
+        assert text.count('role="img"') == 2 * asked  # wide and narrow
+        assert "var(--c1)" in text
+    assert "data-theme=dark" in (site / "_static" / "charts.css").read_text(encoding="utf-8")
+
+
+def test_a_notebook_has_the_code_of_its_page(site):
+    found = list((site / "tutorials").glob("*.ipynb"))
+    assert len(found) == 2
+    for path in found:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        page = (DOCS / "tutorials" / path.name).with_suffix(".md").read_text(encoding="utf-8")
+        assert code == [block.text.rstrip() for block in blocks(page) if block.language == "python"]
+        text = "".join("".join(cell["source"]) for cell in cells)
+        assert not any(left in text for left in ("](../", "{picture}", "```"))
+
+
+@pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("timezon", "reference/api/series"),
+        ("timezon", "how-to/read-a-series"),
+        ("epsilon", "concepts/epsilon"),
+        ("household", "how-to/counts"),
+        ("household", "reference/api/beliefs"),
+    ],
+)
+def test_the_search_finds_what_people_look_for(site, word, page):
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+    found = [index["terms"].get(word, []), index["titleterms"].get(word, [])]
+    pages = {p for one in found for p in (one if isinstance(one, list) else [one])}
+    assert index["docnames"].index(page) in pages
+
+
 def test_formulae_are_mathml(site):
     pages = [page.read_text(encoding="utf-8") for page in site.rglob("*.html")]
     assert any("<math " in page for page in pages), "no page shows a formula"
@@ -93,11 +139,14 @@ def test_every_public_name_is_in_the_reference_and_has_a_docstring(name):
     assert name in documented_names(), f"add quiltwork.{name} to a page of docs/reference"
 
 
-def room_names() -> dict[str, object]:
+SYSTEMS = ("budget", "counts", "holdout", "series", "tables", "tables.risk")
+
+
+def room_names(rooms: tuple[str, ...]) -> dict[str, object]:
     """What the rooms offer beyond the facade."""
     return {
         f"{room}.{name}": value
-        for room in ("budget", "counts", "series", "tables", "tables.risk")
+        for room in rooms
         for module in [importlib.import_module(f"quiltwork.{room}")]
         for name in module.__all__
         for value in [getattr(module, name)]
@@ -105,13 +154,25 @@ def room_names() -> dict[str, object]:
     }
 
 
-def test_every_function_of_a_room_is_in_the_reference():
-    functions = {name for name, value in room_names().items() if inspect.isfunction(value)}
-    assert functions <= documented_names()
+def test_every_function_and_class_of_a_system_is_in_the_reference():
+    callables = {name for name, value in room_names(SYSTEMS).items() if callable(value)}
+    assert callables <= documented_names()
 
 
 def test_the_reference_names_only_what_exists():
-    assert documented_names() <= {*public_names(), *room_names()}
+    assert documented_names() <= {
+        *public_names(),
+        *room_names((*SYSTEMS, "beliefs", "influence")),
+    }
+
+
+@pytest.mark.parametrize(
+    "page", sorted((DOCS / "reference" / "api").glob("*.md")), ids=lambda p: p.stem
+)
+def test_every_page_of_the_reference_begins_with_an_example(page):
+    text = page.read_text(encoding="utf-8")
+    if page.stem != "index":
+        assert 0 < text.index("```python\n>>> ") < text.index("```{api}")
 
 
 STYLE = re.compile(r"\s*Theorem: docs/theory/[\w-]+\.md(, docs/theory/[\w-]+\.md)*( \([^()]+\))?")

@@ -22,6 +22,13 @@ from sphinx.util.logging import getLogger
 
 logger = getLogger(__name__)
 THEORY = Path(__file__).resolve().parent.parent / "theory"
+SHARED = {
+    "Query": "all that `Query` has",
+    "Belief": "all that `Belief` has",
+    "Constraint": "all that `Constraint` has",
+    "ResultBase": "[what every result has](/reference/results.md)",
+}
+"""Classes whose members are described once, and not again with every class made from them."""
 SECTIONS = ("Args", "Returns", "Raises", "Yields", "Attributes", "Note", "Example", "Examples")
 
 
@@ -60,29 +67,49 @@ def theorem_link(line: str) -> str:
 
 
 def signature(value: object) -> str:
-    """The signature, with defaults that cannot be read back left out."""
+    """The signature with its types; defaults that cannot be read back are left out."""
     try:
-        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
+        found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    kept = [p for p in parameters if p.name not in ("self", "cls")]
+    kept = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
     shown = [
-        p.replace(
-            annotation=p.empty, default=p.empty if p.default is p.empty else Default(p.default)
-        )
-        for p in kept
+        p.replace(annotation=annotated(p.annotation), default=literal(p.default)) for p in kept
     ]
-    return str(inspect.Signature(shown))
+    returned = found.empty if inspect.isclass(value) else annotated(found.return_annotation)
+    return str(inspect.Signature(shown, return_annotation=returned))
 
 
-class Default:
-    """Shows a default value, or … for one without a literal."""
+class Verbatim:
+    """Shows itself as a given text."""
 
-    def __init__(self, value: object) -> None:
-        self.text = "..." if repr(value).startswith("<") else repr(value)
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __repr__(self) -> str:
         return self.text
+
+
+def literal(default: object) -> object:
+    if default is inspect.Parameter.empty:
+        return default
+    return Verbatim("..." if repr(default).startswith("<") else repr(default))
+
+
+def annotated(annotation: object) -> object:
+    """A type as it is written in the source."""
+    if annotation is inspect.Parameter.empty:
+        return annotation
+    if isinstance(annotation, str):
+        return Verbatim(annotation)
+    return Verbatim(inspect.formatannotation(annotation).replace("quiltwork.", ""))
+
+
+def returned_type(value: object) -> str:
+    """What a property gives, as it is written in the source."""
+    getter = getattr(value, "fget", None) or getattr(value, "func", None)
+    found = annotated(getattr(getter, "__annotations__", {}).get("return", inspect.Parameter.empty))
+    return repr(found) if isinstance(found, Verbatim) else ""
 
 
 def public_members(value: type | ModuleType) -> dict[str, object]:
@@ -97,10 +124,19 @@ def public_members(value: type | ModuleType) -> dict[str, object]:
     return {
         name: inspect.getattr_static(value, name)
         for cls in reversed(value.__mro__)
-        if cls.__module__.startswith("quiltwork")
+        if cls.__module__.startswith("quiltwork") and (cls is value or not described(cls))
         for name, member in vars(cls).items()
         if not name.startswith("_") and documented_member(member)
     }
+
+
+def described(base: type) -> bool:
+    return base.__name__ in SHARED or issubclass(base, resolve("quiltwork.queries.Query"))
+
+
+def inherited(value: type) -> list[str]:
+    names = [base.__name__ for base in value.__mro__[1:] if base.__name__ in SHARED]
+    return [f"Has {SHARED[name]}.\n" for name in names]
 
 
 def documented_member(member: object) -> bool:
@@ -111,13 +147,7 @@ def documented_member(member: object) -> bool:
 
 
 def describe(path: str, value: object, depth: int = 0) -> list[str]:
-    """The Markdown of one name and, for a class or module, of what it offers."""
-    if isinstance(value, ModuleType):
-        lines = markdown(value.__doc__ or "")
-        for name, member in public_members(value).items():
-            is_the_room = path.endswith(f".{name}")  # qw.release is both a room and its function
-            lines += describe(path if is_the_room else f"{path}.{name}", member, depth)
-        return lines
+    """The Markdown of one name and, for a class, of what it offers."""
     fence = ":" * (8 - depth)
     if inspect.isclass(value):
         is_error = issubclass(value, Exception)
@@ -133,8 +163,11 @@ def describe(path: str, value: object, depth: int = 0) -> list[str]:
     lines = [f"{fence}{{py:{kind}}} {path}{arguments}"]
     if isinstance(value, classmethod | staticmethod):
         lines += [f":{type(value).__name__}:"]
+    if kind in ("property", "attribute") and (gives := returned_type(value)):
+        lines += [f":type: {gives}"]
     lines += ["", *markdown(docstring(value))]
     if inspect.isclass(value) and kind == "class":
+        lines += inherited(value)
         for name, member in public_members(value).items():
             lines += describe(f"{path}.{name}", member, depth + 1)
     return [*lines, fence, ""]
@@ -158,7 +191,7 @@ def resolve(path: str) -> object:
 
 
 class Api(SphinxDirective):
-    """`api`: one dotted name per line.
+    """`api`: one dotted name per line, each with a heading.
 
     A name that does not exist yet is left out; tests/test_docs_site.py insists that all do.
     """
@@ -166,13 +199,28 @@ class Api(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        lines: list[str] = []
+        made: list[nodes.Node] = []
         for path in filter(None, map(str.strip, self.content)):
             try:
-                lines += describe(path, resolve(path))
+                value = resolve(path)
             except (AttributeError, ImportError) as missing:
                 logger.info("%s is not described: %s", path, missing)
-        return self.parse_text_to_nodes("\n".join(lines))
+                continue
+            if isinstance(value, ModuleType):
+                made += self.parse_text_to_nodes("\n".join(markdown(value.__doc__ or "")))
+                members = public_members(value).items()
+                for name, member in sorted(members, key=lambda one: inspect.isclass(one[1])):
+                    made.append(self.section(f"{path}.{name}", member))
+            else:
+                made.append(self.section(path, value))
+        return made
+
+    def section(self, path: str, value: object) -> nodes.section:
+        name = path.rpartition(".")[2]
+        section = nodes.section(ids=[f"api-{nodes.make_id(path)}"], names=[path])
+        section += nodes.title(name, "", nodes.literal("", name))
+        section += self.parse_text_to_nodes("\n".join(describe(path, value)))
+        return section
 
 
 def commands(group: click.Group, prefix: str) -> Iterator[tuple[str, click.Command]]:

@@ -9,9 +9,13 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
+LONG = 28  # letters of TeX from which a formula may not fit a phone's line
+
 
 def visit_inline(self: HTML5Translator, node: nodes.math) -> None:
-    self.body.append(convert(node.astext()))
+    formula = convert(node.astext())
+    wide = len(node.astext()) >= LONG
+    self.body.append(f'<span class="wide-formula">{formula}</span>' if wide else formula)
     raise nodes.SkipNode
 
 

@@ -315,7 +315,7 @@ def _table(released: Release, confidence: Fraction) -> Iterator[str]:
     ]
     level = f"{float(100 * confidence):g} %"
     many = len(rows) > 1
-    header = ["cell", released.query.kind, f"{level} interval", "all at once"]
+    header = ["cell", released.query.words, f"{level} interval", "all at once"]
     shown = [row if many else row[:3] for row in rows]
     yield from text_table(header if many else header[:3], shown)
 

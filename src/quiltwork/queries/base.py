@@ -64,6 +64,11 @@ class Query(ABC):
         if self.stop is not None:
             integer(self.stop, "The last time point of a window", first, LONGEST)
 
+    @property
+    def words(self) -> str:
+        """What is asked, for people: "time per day"; numbers and states have the same words."""
+        return self.kind.removeprefix("numeric_").replace("_", " ")
+
     def on(self, start: int, stop: int | None = None) -> Self:
         """Return the same query on the window start..stop, which replaces an earlier window.
 

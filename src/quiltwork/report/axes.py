@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LETTER = 6.5  # width of an average letter in a drawing 720 wide
+_SHORT = 250.0  # an axis with room for fewer ticks
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,19 @@ class Axis:
         """Return round values within the axis, at most about six; with names, their places."""
         if self.names:
             return [float(place) for place in range(len(self.names))]
-        return _decades(self.low, self.high) if self.logarithmic else _round(self.low, self.high)
+        found = _decades if self.logarithmic else _round
+        return found(self.low, self.high, 5 if abs(self.stop - self.start) > _SHORT else 3)
 
     def labels(self) -> list[str]:
         """Return what is written at the ticks; of names that would overlap, only every other."""
         if not self.names:
             return [label(tick) for tick in self.ticks()]
-        every = 1 + int(_LETTER * (2 + max(map(len, self.names))) * len(self.names) / 630)
+        every = 1 + int(
+            _LETTER
+            * (2 + max(map(len, self.names)))
+            * len(self.names)
+            / abs(self.stop - self.start)
+        )
         return [name if i % every == 0 else "" for i, name in enumerate(self.names)]
 
     def _measure(self, value: float) -> float:
@@ -73,15 +80,15 @@ def label(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _round(low: float, high: float) -> list[float]:
-    rough = (high - low) / 5
+def _round(low: float, high: float, most: int) -> list[float]:
+    rough = (high - low) / most
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [round(i * step, 12) for i in range(first, last + 1)]
 
 
-def _decades(low: float, high: float) -> list[float]:
+def _decades(low: float, high: float, most: int) -> list[float]:
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     if last - first < 1:
         return [
@@ -90,5 +97,5 @@ def _decades(low: float, high: float) -> list[float]:
             for m in (1, 2, 5)
             if low <= (v := m * 10.0**e) <= high
         ]
-    stride = max(1, math.ceil((last - first) / 6))
+    stride = max(1, math.ceil((last - first) / (most + 1)))
     return [10.0**e for e in range(first, last + 1, stride)]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 COLOURS = tuple(re.findall(r"--c\d:(#\w+)", LIGHT))
 _RULE, _MUTED = (re.findall(rf"--{name}:(#\w+)", LIGHT)[0] for name in ("rule", "muted"))
 _WIDTH, _HEIGHT = 7.2, 4.2  # inches
+_POINTS = 630  # of an axis, for the number of its ticks
 _ROW, _MOST_HEIGHT = 0.32, 16.0
 _LETTERS = 88  # of a legend's row
 
@@ -211,7 +212,7 @@ def _intervals(axes: Any, chart: IntervalChart) -> None:
     mark("released", {i: one.value for i, one in enumerate(rows)}, "o", color=main)
     truths = {i: one.truth for i, one in enumerate(rows) if one.truth is not None}
     mark("truth (simulated data)", truths, "D", color=other, fillstyle="none")
-    _rows(axes, [one.label for one in rows], chart.scale(0, 1), chart.axis)
+    _rows(axes, [one.label for one in rows], chart.scale(0, _POINTS), chart.axis)
     if truths:
         _legend(axes)
 
@@ -225,7 +226,7 @@ def _bars(axes: Any, chart: BarChart) -> None:
             else {"color": COLOURS[0], "alpha": 0.75}
         )
         axes.barh(place, value, height=0.6, **style)
-    _rows(axes, [name for name, _ in chart.bars], chart.scale(0, 1), chart.axis)
+    _rows(axes, [name for name, _ in chart.bars], chart.scale(0, _POINTS), chart.axis)
 
 
 def _lines(axes: Any, chart: LineChart) -> None:
@@ -243,8 +244,8 @@ def _lines(axes: Any, chart: LineChart) -> None:
         )
         for (x, _), ends in zip(one.points, one.spread, strict=False):
             axes.plot([x, x], ends, color=colour, linewidth=1.2)
-    _scaled(axes, "x", chart.across(0, 1))
-    _scaled(axes, "y", chart.up(0, 1))
+    _scaled(axes, "x", chart.across(0, _POINTS))
+    _scaled(axes, "y", chart.up(0, _POINTS))
     axes.set_xlabel(_plain(chart.x_axis))
     axes.set_ylabel(_plain(chart.y_axis), rotation=90 if len(chart.y_axis) > 2 else 0)
     _legend(axes)

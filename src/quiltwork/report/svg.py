@@ -21,39 +21,40 @@ WIDTH = 720
 _LETTER = 7.3  # width of an average letter at 13 px, for margins
 
 
-def inline_svg(chart: Chart) -> str:
-    """Draw a chart for a page that carries the project's style."""
-    return _frame(chart, "")
+def inline_svg(chart: Chart, width: float = WIDTH) -> str:
+    """Draw a chart for a page that carries the project's style; letters do not shrink with it."""
+    return _frame(chart, "", width)
 
 
 def standalone_svg(chart: Chart) -> str:
     """Draw a chart as a file of its own."""
-    return _frame(chart, f"<style>{FIGURE_STYLE}</style>")
+    return _frame(chart, f"<style>{FIGURE_STYLE}</style>", WIDTH)
 
 
-def _frame(chart: Chart, style: str) -> str:
+def _frame(chart: Chart, style: str, width: float) -> str:
     if isinstance(chart, IntervalChart):
-        body, height = _intervals(chart)
+        body, height = _intervals(chart, width)
     elif isinstance(chart, LineChart):
-        body, height = _lines(chart)
+        body, height = _lines(chart, width)
     elif isinstance(chart, BarChart):
-        body, height = _bars(chart)
+        body, height = _bars(chart, width)
     else:
-        body, height = _matrix(chart)
+        body, height = _matrix(chart, width)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="qw" viewBox="0 0 {WIDTH} {height:.0f}" '
-        f'role="img" aria-label="{html.escape(f"{chart.title}. {chart.description}")}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="qw" '
+        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+        f'aria-label="{html.escape(f"{chart.title}. {chart.description}")}">'
         f"{style}{body}</svg>"
     )
 
 
-def _intervals(chart: IntervalChart) -> tuple[str, float]:
+def _intervals(chart: IntervalChart, width: float) -> tuple[str, float]:
     rows = chart.estimates
     left = 16 + _LETTER * max((len(short(one.label)) for one in rows), default=0)
     right = 24 + _LETTER * max((len(_reading(one)) for one in rows), default=0)
     top, step = 34.0, 32.0
     bottom = top + step * len(rows)
-    axis = chart.scale(left, WIDTH - right)
+    axis = chart.scale(left, width - right)
     marks = "".join(_estimate(one, axis, top + step * (i + 0.5)) for i, one in enumerate(rows))
     legend = _interval_legend(chart, left)
     return legend + _x_axis(axis, top, bottom, chart.axis) + marks, bottom + 44
@@ -95,13 +96,13 @@ def _interval_legend(chart: IntervalChart, left: float) -> str:
     return drawn
 
 
-def _bars(chart: BarChart) -> tuple[str, float]:
+def _bars(chart: BarChart, width: float) -> tuple[str, float]:
     names, values = [short(name) for name, _ in chart.bars], [value for _, value in chart.bars]
     left = 16 + _LETTER * max(map(len, names), default=0)
     right = 24 + _LETTER * max((len(label(value)) for value in values), default=0)
     top, step = 10.0, 28.0
     bottom = top + step * len(values)
-    axis = chart.scale(left, WIDTH - right)
+    axis = chart.scale(left, width - right)
     drawn = [_x_axis(axis, top, bottom, chart.axis)]
     for i, (name, value) in enumerate(chart.bars):
         y = top + step * (i + 0.5)
@@ -116,14 +117,14 @@ def _bars(chart: BarChart) -> tuple[str, float]:
     return "".join(drawn), bottom + 44
 
 
-def _lines(chart: LineChart) -> tuple[str, float]:
+def _lines(chart: LineChart, width: float) -> tuple[str, float]:
     left, right = 74.0, 16.0
-    legend, legend_height = _line_legend(chart, left)
+    legend, legend_height = _line_legend(chart, left, width)
     top = legend_height + 26
     bottom = top + 280
-    across, up = chart.across(left, WIDTH - right), chart.up(bottom, top)
+    across, up = chart.across(left, width - right), chart.up(bottom, top)
     drawn = [legend, _text(0, top - 10, chart.y_axis, css="small")]
-    drawn += [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, WIDTH - right)]
+    drawn += [_x_axis(across, top, bottom, chart.x_axis), _y_axis(up, left, width - right)]
     for i, one in enumerate(chart.lines):
         places = [(across.place(x), up.place(y)) for x, y in chart.visible(one)]
         drawn.append(_dots(places, i) if one.marks else _path(places, i, one.dashed))
@@ -133,27 +134,27 @@ def _lines(chart: LineChart) -> tuple[str, float]:
     return "".join(drawn), bottom + 44
 
 
-def _line_legend(chart: LineChart, left: float) -> tuple[str, float]:
+def _line_legend(chart: LineChart, left: float, width: float) -> tuple[str, float]:
     """Name the lines, as many on a row as fit; return the drawing and its height."""
     drawn, x, y = [], left, 12.0
     for i, one in enumerate(chart.lines):
         if not one.name:
             continue
-        width = 30 + _LETTER * len(one.name) + 18
-        if x > left and x + width > WIDTH:
+        entry = 30 + _LETTER * len(one.name) + 18
+        if x > left and x + entry > width:
             x, y = left, y + 20
         sample = (
             _dots([(x + 11, y)], i) if one.marks else _path([(x, y), (x + 22, y)], i, one.dashed)
         )
         drawn += [sample, _text(x + 30, y + 4.5, one.name, css="small")]
-        x += width
+        x += entry
     return "".join(drawn), y + 12 if drawn else 0.0
 
 
-def _matrix(chart: MatrixChart) -> tuple[str, float]:
+def _matrix(chart: MatrixChart, width: float) -> tuple[str, float]:
     longest = max((len(short(text)) for text in (*chart.rows, chart.row_axis)), default=1)
     left, top = 14 + _LETTER * longest, 46.0
-    size = min(84.0, (WIDTH - left - 4) / max(1, len(chart.columns)))
+    size = min(84.0, (width - left - 4) / max(1, len(chart.columns)))
     tall = min(44.0, size)
     peak = max((abs(v) for row in chart.values for v in row), default=1.0) or 1.0
     drawn = [

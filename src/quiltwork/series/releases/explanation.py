@@ -42,10 +42,9 @@ def _what(release: Release) -> str:
     document = to_document(release.query)
     parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window")]
     details = f" ({', '.join(parameters)})" if parameters else ""
-    kind = release.query.kind.replace("_", " ")
     when = "" if release.period is None else f", {release.period[0]} to {release.period[1]}"
     points = f"time points {start}..{stop}{when}{who}"
-    return f"Released: {kind}{details} over {points}: {_shown(release)}."
+    return f"Released: {release.query.words}{details} over {points}: {_shown(release)}."
 
 
 def _shown(release: Release) -> str:

@@ -24,8 +24,8 @@ _QUANTITIES = {
     "frequencies": "share of time points",
     "transitions": "steps from one to the other",
     "top": "time points",
-    "by_hour": "time points",
-    "time_per_day": "hours per day",
+    "by hour": "time points",
+    "time per day": "hours per day",
 }
 
 
@@ -83,14 +83,12 @@ def title_of(release: Release) -> str:
         f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
     )
     who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
-    kind = release.query.kind.removeprefix("numeric_").replace("_", " ").capitalize()
-    return f"{kind}: {when}{who}"
+    return f"{release.query.words.capitalize()}: {when}{who}"
 
 
 def quantity_of(release: Release) -> str:
     """Name what the numbers count, with its unit."""
-    kind = release.query.kind.removeprefix("numeric_")
-    return _QUANTITIES.get(kind, kind.replace("_", " "))
+    return _QUANTITIES.get(release.query.words, release.query.words)
 
 
 def cell_name(cell: object) -> str:

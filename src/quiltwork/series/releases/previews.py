@@ -145,10 +145,9 @@ class Preview(ResultBase):
             section("Who is protected", *costs, anchor="who"),
             section("In words", bullets(said), anchor="words"),
         ]
-        kind = self.query.kind.removeprefix("numeric_").replace("_", " ")
         files.write(
             files.named(path),
-            page(f"Before releasing: {kind}", "Nothing was released or spent.", parts),
+            page(f"Before releasing: {self.query.words}", "Nothing was released or spent.", parts),
         )
 
     def explain(self) -> str:

@@ -1,0 +1,57 @@
+"""The directive `notebook`: a link to the page as a Jupyter notebook, made from its Markdown.
+
+Code is taken over as it is; what it printed, pictures and links within the site are left out,
+since a notebook prints and draws by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jupytext
+from docutils import nodes
+from examples import FENCE
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def notebook(page: str) -> str:
+    """A page as the text of a notebook."""
+    kept = FENCE.sub(lambda found: found[0] if found["language"] == "python" else "\0", page)
+    plain = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", kept)
+    made = jupytext.reads(re.sub(r"\n+\0\n+", "\n\n", plain), fmt="md")
+    made.metadata["kernelspec"] = KERNEL
+    for place, cell in enumerate(made.cells):
+        cell["id"] = f"cell-{place + 1}"
+    return str(jupytext.writes(made, fmt="ipynb"))
+
+
+class Notebook(SphinxDirective):
+    """`notebook`: write it beside the page, and link to it."""
+
+    def run(self) -> list[nodes.Node]:
+        name = f"{Path(self.env.docname).name}.ipynb"
+        self.env.metadata[self.env.docname]["notebook"] = name
+        text = nodes.paragraph("", "To try it yourself: ")
+        text += nodes.reference("", f"this page as a notebook, {name}", refuri=name)
+        text += nodes.Text(".")
+        return [text]
+
+
+def write(app: Sphinx, error: Exception | None) -> None:
+    for page, about in app.env.metadata.items():
+        if error is None and "notebook" in about:
+            source = Path(app.env.doc2path(page)).read_text(encoding="utf-8")
+            (Path(app.outdir) / page).with_name(about["notebook"]).write_text(
+                notebook(source), encoding="utf-8"
+            )
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("notebook", Notebook)
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
