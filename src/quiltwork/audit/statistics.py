@@ -130,6 +130,10 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
         InvalidInputError: if the window or the states do not fit.
     """
     read_query(query).check(states)
+    if query.runs:
+        raise UnsupportedError(
+            "The exact leakage of several runs together is not available; ask about each of them."
+        )
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):

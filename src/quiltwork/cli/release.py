@@ -151,7 +151,7 @@ def release(
     _check_delivery(query, output, report, plot)
     series = read(file, reading, beliefs=beliefs, backend=backend)
     if window is not None and not apart:
-        query = query.on(*series.window(window))
+        query = query.on_runs(series.windows(window))
     asked = {
         "epsilon": epsilon,
         "method": method,
@@ -176,7 +176,7 @@ def release(
             each = {
                 str(who): answer(
                     data,
-                    query if window is None else query.on(*series.window(window, who)),
+                    query if window is None else query.on_runs(series.windows(window, who)),
                     beliefs,
                     **asked,
                 )

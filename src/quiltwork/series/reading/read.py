@@ -116,8 +116,8 @@ class Series:
             shown = ", ".join(f"{a}:{b}" for a, b in found[:4])
             raise InvalidInputError(
                 f"{text!r} is {len(found)} windows, {shown}{', …' if len(found) > 4 else ''}, and "
-                "a query is about one. Release each of them into one ledger, which adds up what "
-                "they cost together."
+                "one is needed here; a query takes all of them, by "
+                "query.on_runs(series.windows(…))."
             )
         return found[0]
 
