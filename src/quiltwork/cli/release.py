@@ -149,7 +149,13 @@ def release(
         )
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
-    series = read(file, reading, beliefs=beliefs, backend=backend)
+    debit = {} if preview else open_ledger(ledger_url, dataset, key, analyst)
+    check = None
+    if debit:
+        from quiltwork.series.registration import refuse_unregistered
+
+        check = partial(refuse_unregistered, debit["ledger"], debit["dataset"])
+    series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     if window is not None and not apart:
         query = query.on_runs(series.windows(window))
     asked = {
@@ -186,7 +192,6 @@ def release(
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
-        debit = open_ledger(ledger_url, dataset, key, analyst)
         released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         if report is not None:
