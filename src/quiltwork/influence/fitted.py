@@ -14,6 +14,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
 from quiltwork.beliefs.alternatives import Candidate, candidates, likelier_but_large, room
 from quiltwork.beliefs.fitting import Tally, tally
+from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.exact import Number, to_fraction
@@ -98,6 +99,7 @@ def fit_warnings(
     - fewer than ten steps per state;
     - one belief alone: held-out data rule it out by the rule of `candidates`;
     - several: memory that is likelier than all of them and too large to be calibrated;
+    - times of a zone whose clocks change in between: no belief about the time of day was tried;
     - a first-order chain: the noise of a histogram moves by more than 2× when `smoothing` is
       divided or multiplied by ten (up to 30 states);
     - a box: the noise is within a tenth of what hiding everything at once takes (up to 30 states).
@@ -123,6 +125,11 @@ def fit_warnings(
     if len(members) == 1:
         sentences += _ruled_out(members[0], found, int(counted.transitions.sum()))
     sentences += likelier_but_large(sequences, found, **given)
+    if period is None and any(map(clocks_change, pieces)):
+        sentences.append(
+            "Clocks change in this series, so beliefs about the time of day were left out; without "
+            "the time zone (--timezone none) time points are those that clocks show."
+        )
     for one in members:
         if isinstance(one, MarkovChain) and one.size <= _MOST_STATES:
             sentences += _smoothing_decides(one, sequences, smoothing, length)
