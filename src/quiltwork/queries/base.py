@@ -12,7 +12,7 @@ Theorem: docs/theory/query-sensitivity.md
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -33,6 +33,7 @@ States: TypeAlias = tuple[Label, ...]
 
 LONGEST = 2**53
 MOST_RUNS = 10_000
+_PIECE = 1 << 20
 
 
 class Moves(NamedTuple):
@@ -191,6 +192,13 @@ class Query(ABC):
         parts = [codes[start - 1 : stop] for start, stop in self.windows(len(codes))]
         part = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return part.astype(np.int64, copy=False)
+
+    def pieces(self, codes: NDArray[np.integer[Any]], overlap: int = 0) -> Iterator[IntArray]:
+        """Yield what `part` has in pieces that fit any memory; neighbours may share some points."""
+        for start, stop in self.windows(len(codes)):
+            for first in range(start - 1, stop, _PIECE):
+                last = min(first + _PIECE + overlap, stop)
+                yield codes[first:last].astype(np.int64, copy=False)
 
     @abstractmethod
     def check(self, states: States) -> None:

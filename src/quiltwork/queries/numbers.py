@@ -161,7 +161,9 @@ class Sum(Query):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Add up steps exactly, in integers: a count per state times its steps."""
-        counts = np.bincount(self.part(codes), minlength=len(states))
+        counts = np.zeros(len(states), dtype=np.int64)
+        for piece in self.pieces(codes):
+            counts += np.bincount(piece, minlength=len(states))
         total = sum(int(n) * m for n, m in zip(counts, self.steps(states), strict=True))
         return np.array([total], dtype=object)
 
