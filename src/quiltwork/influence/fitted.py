@@ -28,6 +28,7 @@ _FEW_STEPS = 10
 _MOST_STATES = 30
 _TOO_FAR = 2
 _NEARLY_ALL = 0.9
+_KEPT = 3
 _OPTIONS = {
     "order 1": "--single",
     "order 2": "--order 2",
@@ -215,6 +216,22 @@ def _hides_everything(box: ChainBox, counted: Tally, length: int) -> list[str]:
     return [
         f"The box asks for as much noise as hiding all {length:,} time points at once: "
         f"{open_steps:,} of its {box.size**2:,} steps may be impossible, and state "
-        f"{box.states[rarest]!r} is left {seen:,} times only. Merge rare states, cut at gaps "
-        "(--missing split), fit on more data, or fit the list of plausible beliefs."
+        f"{box.states[rarest]!r} is left {seen:,} times only.{_merging(counted, length)} Cut at "
+        "gaps (--missing split), fit on more data, or fit the list of plausible beliefs."
     ]
+
+
+def _merging(counted: Tally, length: int) -> str:
+    """Say what noise a box of fewer states would take, all but the most frequent ones merged."""
+    often = np.argsort(-counted.transitions.sum(axis=1), kind="stable")
+    told = []
+    for kept in range(1, min(_KEPT + 1, len(often) - 1)):
+        place = np.full(len(often), kept)
+        place[often[:kept]] = np.arange(kept)
+        merged = np.zeros((kept + 1, kept + 1), dtype=np.int64)
+        np.add.at(merged, (place[:, np.newaxis], place), counted.transitions)
+        scale = fit_price(ChainBox.from_counts(merged, merged), length).scale
+        if scale < _NEARLY_ALL * 2 * length:
+            names = ", ".join(repr(counted.states[one]) for one in often[:kept])
+            told.append(f"{scale:,.0f} with {names} kept and the others merged")
+    return f" A box of fewer states takes noise of scale {'; '.join(told)}." if told else ""
