@@ -293,7 +293,9 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
         yield from _table(released, confidence)
     yield ""
     if released.period is not None:
-        yield f"From {released.period[0]} to {released.period[1]}."
+        runs = released.query.runs
+        many = f", {len(runs)} runs of time points in between" if runs else ""
+        yield f"From {released.period[0]} to {released.period[1]}{many}."
     yield from released.explain().splitlines()[1:]
 
 

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from evidence.checks import meters_year
 from quiltwork import MarkovChain, queries, release
 from quiltwork.cli.boundary import run
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -71,3 +72,8 @@ def test_the_command_line_counts_on_spark(spark, folder, capsys, tmp_path_factor
         found.append(json.loads(capsys.readouterr().out))
     assert found[0]["value"] == found[1]["value"]
     assert found[0]["points"] == found[1]["points"] == 240
+
+
+def test_days_of_a_few_meters_are_counted_alike_here_and_on_spark(spark):
+    found = meters_year.check(4, 8, spark)
+    assert found["questions with equal answers"] == 3

@@ -222,6 +222,13 @@ def read_series(
     if missing == "error" and not free:
         refuse_gaps(read.paths)
     gap = missing_state if missing == "state" else None
+    unknown = gap is not None and any(gap not in (one.states or (gap,)) for one in members)
+    if unknown and any((path.codes == GAP).any() for path in read.paths):
+        raise InvalidInputError(
+            f"Time points are missing and would be the state {gap!r}, which the belief does not "
+            "know; make a belief with that state too, or cut the sequences there, if you declare "
+            "the pieces independent: missing='split'."
+        )
     origin = Origin(read.grid, resolved(source), len(read.paths), clock.zone, clock.local)
     data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
