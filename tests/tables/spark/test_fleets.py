@@ -52,11 +52,16 @@ def test_what_is_wrong_is_said_by_file_and_place(spark, folder):
         read_fleet(spark, folder, "kw", **OPTIONS)
     assert "secret" not in str(refused.value)
     (folder / "m3.csv").write_text("time,kw\n0,\n3600,2\n")
-    gaps = read_fleet(spark, folder, "kw", **OPTIONS, missing="state")
-    with pytest.raises(InvalidInputError, match=r"m3.csv: Position 1 holds none of the belief's"):
-        release(gaps.data, queries.histogram(), CHAIN)
+    with pytest.raises(InvalidInputError, match=r"m3.csv: Time points are missing .*'split'"):
+        read_fleet(spark, folder, "kw", **OPTIONS, missing="state")
+    labels = folder / "labels"
+    labels.mkdir()
+    (labels / "m1.csv").write_text("state\n<1\nodd\n")
+    odd = read_fleet(spark, labels, "state", subject="filename", beliefs=CHAIN)
+    with pytest.raises(InvalidInputError, match=r"m1.csv: Position 2 holds none of the belief's"):
+        release(odd.data, queries.histogram(), CHAIN)
     with pytest.raises(UnsupportedError, match="not brought here"):
-        gaps.data["m1"]
+        odd.data["m1"]
 
 
 def test_the_command_line_counts_on_spark(spark, folder, capsys, tmp_path_factory):
