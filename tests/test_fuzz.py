@@ -18,7 +18,7 @@ NOT_CALLED = {"Release", "Ledger", "Spending", "sklearn", "queries", "compose", 
 PARTIAL = {
     *("Release.shortfall", "Network.from_bif", "Ledger.complete", "Ledger.restore"),
     *("ReusableHoldout.from_plan", "ReusableHoldout.resume", "Ladder.resume"),
-    *("series.read_fleet", "Ledger.verify_since"),
+    *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }
 """What needs more than one ordinary value for each parameter."""
 

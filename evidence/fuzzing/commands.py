@@ -41,6 +41,7 @@ ORDINARY = (
     "audit release.json --belief chain.json",
     "audit --belief chain.json --length 9 --query count:walk --scale 2 --secrets 1:5",
     "audit sqlite:///budget.db --dataset d",
+    "ledger register sqlite:///budget.db d series.csv --value state",
     "ledger allot sqlite:///budget.db d ana --cap 0.5 --reserved 0.2",
     "ledger create sqlite:///budget.db new --belief chain.json --length 20 --budget 1",
     "ledger create sqlite:///budget.db persons --people --budget 1",

@@ -105,6 +105,8 @@ ORDINARY: dict[str, Callable[[], Any]] = {
     "d": lambda: 2,
     "data": lambda: DAY,
     "dataset": lambda: "d",
+    "ledger": _ledger,
+    "mark": lambda: "0:0",
     "dimension": lambda: "sex",
     "distance": lambda: "equal",
     "divergence": lambda: 0.1,

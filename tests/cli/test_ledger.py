@@ -248,3 +248,34 @@ def test_refusals_are_noted_and_pages_can_be_asked_for(cli, url, made, tmp_path)
     ran = cli("ledger", "verify", url, "--checkpoint", str(seen), "--since")
     assert "3 entries since" in ran.out
     assert cli("ledger", "verify", url, "--since").code == 2
+
+
+def test_a_registered_file_is_checked_once_and_tells_nothing_later(cli, url, tmp_path):
+    path, belief = tmp_path / "own.csv", tmp_path / "chain.json"
+    chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["ruht", "läuft"])
+    belief.write_text(chain.to_json())
+    new = ("--belief", str(belief), "--length", "60", "--budget", "5")
+    assert cli("ledger", "create", url, "home", *new).code == 0
+    asked = ("release", str(path), "--belief", str(belief), "--epsilon", "1", "--value", "s")
+    paid = (*asked, "--ledger", url, "--dataset", "home")
+    file = ("ledger", "register", url, "home", str(path), "--value", "s")
+
+    path.write_bytes("\n".join(["s;n", *["ruht;1", "läuft;2", "x;3"] * 20]).encode("cp1252"))
+    refused = cli(*file)
+    assert refused.code == 2
+    assert "Position 3 holds none of the belief's states" in refused.err
+    path.write_bytes("\n".join(["s;n", *["ruht;1", "läuft;2"] * 30]).encode("cp1252"))
+    registered = cli(*file)
+    assert registered.code == 0
+    assert "cp1252" in registered.err
+    assert "60 time points registered for 'home'" in registered.err
+
+    released = cli(*paid)
+    assert released.code == 0
+    assert "cp1252" not in released.err
+    path.write_text("\n".join(["s", *["ruht", "x"] * 30]))
+    refused = cli(*paid)
+    assert refused.code == 2
+    assert "not the files registered for dataset 'home'" in refused.err
+    assert "Position" not in refused.err
+    assert cli("ledger", "verify", url).code == 0

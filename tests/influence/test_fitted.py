@@ -132,6 +132,10 @@ def test_a_box_that_hides_everything_says_what_would_help():
     (sentence,) = [one for one in fit_warnings(box, data) if "The box" in one]
     left = [data[:-1].count(state) for state in range(9)]
     assert f"state {left.index(min(left))} is left {min(left)} times only" in sentence
+    often = left.index(max(left))
+    merged = ChainBox.fit([int(state == often) for state in data])
+    scale = qw.calibrate(merged, 200, 1, query=qw.queries.histogram()).scale
+    assert f"takes noise of scale {scale:,.0f} with {often} kept and the others merged" in sentence
     many = MarkovChain(P).sample(5000, seed=1)
     assert not fit_warnings(ChainBox.fit(many), many)
 

@@ -126,6 +126,10 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[Additive,
     A sum or mean is taken on its grid if it has one (the query of a release), else exactly.
     """
     read_query(query).check(states)
+    if query.runs:
+        raise UnsupportedError(
+            "The exact leakage of several runs together is not available; ask about each of them."
+        )
     window = query.window(length)
     size, divisor = len(states), query.divisor(window[1] - window[0] + 1)
     if isinstance(query, Count):

@@ -23,7 +23,7 @@ from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.fitting import read_paths, read_smoothing
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
-from quiltwork.beliefs.origins import grid_of, start_of
+from quiltwork.beliefs.origins import clocks_change, grid_of, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import (
     MOST_CELLS,
     PhaseTally,
@@ -166,6 +166,11 @@ def _read(
     paths, labels = read_paths(pieces, states, known)
     starts = [start_of(piece) for piece in pieces]
     wanted, phases = _known_period(period, known, starts), None
+    if isinstance(period, str):
+        for piece in pieces:
+            refuse_clock_changes(piece)
+    elif period is None and any(map(clocks_change, pieces)):
+        wanted = None
     if wanted is not None:
         clock = read_period(wanted, known, starts)
         if clock.period < sum(map(len, paths)) and clock.period * len(labels) ** 2 <= MOST_CELLS:

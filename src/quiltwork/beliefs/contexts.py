@@ -20,6 +20,7 @@ MOST_INNER = 100
 CAPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 MOST_AGES = 48
 _BLOCKS = 16
+_POWERS = range(-5, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,24 +117,41 @@ def inner_matrix(rows: FloatArray, kind: Remembered) -> FloatArray:
 def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: float) -> float:
     """The log-likelihood of each half of the data by what the other half says.
 
-    Steps before the slowest context is known are scored by the last state alone, so that kinds of
-    memory are compared on the same steps.
+    The chain that remembers one state gets the smoothing under which it is likeliest, since one
+    with too little or too much of it would lose to longer memory that only repairs that. Steps
+    before the slowest context is known are scored by the last state alone, so that kinds of memory
+    are compared on the same steps.
     """
-    one = last_states(size, 1)
     halves = [blocks_of(path, number) for number, path in enumerate(paths)]
-    alone, known = counted(paths, one, halves), counted(paths, kind, halves)
+    alone = counted(paths, last_states(size, 1), halves)
+    amounts = [smoothing * 4.0**power for power in _POWERS]
+    scores = [_plainly(alone, amount) for amount in amounts]
+    if len(kind.shows) == size:
+        return max(scores)
+    amount, known = amounts[int(np.argmax(scores))], counted(paths, kind, halves)
     total = 0.0
     for fit, seen in ((0, 1), (1, 0)):
-        weights = alone[fit] + smoothing
-        plain = weights / weights.sum(axis=1, keepdims=True)
+        plain = _rows(alone[fit], amount)
         rows = smoothed(known[fit], kind, plain, smoothing)
         covered = np.zeros((size, size))
         np.add.at(covered, kind.shows, known[seen])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total += float(np.where(known[seen] > 0, known[seen] * np.log(rows), 0.0).sum())
-            rest = alone[seen] - covered
-            total += float(np.where(rest > 0, rest * np.log(plain), 0.0).sum())
+        total += _told(known[seen], rows) + _told(alone[seen] - covered, plain)
     return total
+
+
+def _plainly(alone: FloatArray, amount: float) -> float:
+    return sum(_told(alone[1 - half], _rows(alone[half], amount)) for half in (0, 1))
+
+
+def _rows(counts: FloatArray, amount: float) -> FloatArray:
+    weights = counts + amount
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _told(seen: FloatArray, rows: FloatArray) -> float:
+    """The log-likelihood of counts under these rows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.where(seen > 0, seen * np.log(rows), 0.0).sum())
 
 
 def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:

@@ -21,7 +21,7 @@ from quiltwork.beliefs.chain import LONGEST_SAMPLE, Initial, read_initial
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.grids import Grid, grid_words, read_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_stochastic
-from quiltwork.beliefs.origins import grid_of, start_of
+from quiltwork.beliefs.origins import grid_of, refuse_clock_changes, start_of
 from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
 from quiltwork.beliefs.sequences import encode, label_array, split_sequences
 from quiltwork.beliefs.sources import NOWHERE, Sources, origin_from_json, origin_to_json
@@ -134,6 +134,8 @@ class CyclicChain(Belief):
         """
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
+        for piece in pieces if isinstance(period, str) else ():
+            refuse_clock_changes(piece)
         clock = read_period(period, known, [start_of(piece) for piece in pieces], phase)
         counted = tally_phases(pieces, states, known, clock)
         rows = smoothed_phases(counted, smoothing)
@@ -284,7 +286,12 @@ class CyclicChain(Belief):
         )
 
     def phases_before(self, sequence: Any) -> int:
-        """How many phases later than this belief a sequence is known to begin; 0 if unknown."""
+        """How many phases later than this belief a sequence is known to begin; 0 if unknown.
+
+        Raises:
+            InvalidInputError: if clocks of its zone are known to change in the sequence.
+        """
+        refuse_clock_changes(sequence)
         begins, step = start_of(sequence), None if self.grid is None else self.grid.step
         if begins is None or step is None or self.anchor is None:
             return 0

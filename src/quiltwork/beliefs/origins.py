@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import Grid, common_grid, read_grid
+from quiltwork.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,7 @@ class Origin:
     local: bool = True
 
 
+_WEEK = 7 * 86_400
 _NOTED: dict[int, tuple[weakref.ref[NDArray[Any]], Origin]] = {}
 _BEGUN: dict[int, tuple[weakref.ref[NDArray[Any]], int]] = {}
 _DECODED: dict[int, tuple[weakref.ref[NDArray[Any]], NDArray[Any]]] = {}
@@ -120,6 +122,30 @@ def start_of(sequence: Any) -> int | None:
         return moment
     shown = datetime.fromtimestamp(moment, clock)
     return moment + int((shown.utcoffset() or timedelta()).total_seconds())
+
+
+def clocks_change(sequence: Any) -> bool:
+    """Whether the clocks of its zone are changed while a sequence lasts; False if not known."""
+    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
+    if begin is None or clock is None or grid is None or grid.step is None:
+        return False
+    end = begin + grid.step * len(sequence)
+    moments = (*range(begin, end, _WEEK), end)
+    return len({datetime.fromtimestamp(moment, clock).utcoffset() for moment in moments}) > 1
+
+
+def refuse_clock_changes(sequence: Any) -> None:
+    """Refuse a sequence in which clocks are changed for a belief about the phases of a day.
+
+    Raises:
+        InvalidInputError: with two ways out.
+    """
+    if clocks_change(sequence):
+        raise InvalidInputError(
+            "The belief is about days of equal length, and clocks change in this series. Leave out "
+            "the time zone: then time points are those that clocks show. Or fit a belief that does "
+            "not know the time of day."
+        )
 
 
 def clock_of(sequence: Any) -> tzinfo | None:

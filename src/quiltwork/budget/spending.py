@@ -46,6 +46,7 @@ _OLDER_NAMES = {"joint-quilt": "levels"}
 """Of compositions, in records that older versions wrote."""
 
 _LARGEST = 10**100
+_UNSAID = (("span", None), ("runs", ()))
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
 
 
@@ -73,6 +74,7 @@ class Spending:
         divergence: Theorem 3.6's bound E against all releases before this one.
         quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
         label: a name for people.
+        runs: the parts of the window that were used, if not all of it; each pays as a window does.
         span: the width of the range that values were clipped to, if it was a sum or mean of them:
             it moves no further than they do, which is what Gaussian beliefs ask.
 
@@ -92,6 +94,7 @@ class Spending:
     quilts: str | None = None
     label: str = ""
     span: Fraction | None = None
+    runs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         start = integer(self.start, "The first time point of a window", 1)
@@ -164,7 +167,15 @@ class Spending:
             quilts=quilts,
             label=label,
             span=getattr(query, "span", None),
+            runs=query.runs,
         )
+
+    @property
+    def parts(self) -> tuple[Spending, ...]:
+        """What each run spent; itself if it used its whole window."""
+        if not self.runs:
+            return (self,)
+        return tuple(replace(self, start=a, stop=b, runs=()) for a, b in self.runs)
 
     def times(self, number: Number) -> Spending:
         """This release `number` times over, or one with so many times its charges.
@@ -200,6 +211,8 @@ class Spending:
         >>> Spending.dp(0.1, 5, 9).cost(1, 6)
         Fraction(1, 5)
         """
+        if self.runs:
+            return sum((part.cost(first, last) for part in self.parts), Fraction(0))
         low = max(integer(first, "first", 1), self.start)
         high = min(integer(last, "last", 1), self.stop)
         if high < low:
@@ -217,8 +230,8 @@ class Spending:
         return {
             name: str(value) if isinstance(value, Fraction) else value
             for name, value in body.items()
-            if (name, value) != ("span", None)  # records of older versions have no such field
-        }
+            if (name, value) not in _UNSAID  # records of older versions have no such field
+        } | ({"runs": [list(run) for run in self.runs]} if self.runs else {})
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Spending:
@@ -231,8 +244,12 @@ class Spending:
             name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
         }
         try:
+            if "runs" in fields:
+                fields["runs"] = tuple((start, stop) for start, stop in fields["runs"])
             return cls(**fields)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
 

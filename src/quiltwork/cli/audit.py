@@ -122,8 +122,7 @@ def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], flo
         from quiltwork.influence.other_beliefs import leak_under
 
         asked = check_states(query, [belief]) or query
-        start, stop = asked.window(length)
-        unit = asked.grid(stop - start + 1)[1]
+        unit = asked.grid(asked.points(length))[1]
         question = read_question(asked, length, None, 1)
         return leak_under([belief], question, scale / unit)[0] if scale else math.inf
 
@@ -202,9 +201,8 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
 
 def _pair(query: Query, length: int, noise_scale: Fraction) -> tuple[Query, Fraction]:
     """The query on its own window with the noise of one subject's answer, in its units."""
-    start, stop = query.window(length)
-    unit = query.grid(stop - start + 1)[1]
-    return query.on(start, stop), noise_scale * unit
+    unit = query.grid(query.points(length))[1]
+    return query.on_runs(query.windows(length)), noise_scale * unit
 
 
 def _check_cells(query: Query, cells: tuple[Any, ...], members: tuple[Belief, ...]) -> None:

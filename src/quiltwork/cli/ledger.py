@@ -17,7 +17,13 @@ from quiltwork.cli.command import (
     named_beliefs,
 )
 from quiltwork.cli.output import emit
-from quiltwork.cli.series import protect_option, read_beliefs, read_episode
+from quiltwork.cli.series import (
+    protect_option,
+    read,
+    read_beliefs,
+    read_episode,
+    reading_options,
+)
 from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
@@ -98,6 +104,33 @@ def create(
 def extend(url: str, dataset: str, length: int) -> None:
     """Let a dataset grow to LENGTH time points."""
     _show([_opened(url).extend(dataset, length)])
+
+
+@command(
+    example="""
+    quiltwork ledger register sqlite:///budget.db meters own.csv --value kw --time time
+    """
+)
+@click.argument("url")
+@click.argument("dataset")
+@click.argument("file")
+@reading_options
+def register(url: str, dataset: str, file: str, **reading: Any) -> None:
+    """Check the rows of FILE once, and take no other data for a dataset.
+
+    Give the options of `quiltwork release`. What is wrong with a row is told here, to you. A
+    release that this ledger pays for then takes the file as it is now, read in this way, and
+    refuses any other by one sentence. A file that has changed is registered again. What is kept is
+    where it is, how large and how old it is, as a digest; nothing that is in it.
+    """
+    from functools import partial
+
+    from quiltwork.series import register_series
+
+    opened = _opened(url)
+    series = read(file, reading, take=partial(register_series, opened, dataset))
+    click.echo(f"{series.points:,} time points registered for {dataset!r}.", err=True)
+    _show([opened.status(dataset)])
 
 
 @command(example="quiltwork ledger allot sqlite:///budget.db meters ana --cap 0.5 --reserved 0.2")
@@ -350,6 +383,6 @@ def _read_checkpoint(path: str | None) -> Checkpoint | None:
     return Checkpoint.from_json(files.contents(path))
 
 
-_COMMANDS = (create, extend, allot, show, history, notes, plan, verify, export, move, restore)
-for one in (*_COMMANDS, retire):
+_COMMANDS = (create, extend, register, allot, show, history, notes, plan, verify, export, move)
+for one in (*_COMMANDS, restore, retire):
     ledger.add_command(one)

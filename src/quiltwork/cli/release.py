@@ -149,9 +149,15 @@ def release(
         )
     alternatives = _alternatives(others, report, beliefs)
     _check_delivery(query, output, report, plot)
-    series = read(file, reading, beliefs=beliefs, backend=backend)
+    debit = {} if preview else open_ledger(ledger_url, dataset, key, analyst)
+    check = None
+    if debit:
+        from quiltwork.series.registration import refuse_unregistered
+
+        check = partial(refuse_unregistered, debit["ledger"], debit["dataset"])
+    series = read(file, reading, beliefs=beliefs, backend=backend, check=check)
     if window is not None and not apart:
-        query = query.on(*series.window(window))
+        query = query.on_runs(series.windows(window))
     asked = {
         "epsilon": epsilon,
         "method": method,
@@ -176,7 +182,7 @@ def release(
             each = {
                 str(who): answer(
                     data,
-                    query if window is None else query.on(*series.window(window, who)),
+                    query if window is None else query.on_runs(series.windows(window, who)),
                     beliefs,
                     **asked,
                 )
@@ -186,7 +192,6 @@ def release(
         document = files.dump("releases", 1, body)
         lines: Iterator[str] = _lines_apart(each, confidence)
     else:
-        debit = open_ledger(ledger_url, dataset, key, analyst)
         released = answer(series.data, query, beliefs, **asked, **debit)
         document, lines = released.to_json(), _lines(released, confidence)
         if report is not None:
@@ -288,7 +293,9 @@ def _lines(released: Release, confidence: Fraction) -> Iterator[str]:
         yield from _table(released, confidence)
     yield ""
     if released.period is not None:
-        yield f"From {released.period[0]} to {released.period[1]}."
+        runs = released.query.runs
+        many = f", {len(runs)} runs of time points in between" if runs else ""
+        yield f"From {released.period[0]} to {released.period[1]}{many}."
     yield from released.explain().splitlines()[1:]
 
 

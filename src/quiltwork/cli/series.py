@@ -116,8 +116,14 @@ def read(
     states: tuple[Label, ...] | None = None,
     beliefs: Sequence[Belief] = (),
     backend: str = "local",
+    check: Callable[..., None] | None = None,
+    take: Callable[..., Series] | None = None,
 ) -> Series:
-    """Read the file as the options say, on the beliefs' grid; `states` are those declared."""
+    """Read the file as the options say, on the beliefs' grid; `states` are those declared.
+
+    It is read by `take`, if given. Where a ledger pays, `check` sees first how the file is to be
+    read, and how it was found to be written is not told: that is about rows.
+    """
     from quiltwork.series import read_fleet, read_series
     from quiltwork.series.reading.columns import only_column
 
@@ -128,23 +134,23 @@ def read(
         plain["timezone"] = None
     column = options["value"] or only_column(file)
     edges, subject = options["edges"], given["subject"]
-    take: Callable[..., Series] = read_series
+    take = take or read_series
     if backend == "spark":
         from quiltwork.cli.tables_spark import quiet_session
 
         take = partial(read_fleet, quiet_session())
-    series = take(
-        file,
-        column,
-        subject=subject[0] if subject is not None and len(subject) == 1 else subject,
-        na_values=given["na_values"] or (),
-        edges=None if edges is None else [exact_number(edge) for edge in split_list(edges)],
-        labels=None if options["labels"] is None else split_list(options["labels"]),
-        states=states,
-        beliefs=beliefs,
+    arguments = {
+        "subject": subject[0] if subject is not None and len(subject) == 1 else subject,
+        "na_values": given["na_values"] or (),
+        "edges": None if edges is None else [exact_number(edge) for edge in split_list(edges)],
+        "labels": None if options["labels"] is None else split_list(options["labels"]),
+        "states": states,
         **plain,
-    )
-    if series.reading:
+    }
+    if check is not None:
+        check(file, column, arguments)
+    series = take(file, column, **arguments, beliefs=beliefs)
+    if series.reading and check is None:
         click.echo(series.reading, err=True)
     return series
 

@@ -161,8 +161,7 @@ def answer_unit(query: Query | None, lengths: Counter[int]) -> Fraction:
 
 def points_asked(query: Query, lengths: Counter[int]) -> int:
     """Return how many time points a query is about, over subjects of these lengths."""
-    windows = {length: query.window(length) for length in lengths}
-    return sum(lengths[n] * (stop - start + 1) for n, (start, stop) in windows.items())
+    return sum(many * query.points(length) for length, many in lengths.items())
 
 
 def default_method(belief: Belief) -> InfluenceMethod:

@@ -14,6 +14,7 @@ import numpy as np
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, HiddenChain, Label, MarkovChain
 from quiltwork.beliefs.alternatives import Candidate, candidates, likelier_but_large, room
 from quiltwork.beliefs.fitting import Tally, tally
+from quiltwork.beliefs.origins import clocks_change
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.sets import as_beliefs
 from quiltwork.exact import Number, to_fraction
@@ -27,6 +28,7 @@ _FEW_STEPS = 10
 _MOST_STATES = 30
 _TOO_FAR = 2
 _NEARLY_ALL = 0.9
+_KEPT = 3
 _OPTIONS = {
     "order 1": "--single",
     "order 2": "--order 2",
@@ -98,6 +100,7 @@ def fit_warnings(
     - fewer than ten steps per state;
     - one belief alone: held-out data rule it out by the rule of `candidates`;
     - several: memory that is likelier than all of them and too large to be calibrated;
+    - times of a zone whose clocks change in between: no belief about the time of day was tried;
     - a first-order chain: the noise of a histogram moves by more than 2× when `smoothing` is
       divided or multiplied by ten (up to 30 states);
     - a box: the noise is within a tenth of what hiding everything at once takes (up to 30 states).
@@ -123,6 +126,11 @@ def fit_warnings(
     if len(members) == 1:
         sentences += _ruled_out(members[0], found, int(counted.transitions.sum()))
     sentences += likelier_but_large(sequences, found, **given)
+    if period is None and any(map(clocks_change, pieces)):
+        sentences.append(
+            "Clocks change in this series, so beliefs about the time of day were left out; without "
+            "the time zone (--timezone none) time points are those that clocks show."
+        )
     for one in members:
         if isinstance(one, MarkovChain) and one.size <= _MOST_STATES:
             sentences += _smoothing_decides(one, sequences, smoothing, length)
@@ -208,6 +216,22 @@ def _hides_everything(box: ChainBox, counted: Tally, length: int) -> list[str]:
     return [
         f"The box asks for as much noise as hiding all {length:,} time points at once: "
         f"{open_steps:,} of its {box.size**2:,} steps may be impossible, and state "
-        f"{box.states[rarest]!r} is left {seen:,} times only. Merge rare states, cut at gaps "
-        "(--missing split), fit on more data, or fit the list of plausible beliefs."
+        f"{box.states[rarest]!r} is left {seen:,} times only.{_merging(counted, length)} Cut at "
+        "gaps (--missing split), fit on more data, or fit the list of plausible beliefs."
     ]
+
+
+def _merging(counted: Tally, length: int) -> str:
+    """Say what noise a box of fewer states would take, all but the most frequent ones merged."""
+    often = np.argsort(-counted.transitions.sum(axis=1), kind="stable")
+    told = []
+    for kept in range(1, min(_KEPT + 1, len(often) - 1)):
+        place = np.full(len(often), kept)
+        place[often[:kept]] = np.arange(kept)
+        merged = np.zeros((kept + 1, kept + 1), dtype=np.int64)
+        np.add.at(merged, (place[:, np.newaxis], place), counted.transitions)
+        scale = fit_price(ChainBox.from_counts(merged, merged), length).scale
+        if scale < _NEARLY_ALL * 2 * length:
+            names = ", ".join(repr(counted.states[one]) for one in often[:kept])
+            told.append(f"{scale:,.0f} with {names} kept and the others merged")
+    return f" A box of fewer states takes noise of scale {'; '.join(told)}." if told else ""

@@ -12,13 +12,16 @@ Theorem: docs/theory/query-sensitivity.md
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quiltwork.arguments import listed
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
@@ -29,6 +32,8 @@ Integers: TypeAlias = NDArray[Any]
 States: TypeAlias = tuple[Label, ...]
 
 LONGEST = 2**53
+MOST_RUNS = 10_000
+_PIECE = 1 << 20
 
 
 class Moves(NamedTuple):
@@ -49,8 +54,8 @@ class Moves(NamedTuple):
 class Query(ABC):
     """One question about a sequence of states, on the window start..stop (1-based, inclusive).
 
-    `stop` None is the end of the sequence. `moves`, `evaluate` and `present` are what a release
-    uses; the other methods describe the answer.
+    `stop` None is the end of the sequence; with `runs` only these parts of it count. `moves`,
+    `evaluate` and `present` are what a release uses; the other methods describe the answer.
     """
 
     kind: ClassVar[str]
@@ -58,11 +63,28 @@ class Query(ABC):
 
     start: int = 1
     stop: int | None = None
+    runs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         first = integer(self.start, "The first time point of a window", 1, LONGEST)
         if self.stop is not None:
             integer(self.stop, "The last time point of a window", first, LONGEST)
+        self._check_runs()
+
+    def _check_runs(self) -> None:
+        if not self.runs:
+            return
+        if self.moves.pair:
+            raise InvalidInputError(
+                f"A query of kind {self.kind!r} is about neighbours, and runs have gaps between "
+                "them; ask about each run on its own."
+            )
+        ends = [end for run in self.runs for end in run]
+        apart = all(a <= b for a, b in self.runs) and all(
+            one[1] + 1 < other[0] for one, other in pairwise(self.runs)
+        )
+        if not apart or (self.start, self.stop) != (ends[0], ends[-1]):
+            raise InvalidInputError("Runs are in order and apart, from the first to the last.")
 
     @property
     def words(self) -> str:
@@ -79,7 +101,41 @@ class Query(ABC):
         >>> queries.histogram().on(3, 9).window(20)
         (3, 9)
         """
-        return replace(self, start=start, stop=stop)
+        return replace(self, start=start, stop=stop, runs=())
+
+    def on_runs(self, runs: Iterable[tuple[int, int]]) -> Self:
+        """Return the same query on several windows together, every point of them counted once.
+
+        Raises:
+            InvalidInputError: for a query about neighbours, and for what are no windows.
+
+        >>> from quiltwork import queries
+        >>> queries.histogram().on_runs([(3, 9), (20, 29), (8, 11)]).windows(40)
+        ((3, 11), (20, 29))
+        """
+        joined: list[tuple[int, int]] = []
+        for start, stop in sorted(_read_run(run) for run in listed(runs, "runs")):
+            if joined and start <= joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+            else:
+                joined.append((start, stop))
+        if not 1 <= len(joined) <= MOST_RUNS:
+            raise InvalidInputError(f"Give one to {MOST_RUNS:,} runs, not {len(joined):,}.")
+        whole = {"start": joined[0][0], "stop": joined[-1][1]}
+        return replace(self, **whole, runs=tuple(joined) if len(joined) > 1 else ())
+
+    def windows(self, length: int) -> tuple[tuple[int, int], ...]:
+        """Return the runs of time points asked about in a sequence of this length, in order.
+
+        Raises:
+            InvalidInputError: if they do not fit.
+        """
+        whole = self.window(length)
+        return self.runs or (whole,)
+
+    def points(self, length: int) -> int:
+        """Return how many time points are asked about in a sequence of this length."""
+        return sum(stop - start + 1 for start, stop in self.windows(length))
 
     def window(self, length: int) -> tuple[int, int]:
         """Return the first and the last time point asked about in a sequence of this length.
@@ -112,11 +168,21 @@ class Query(ABC):
         ends = [end for end in (self.stop, length) if end is not None]
         high = np.minimum(last, min(ends)) if ends else last
         points = np.where(last >= first, np.maximum(high - low + 1, 0), 0)
+        if self.runs:
+            points = np.where(points > 0, self._upto(high) - self._upto(low - 1), 0)
         last_pair = np.minimum(high, min(ends) - 1) if ends else high
         pairs = np.maximum(last_pair - np.maximum(low - 1, self.start) + 1, 0)
         moves = self.moves
         moved: IntArray = points * moves.point + (points > 0) * (pairs * moves.pair + moves.once)
         return moved
+
+    def _upto(self, nodes: IntArray) -> IntArray:
+        """How many points of the runs are at these nodes or before."""
+        begins, ends = np.array(self.runs, dtype=np.int64).T
+        before = np.concatenate([[0], np.cumsum(ends - begins + 1)])
+        run = np.searchsorted(begins, nodes, side="right")
+        found: IntArray = before[run] - np.where(run > 0, np.maximum(ends[run - 1] - nodes, 0), 0)
+        return found
 
     @property
     @abstractmethod
@@ -128,8 +194,16 @@ class Query(ABC):
 
         Always in 64 bits: codes may come in a narrow type, in which arithmetic would wrap.
         """
-        start, stop = self.window(len(codes))
-        return codes[start - 1 : stop].astype(np.int64, copy=False)
+        parts = [codes[start - 1 : stop] for start, stop in self.windows(len(codes))]
+        part = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return part.astype(np.int64, copy=False)
+
+    def pieces(self, codes: NDArray[np.integer[Any]], overlap: int = 0) -> Iterator[IntArray]:
+        """Yield what `part` has in pieces that fit any memory; neighbours may share some points."""
+        for start, stop in self.windows(len(codes)):
+            for first in range(start - 1, stop, _PIECE):
+                last = min(first + _PIECE + overlap, stop)
+                yield codes[first:last].astype(np.int64, copy=False)
 
     @abstractmethod
     def check(self, states: States) -> None:
@@ -201,6 +275,13 @@ class Query(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """What distinguishes this query from others of its kind, as JSON values."""
+
+
+def _read_run(run: Any) -> tuple[int, int]:
+    if not isinstance(run, (tuple, list)) or len(run) != 2:
+        raise InvalidInputError(f"A run is two time points (start, stop), not {shortened(run)}.")
+    first = integer(run[0], "The first time point of a window", 1, LONGEST)
+    return first, integer(run[1], "The last time point of a window", first, LONGEST)
 
 
 def as_integers(values: Integers) -> IntArray:

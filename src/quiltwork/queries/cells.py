@@ -51,7 +51,8 @@ class Count(Query):
         """Count the points whose code is that of the state."""
         if self.state not in states:
             return np.zeros(1, dtype=np.int64)
-        matches = np.count_nonzero(self.part(codes) == states.index(self.state))
+        code = states.index(self.state)
+        matches = sum(np.count_nonzero(piece == code) for piece in self.pieces(codes))
         return np.array([matches], dtype=np.int64)
 
     def cells(self, states: States) -> tuple[Any, ...]:
@@ -117,7 +118,7 @@ class Histogram(OverStates):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every code."""
-        return counts_of(self.part(codes), len(states))
+        return np.asarray(sum(counts_of(one, len(states)) for one in self.pieces(codes)))
 
     def present(self, noisy: Integers, states: States, points: int) -> Any:
         """One integer per state."""
@@ -168,9 +169,11 @@ class Transitions(OverStates):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every pair of neighbours with both ends in the window."""
-        part, size = self.part(codes), len(states)
-        known = np.maximum(part[:-1], part[1:]) < size
-        return counts_of((part[:-1] * size + part[1:])[known], size * size)
+        size, found = len(states), np.zeros(len(states) ** 2, dtype=np.int64)
+        for part in self.pieces(codes, overlap=1):
+            known = np.maximum(part[:-1], part[1:]) < size
+            found += counts_of((part[:-1] * size + part[1:])[known], size * size)
+        return found
 
     def cells(self, states: States) -> tuple[Any, ...]:
         """All (from, to) pairs, row by row."""
@@ -249,7 +252,7 @@ class MostCommon(OverStates):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """The counts that the mechanism weighs."""
-        return counts_of(self.part(codes), len(states))
+        return np.asarray(sum(counts_of(one, len(states)) for one in self.pieces(codes)))
 
     def present(self, noisy: Integers, states: States, points: int) -> Label:
         """The state whose index was drawn."""

@@ -65,7 +65,8 @@ class ByHour(Histogram):
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Count every code in every hour, hour after hour."""
         part, size = self.part(codes), len(states)
-        seconds = (self.begins or 0) + (self.start - 1 + np.arange(len(part))) * self.known_step
+        places = self.part(np.arange(len(codes)))
+        seconds = (self.begins or 0) + places * self.known_step
         known = part < size
         hours = _local(seconds, self.zone) // _HOUR % HOURS
         return counts_of((hours * size + part)[known], HOURS * size)

@@ -20,6 +20,8 @@ from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
 
+_PLACES = ("kind", "window", "runs")
+
 
 def to_document(query: Query) -> dict[str, Any]:
     """Write a query as JSON values.
@@ -30,7 +32,9 @@ def to_document(query: Query) -> dict[str, Any]:
     """
     read_query(query)
     whole = query.start == 1 and query.stop is None
-    window = {} if whole else {"window": [query.start, query.stop]}
+    window: dict[str, Any] = {} if whole else {"window": [query.start, query.stop]}
+    if query.runs:
+        window = {"runs": [list(run) for run in query.runs]}
     return {"kind": query.kind, **query.parameters(), **window}
 
 
@@ -45,7 +49,7 @@ def from_document(document: Mapping[str, Any]) -> Query:
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in _READERS:
         raise InvalidInputError(f"{kind!r} is no kind of query; known are {', '.join(_READERS)}.")
-    fields = {name: v for name, v in document.items() if name not in ("kind", "window")}
+    fields = {name: v for name, v in document.items() if name not in _PLACES}
     window = document.get("window", [1, None])
     if not isinstance(window, list) or len(window) != 2:
         raise InvalidInputError(f"A window is written as [start, stop], not {window!r}.")
@@ -55,7 +59,7 @@ def from_document(document: Mapping[str, Any]) -> Query:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"The query of kind {kind!r} is incomplete: {error}.") from None
-    return query.on(window[0], window[1])
+    return query.on_runs(document["runs"]) if "runs" in document else query.on(*window)
 
 
 def _of_state(kind: Callable[..., Query]) -> Callable[[dict[str, Any]], Query]:

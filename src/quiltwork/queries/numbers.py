@@ -161,7 +161,9 @@ class Sum(Query):
 
     def evaluate(self, codes: IntArray, states: States) -> Integers:
         """Add up steps exactly, in integers: a count per state times its steps."""
-        counts = np.bincount(self.part(codes), minlength=len(states))
+        counts = np.zeros(len(states), dtype=np.int64)
+        for piece in self.pieces(codes):
+            counts += np.bincount(piece, minlength=len(states))
         total = sum(int(n) * m for n, m in zip(counts, self.steps(states), strict=True))
         return np.array([total], dtype=object)
 
@@ -239,8 +241,8 @@ class NumericSum(Sum):
 
     def evaluate(self, codes: NDArray[Any], states: States) -> Integers:
         """Add up the clipped numbers of the window exactly, and round half up."""
-        start, stop = self.window(len(codes))
-        part = np.asarray(codes[start - 1 : stop], dtype=np.float64)
+        runs = [codes[start - 1 : stop] for start, stop in self.windows(len(codes))]
+        part = np.concatenate(runs).astype(np.float64, copy=False)
         total = clipped_total(part, self.lo, self.hi) - self.lo * len(part)
         return np.array([math.floor(total / self.step + Fraction(1, 2))], dtype=object)
 
@@ -266,7 +268,9 @@ def of_numbers(query: Sum) -> NumericSum:
     if isinstance(query, NumericSum):
         return query
     kind = NumericMean if isinstance(query, Mean) else NumericSum
-    return kind(lo=query.lo, hi=query.hi, clip=True, start=query.start, stop=query.stop)
+    return kind(
+        lo=query.lo, hi=query.hi, clip=True, start=query.start, stop=query.stop, runs=query.runs
+    )
 
 
 def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fraction:

@@ -5,6 +5,8 @@ from .reading.fleets import read_fleet as read_fleet
 from .reading.read import Series as Series
 from .reading.read import read_series as read_series
 from .reading.read import read_states as read_states
+from .registration import read_registered as read_registered
+from .registration import register_series as register_series
 from .releases.answer import release as release
 from .releases.error_bars import Interval as Interval
 from .releases.postprocess import clip as clip

@@ -98,7 +98,10 @@ def _collected(frame: Any) -> Any:
 
 
 def _is_known(frame: Any) -> bool:
-    return type(frame).__module__.startswith(("pandas", "polars", "pyarrow", "pyspark"))
+    module = type(frame).__module__
+    if module.startswith("pyarrow"):
+        return not hasattr(frame, "read_next_batch")  # a stream of batches, yet to be read
+    return module.startswith(("pandas", "polars", "pyspark"))
 
 
 def _is_table(path: Path | None) -> bool:

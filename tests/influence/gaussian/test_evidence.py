@@ -48,3 +48,30 @@ def test_strong_correlations_of_any_sign_have_a_sharp_factor_too():
     worst = np.array([[1, one, 0], [one, 1, 0.9], [0, 0.9, 1]])  # the third row is known
     assert found == pytest.approx(3.294157) == reference.worst_known_rows(worst)
     assert reference.bound_of_lange(3, 0.9) == pytest.approx(21.25)
+
+
+@pytest.mark.parametrize(("rows", "largest"), [(3, 0.9), (3, 0.5), (4, 0.3)])
+def test_no_correlations_up_to_the_bound_tell_more_and_some_tell_as_much(rows, largest):
+    """Random matrices of any signs, and a search from the worst of them; any rows are known."""
+    random = np.random.default_rng(rows)
+    said, upper = bounded_factor(GaussianRows(bounds=largest, rows=rows)), np.triu_indices(rows, 1)
+
+    def told(numbers):
+        matrix = np.eye(rows)
+        matrix[upper] = numbers
+        matrix = matrix + matrix.T - np.eye(rows)
+        possible = np.linalg.eigvalsh(matrix).min() > 1e-9
+        return reference.worst_known_rows(matrix) if possible else 0.0
+
+    drawn = random.uniform(-largest, largest, (60, len(upper[0])))
+    drawn[::2] = largest * np.sign(drawn[::2])
+    most, best = max(((told(one), one) for one in drawn), key=lambda pair: pair[0])
+    for width in np.geomspace(0.3, 1e-4, 200):
+        moved = np.clip(best + random.normal(0, width, len(best)), -largest, largest)
+        if (found := told(moved)) > most:
+            most, best = found, moved
+    simple = max(1 + (rows - 1) * largest, 1 + 1 / (1 / largest - rows + 2))
+    assert 0.99 * said < most <= said <= simple * (1 + 1e-9)
+    if (rows, largest) == (3, 0.9):
+        assert simple == pytest.approx(10.0)
+        assert reference.bound_of_lange(rows, largest) == pytest.approx(21.25)

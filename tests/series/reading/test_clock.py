@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import quiltwork as qw
 from quiltwork import MarkovChain, queries, release
-from quiltwork.beliefs import CyclicChain
+from quiltwork.beliefs import CyclicChain, candidates
 from quiltwork.beliefs.origins import start_of
+from quiltwork.beliefs.placement import placed
 from quiltwork.errors import InvalidInputError
+from quiltwork.influence import fit_warnings
 from quiltwork.series import read_series
 from quiltwork.series.reading.clock import Clock, TimePoints, local_seconds, utc_seconds
 
@@ -183,8 +186,28 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     berlin = {"time": "t", "timezone": "Europe/Berlin", "beliefs": daily}
     assert read_series(path, "s", **berlin).points == 2
     path.write_text("t,s\n2026-03-29T01:00,a\n2026-03-29T03:00,b\n2026-03-29T04:00,b\n")
-    with pytest.raises(InvalidInputError, match="days of equal length"):
-        read_series(path, "s", **berlin)
+    changed = read_series(path, "s", **berlin)
+    for question in (qw.release, lambda data, *rest: placed([daily], [data])):
+        with pytest.raises(InvalidInputError, match="days of equal length"):
+            question(changed.data.coded[None], qw.queries.histogram(), daily)
+
+
+@pytest.mark.parametrize("days", [300, 40, 365])
+def test_no_belief_about_the_day_is_fitted_where_clocks_change(days):
+    moments = pd.date_range("2026-01-01", periods=24 * days, freq="h", tz="Europe/Berlin")
+    awake = (moments.hour > 7) & (moments.hour < 23)
+    states = np.where(awake ^ (np.random.default_rng(1).random(len(moments)) < 0.1), "a", "b")
+    frame = pd.DataFrame({"t": moments, "s": states})
+    local = read_series(frame, "s", time="t", timezone="Europe/Berlin").data
+    names = [one.name for one in candidates(local)]
+    assert ("time of day" in names) == (days == 40)
+    told = " ".join(fit_warnings(qw.plausible(local), local))
+    assert ("Clocks change" in told) == (days != 40)
+    if days != 40:
+        with pytest.raises(InvalidInputError, match="days of equal length"):
+            CyclicChain.fit(local, "day")
+        with pytest.raises(InvalidInputError, match="days of equal length"):
+            candidates(local, period="day")
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])

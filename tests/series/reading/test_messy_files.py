@@ -197,15 +197,22 @@ def test_files_of_a_folder_have_one_list_of_states(tmp_path, by):
         read_series(tmp_path, "s", subject="filename", beliefs=chain)
 
 
-class Relation:
-    """What a relation of DuckDB is: names of columns, and a stream of Arrow."""
+class Stream:
+    """What any library that speaks Arrow hands over: nothing but a stream."""
 
     def __init__(self, table):
-        self.columns = table.column_names
         self._table = table
 
     def __arrow_c_stream__(self, schema=None):
         return self._table.__arrow_c_stream__(schema)
+
+
+class Relation(Stream):
+    """What a relation of DuckDB is: names of columns, and a stream of Arrow."""
+
+    @property
+    def columns(self):
+        return self._table.column_names
 
 
 def test_every_frame_is_read_alike(tmp_path):
@@ -221,6 +228,8 @@ def test_every_frame_is_read_alike(tmp_path):
         frame.lazy().filter(pl.col("t") > 0),
         table.to_pandas(),
         Relation(table),
+        Stream(table),
+        table.to_reader(),
         tmp_path / "t.arrow",
         str(tmp_path / "*.arrow"),
     ]

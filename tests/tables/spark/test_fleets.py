@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from evidence.checks import meters_year
 from quiltwork import MarkovChain, queries, release
 from quiltwork.cli.boundary import run
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -51,11 +52,16 @@ def test_what_is_wrong_is_said_by_file_and_place(spark, folder):
         read_fleet(spark, folder, "kw", **OPTIONS)
     assert "secret" not in str(refused.value)
     (folder / "m3.csv").write_text("time,kw\n0,\n3600,2\n")
-    gaps = read_fleet(spark, folder, "kw", **OPTIONS, missing="state")
-    with pytest.raises(InvalidInputError, match=r"m3.csv: Position 1 holds none of the belief's"):
-        release(gaps.data, queries.histogram(), CHAIN)
+    with pytest.raises(InvalidInputError, match=r"m3.csv: Time points are missing .*'split'"):
+        read_fleet(spark, folder, "kw", **OPTIONS, missing="state")
+    labels = folder / "labels"
+    labels.mkdir()
+    (labels / "m1.csv").write_text("state\n<1\nodd\n")
+    odd = read_fleet(spark, labels, "state", subject="filename", beliefs=CHAIN)
+    with pytest.raises(InvalidInputError, match=r"m1.csv: Position 2 holds none of the belief's"):
+        release(odd.data, queries.histogram(), CHAIN)
     with pytest.raises(UnsupportedError, match="not brought here"):
-        gaps.data["m1"]
+        odd.data["m1"]
 
 
 def test_the_command_line_counts_on_spark(spark, folder, capsys, tmp_path_factory):
@@ -71,3 +77,8 @@ def test_the_command_line_counts_on_spark(spark, folder, capsys, tmp_path_factor
         found.append(json.loads(capsys.readouterr().out))
     assert found[0]["value"] == found[1]["value"]
     assert found[0]["points"] == found[1]["points"] == 240
+
+
+def test_days_of_a_few_meters_are_counted_alike_here_and_on_spark(spark):
+    found = meters_year.check(4, 8, spark)
+    assert found["questions with equal answers"] == 3

@@ -236,6 +236,8 @@ def _question(account: Accountant, query: Query) -> Question:
 
 def _shape(query: Query, length: int) -> Query:
     start, stop = query.window(length)
+    if query.runs:
+        return query.on_runs((a - start + 1, b - start + 1) for a, b in query.runs)
     return query.on(1, stop - start + 1)
 
 
@@ -266,7 +268,7 @@ def signal_range(query: Query, length: int) -> float:
     """How much one cell of the answer can vary over all sequences, in units of the answer."""
     start, stop = query.window(length)
     if isinstance(query, Histogram | MostCommon):
-        steps = stop - start + 1
+        steps = query.points(length)
     elif isinstance(query, Transitions):
         steps = stop - start
     else:
@@ -275,5 +277,4 @@ def signal_range(query: Query, length: int) -> float:
 
 
 def _unit(query: Query, length: int) -> Fraction:
-    start, stop = query.window(length)
-    return query.grid(stop - start + 1)[1]
+    return query.grid(query.points(length))[1]

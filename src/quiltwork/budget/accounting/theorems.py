@@ -150,7 +150,7 @@ def same_quilts(account: Account) -> Bound:
 def quilt_sets(spending: Spending) -> tuple[object, ...]:
     """What the active quilts of a release depend on: its record, or its window and charges."""
     charges = spending.per_point, spending.per_pair, spending.once
-    return (spending.start, spending.stop, spending.quilts or charges)
+    return (spending.start, spending.stop, spending.runs, spending.quilts or charges)
 
 
 def group(account: Account) -> Bound:
@@ -220,7 +220,8 @@ def _by_quilts(outlook: Outlook, spending: Spending, nodes: range) -> Fraction:
     if not any(charges):
         return Fraction(0)
     unit = min(unit, max(1, int(_MOST_UNITS / (max(charges) * 2 * size))))
-    charge = Charge(spending.start, spending.stop, *(math.ceil(unit * one) for one in charges))
+    point, pair, once = (math.ceil(unit * one) for one in charges)
+    charge = Charge(spending.start, spending.stop, point, pair, once, spending.runs)
     price = LeakAt(Fraction(1, unit))
     return Fraction(price.rounded_up(outlook.worst(charge.changes, price, nodes)[0]))
 
@@ -238,7 +239,8 @@ def _each(
 
 def _shape(spending: Spending) -> tuple[object, ...]:
     charges = spending.per_point, spending.per_pair, spending.once
-    return spending.stop - spending.start, charges
+    runs = tuple((a - spending.start, b - spending.start) for a, b in spending.runs)
+    return spending.stop - spending.start, runs, charges
 
 
 def apart(spendings: Iterable[Spending]) -> list[list[Spending]]:

@@ -97,7 +97,7 @@ class Usage:
         """
         common, everything, narrowest = self.denominator, self.everything, self.narrowest
         corners: dict[int, Corner] = {}
-        for one in spendings:
+        for one in (part for spending in spendings for part in spending.parts):
             narrowest = least_span(narrowest, one)
             costs = (one.per_point, one.per_pair, one.once)
             wanted = _common(common, *(cost.denominator for cost in costs))

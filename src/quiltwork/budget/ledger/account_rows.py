@@ -55,7 +55,8 @@ class Kept:
         self, before: Account, after: Account, *spendings: Spending
     ) -> tuple[Kept, dict[int, str]]:
         """Return what is kept once releases were added, and the rows they change."""
-        times = sorted({t for one in spendings for t in (one.start, one.stop, one.stop + 1)})
+        parts = [part for one in spendings for part in one.parts]
+        times = sorted({t for one in parts for t in (one.start, one.stop, one.stop + 1)})
         old = {time: row(before.usage, time) for time in times}
         new = {time: row(after.usage, time) for time in times}
         found = (self.digest - digest(old) + digest(new)) % DIGESTS

@@ -186,6 +186,18 @@ class Ledger(ReadableLedger):
         self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
         return self.status(named)
 
+    def register(self, dataset: str, mark: str) -> Status:
+        """Note by a mark which data the dataset is, once their rows were checked."""
+        named, text = identifier(dataset, "dataset"), identifier(mark, "mark")
+        self._append(named, "register", {"mark": text}, lambda _: {})
+        return self.status(named)
+
+    def registered(self, dataset: str) -> str | None:
+        """Return the mark that was noted last; None if none was."""
+        named = identifier(dataset, "dataset")
+        entry = self._totals.store.read(lambda tables: tables.last_of(named, "register"))
+        return None if entry is None else str(entry.content["mark"])
+
     def check(self, dataset: str, spending: Any) -> None:
         """Refuse what is not about the dataset, as `debit` would; it prices nothing.
 

@@ -132,6 +132,14 @@ class Tables:
         rows = self._rows(_LAST_STEP, dataset)
         return Head(*rows[0]) if rows else None
 
+    def last_of(self, dataset: str, kind: str) -> Entry | None:
+        """Return a dataset's last entry of a kind. Cost: its entries since then."""
+        return self._one(
+            f"{_LINKED} WHERE e.dataset = ? AND e.{IS_STEP} AND e.kind = ? "
+            "ORDER BY e.seq DESC LIMIT 1",
+            *(dataset, kind),
+        )
+
     def answered(self, dataset: str, first: int, last: int) -> set[int]:
         """Return the numbers of a dataset's debits from `first` to `last` that have their answer.
 

@@ -162,7 +162,7 @@ def _step(known: _Progress, entry: Entry, body: dict[str, Any]) -> None:
             known.answered.add(body["debit"])
         case "retire":
             known.retired = True
-        case "extend" | "allot":
+        case "extend" | "allot" | "register":
             pass
         case _:
             raise damaged(entry, f"nothing of kind {entry.kind!r} is ever written")

@@ -33,9 +33,10 @@ class SumLevels:
     @classmethod
     def of(cls, query: Sum, length: int) -> SumLevels:
         """One release of a sum or mean with noise of scale 1 on its integers."""
-        start, stop = query.window(length)
-        runs = [(1, 0.0), (start, float(query.moves.point)), (stop + 1, 0.0)]
-        kept = [run for run in runs[start == 1 :] if run[0] <= length]
+        turns = {1: 0.0}
+        for start, stop in query.windows(length):
+            turns |= {start: float(query.moves.point), stop + 1: 0.0}
+        kept = [turn for turn in turns.items() if turn[0] <= length]
         first, level = (np.array(column) for column in zip(*kept, strict=True))
         return cls(first, level, length, float(query.moves.once))
 

@@ -10,7 +10,7 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -147,7 +147,7 @@ class Charge:
     """How far a query moves in L1, in its integers, when points of its window change.
 
     By `point` for every point, `pair` for every pair of neighbours in the window that a change
-    touches, and `once` for touching the window at all.
+    touches, and `once` for touching the window at all; of several `runs`, for each of them.
     """
 
     start: int
@@ -155,20 +155,24 @@ class Charge:
     point: int
     pair: int = 0
     once: int = 0
+    runs: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, query: Query | None, length: int) -> Charge:
         """The charge of a query on its window; without one, 1 for every point of the series."""
         if query is None:
             return cls(1, length, 1)
-        return cls(*query.window(length), *query.moves)
+        return cls(*query.window(length), *query.moves, query.runs)
 
     def change(self, first: int, last: int) -> int:
         """How far the query moves when all of first..last change."""
         return int(self.changes(np.array([first]), np.array([last]))[0])
 
     def changes(self, first: IntArray, last: IntArray) -> IntArray:
-        """The same for many runs at once."""
+        """The same for many stretches at once."""
+        if self.runs:
+            found = [replace(self, start=a, stop=b, runs=()) for a, b in self.runs]
+            return np.asarray(sum(one.changes(first, last) for one in found))
         low, high = np.maximum(first, self.start), np.minimum(last, self.stop)
         size = np.maximum(high - low + 1, 0)
         pairs = np.minimum(high, self.stop - 1) - np.maximum(low - 1, self.start) + 1
@@ -178,14 +182,17 @@ class Charge:
 
     def levels(self, length: int) -> Levels:
         """The levels of one release with noise of scale 1."""
-        first = sorted({1, self.start, self.start + 1, self.stop, self.stop + 1} - {length + 1})
-        nodes = np.array(first)
-        inside = ((nodes >= self.start) & (nodes <= self.stop)).astype(np.float64)
-        ahead = inside * (nodes < self.stop) * self.pair
-        behind = inside * (nodes > self.start) * self.pair
+        begins, ends = np.array(self.runs or [(self.start, self.stop)]).T
+        nodes = np.unique(np.concatenate([[1], begins, begins + 1, ends, ends + 1]))
+        nodes = nodes[nodes <= length]
+        run = np.maximum(np.searchsorted(begins, nodes, side="right") - 1, 0)
+        start, stop = begins[run], ends[run]
+        inside = ((nodes >= start) & (nodes <= stop)).astype(np.float64)
+        ahead = inside * (nodes < stop) * self.pair
+        behind = inside * (nodes > start) * self.pair
         own = inside * (self.point + self.once) + ahead + behind
-        forward = inside * (self.point + self.once * (nodes == self.start)) + ahead
-        backward = inside * (self.point + self.once * (nodes == self.stop)) + behind
-        size = self.stop - self.start + 1
-        total = float(self.point * size + self.pair * (size - 1) + self.once)
+        forward = inside * (self.point + self.once * (nodes == start)) + ahead
+        backward = inside * (self.point + self.once * (nodes == stop)) + behind
+        size, many = int((ends - begins + 1).sum()), len(begins)
+        total = float(self.point * size + self.pair * (size - many) + self.once * many)
         return Levels(nodes, own, forward, backward, length, total).joined()

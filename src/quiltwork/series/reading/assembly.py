@@ -6,8 +6,10 @@ Where file names tell subjects apart, only the codes of a file are kept when the
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,8 @@ from quiltwork.series.reading.clock import Clock
 from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import FILE_NAME
 from quiltwork.series.reading.records import Records, Wanted, read_records
-from quiltwork.series.reading.regular import OrderedRows, on_grid, ordered, refuse_twice
+from quiltwork.series.reading.regular import on_grid, ordered, refuse_twice
+from quiltwork.series.reading.streamed import NEVER, Block, Outline, in_order, on_steps
 from quiltwork.series.reading.values import as_labels, match_labels
 
 
@@ -108,14 +111,71 @@ class Asked:
             quietly=self.quietly,
             apart=self.believed,
         )
+        table = None
         if self.bins is None:
-            known, codes = _coded(records.labels, self.public, believed=self.believed)
+            known, table = _coded(records.labels, self.public, believed=self.believed)
         else:
-            known, codes = self.bins.labels, records.values
-        if records.row is not None:
-            codes = codes[records.row]
-        paths, grid = _paths(source, records, codes, self.bins, self.grid, self.limits)
-        return Paths(known, paths, grid, records.note)
+            known = self.bins.labels
+        found = self._streamed(source, records, table)
+        if found is None:
+            codes = records.values if table is None else table[records.labels.codes]
+            if records.row is not None:
+                codes = codes[records.row]
+            found = _paths(source, records, codes, self.bins, self.grid, self.limits)
+        return Paths(known, *found, records.note)
+
+    def _streamed(
+        self, source: Any, records: Records, table: NDArray[Any] | None
+    ) -> tuple[list[Path], Grid] | None:
+        """Put records in their places block by block; None where they are not in order."""
+        read, step, limits = records.blocks, self.grid.step, self.limits
+        if read is None or (limits is not None and step is None):
+            return None
+
+        def blocks() -> Iterator[Block]:
+            for who, when, values in read():
+                codes = values if table is None else table[values]
+                if limits is not None and when is not None:
+                    inside = (when >= limits[0]) & (when < limits[1])
+                    who, when, codes = who[inside], when[inside], codes[inside]
+                yield who, when, codes
+
+        outline = Outline.of(blocks(), len(records.subjects))
+        if outline is None or not outline.counts.any() or (step is None and outline.gaps[0]):
+            return None
+        timed = int(outline.first.max()) > NEVER
+        kind = np.int8 if table is None else table.dtype
+        if self.bins is not None:
+            kind = smallest(len(self.bins.labels))
+        begins: Any = None
+        if step is None:
+            gaps = outline.gaps if timed else None
+            alone = len(records.subjects) == 1
+            step = _regular(source, gaps, alone=alone, counted=records.counted)
+            if timed and step is not None and set(outline.gaps) == {step}:
+                begins = outline.first
+            codes, bounds = in_order(blocks(), outline, kind)
+        elif timed:
+            period = None if limits is None else (limits[0] // step, (limits[1] - 1) // step)
+            coded = partial(binned, bins=self.bins) if self.bins is not None else _unchanged
+            rule = self.grid.rule or "last"
+            codes, bounds, first = on_steps(blocks(), outline, step, rule, period, coded, kind)
+            begins = first * step
+        else:
+            return None
+        paths = [
+            Path(
+                records.subjects[i],
+                codes[bounds[i] : bounds[i + 1]],
+                None if begins is None else int(begins[i]),
+            )
+            for i in np.flatnonzero(outline.counts).tolist()
+        ]
+        return paths, replace(self.grid, step=step)
+
+
+def _unchanged(codes: NDArray[Any]) -> NDArray[Any]:
+    return codes
 
 
 def _merged(found: Sequence[Paths]) -> Paths:
@@ -152,7 +212,7 @@ def _paths(
     limits: tuple[int, int] | None,
 ) -> tuple[list[Path], Grid]:
     """Put the records of each subject in order, on the grid if there is one."""
-    who, when, names = records.who, records.seconds, records.subjects
+    (who, when), names = records.whole(), records.subjects
     if limits is not None:
         if grid.step is None or when is None:
             raise InvalidInputError(
@@ -165,7 +225,9 @@ def _paths(
     rows = ordered(who, when)
     if grid.step is None:
         refuse_twice(rows)
-        step = _regular(source, rows, counted=records.counted)
+        gaps = None if when is None else rows.gaps()
+        alone = not rows.subject.any()
+        step = _regular(source, gaps, alone=alone, counted=records.counted)
         known = step is not None and when is not None and set(rows.gaps()) == {step}
         values = codes[rows.order]
         begins = rows.seconds if known else None
@@ -191,7 +253,7 @@ def _paths(
 def _coded(
     column: LabelCollector, states: Sequence[Label] | None, *, believed: bool
 ) -> tuple[tuple[Label, ...], NDArray[Any]]:
-    """Return (states, state codes with `GAP` for missing).
+    """Return the states, and by code of a cell that of its state, `GAP` for missing.
 
     Without beliefs all states are declared, or none. With them it is the release that refuses a
     row, once a ledger has seen whose beliefs they are; if they have no states, a row may be
@@ -217,14 +279,13 @@ def _coded(
     known += others
     index = {label: i for i, label in enumerate(known)}
     table = np.array([GAP if label is None else index[label] for label in read])
-    return tuple(known), table.astype(smallest(len(known) + 1))[column.codes]
+    return tuple(known), table.astype(smallest(len(known) + 1))
 
 
-def _regular(source: Any, rows: OrderedRows, *, counted: bool) -> int | None:
+def _regular(source: Any, gaps: Counter[int] | None, *, alone: bool, counted: bool) -> int | None:
     """Return the step that regular times show: those of a column, or of the index of one series."""
-    if rows.seconds is None:
-        return index_step(source) if not rows.subject.any() else None
-    gaps = rows.gaps()
+    if gaps is None:
+        return index_step(source) if alone else None
     step = regular_step(np.array(list(gaps), dtype=np.int64), weights=list(gaps.values()))
     return None if step == 1 and counted else step
 

@@ -62,19 +62,23 @@ def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]
 
 
 def utc_seconds(
-    seconds: NDArray[np.int64], subject: NDArray[np.integer], zone: tzinfo
+    seconds: NDArray[np.int64],
+    subject: NDArray[np.integer],
+    zone: tzinfo,
+    latest: dict[tuple[int, int], int] | None = None,
 ) -> NDArray[np.int64]:
     """Return the moments of UTC at which the clocks of a zone show these seconds.
 
     In the hour that comes twice in autumn the first pass of a subject through it, in the order of
     the rows, is before the change. A time that is skipped in spring is read as after the change.
+    `latest` remembers these hours from one block of rows to the next.
     """
     quarters, places = np.unique(seconds // _QUARTER, return_inverse=True)
     shown = [_EPOCH + timedelta(seconds=int(q) * _QUARTER) for q in quarters]
     early = np.array([_offset(one.replace(tzinfo=zone)) for one in shown], dtype=np.int64)
     late = np.array([_offset(one.replace(tzinfo=zone, fold=1)) for one in shown], dtype=np.int64)
     offsets = early[places]
-    latest: dict[tuple[int, int], int] = {}
+    latest = {} if latest is None else latest
     for row in np.flatnonzero((early > late)[places]).tolist():
         key, moment = (int(subject[row]), int(seconds[row]) // DAY), int(seconds[row])
         if latest.get(key, -1) >= moment:

@@ -7,7 +7,7 @@ takes one. Errors name rows and columns, never what a cell holds, nor do the err
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +21,7 @@ from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.columns import AwareMoments
+from quiltwork.series.reading.packing import Packed, packed, unpacked
 from quiltwork.series.reading.times import TimeReader
 from quiltwork.series.reading.values import as_numbers, as_seconds
 
@@ -41,36 +42,46 @@ class _Batches:
     def __init__(self, name: str) -> None:
         self.name = name
         self.dialect = Dialect()
-        self._rows = 0
-        self._parts: list[NDArray[Any]] = []
+        self.rows = 0
+        self.sizes: list[int] = []
+        self._parts: list[Packed] = []
         self._mark = (0, 0)
 
     def mark(self) -> None:
         """Remember how much there is before a file."""
-        self._mark = (self._rows, len(self._parts))
+        self._mark = (self.rows, len(self._parts))
 
     def undo(self) -> None:
         """Go back to where that was."""
-        self._rows, parts = self._mark
-        del self._parts[parts:]
+        self.rows, parts = self._mark
+        del self._parts[parts:], self.sizes[parts:]
 
-    def _keep(self, part: NDArray[Any]) -> None:
-        self._parts.append(part)
-        self._rows += len(part)
+    def _keep(self, part: NDArray[Any], *, pack: bool = False) -> None:
+        if len(part):
+            self._parts.append(packed(part) if pack else part)
+            self.sizes.append(len(part))
+            self.rows += len(part)
+
+    @property
+    def parts(self) -> Iterator[NDArray[Any]]:
+        """The arrays in order."""
+        return map(unpacked, self._parts)
 
     @property
     def _joined(self) -> NDArray[Any]:
         """All of them in one array; each goes as soon as it is copied."""
-        if len(self._parts) != 1:
-            kinds = {part.dtype for part in self._parts} or {np.dtype(np.int8)}
-            whole = np.empty(self._rows, dtype=np.result_type(*kinds))
-            end = self._rows
+        if len(self._parts) != 1 or not isinstance(self._parts[0], np.ndarray):
+            whole, end = np.empty(0, dtype=np.int8), self.rows
             while self._parts:
-                part = self._parts.pop()
+                part = unpacked(self._parts.pop())
+                kind = np.result_type(whole, part) if len(whole) else part.dtype
+                if end == self.rows:
+                    whole = np.empty(self.rows, dtype=kind)
+                whole = whole.astype(kind, copy=False)
                 whole[end - len(part) : end] = part
                 end -= len(part)
-            self._parts = [whole]
-        return self._parts[0]
+            self._parts, self.sizes = [whole], [self.rows]
+        return self._parts[0]  # type: ignore[return-value]
 
 
 class LabelCollector(_Batches):
@@ -79,11 +90,12 @@ class LabelCollector(_Batches):
     With `apart` what cannot be a label stays one that cannot.
     """
 
-    def __init__(self, name: str, *, apart: bool = False) -> None:
-        """Begin with no rows."""
+    def __init__(self, name: str, *, apart: bool = False, runs: bool = False) -> None:
+        """Begin with no rows; `runs`, if codes go on as they began."""
         super().__init__(name)
         self.textual = False
         self._apart = apart
+        self._runs = runs
         self._codes: dict[Any, int] = {}
 
     def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
@@ -104,7 +116,7 @@ class LabelCollector(_Batches):
         for cell in distinct:
             self._codes.setdefault(cell, len(self._codes))
         table = np.array([self._codes[cell] for cell in distinct], smallest(len(self._codes)))
-        self._keep(table[codes])
+        self._keep(table[codes], pack=self._runs)
 
     def _factorized(self, cells: Any) -> tuple[NDArray[Any], list[Any]]:
         if hasattr(cells, "to_pylist"):
@@ -120,7 +132,7 @@ class LabelCollector(_Batches):
                 cells = [cell if fit else ... for cell, fit in zip(cells, fits, strict=True)]
             elif not all(fits):
                 raise InvalidInputError(
-                    f"Row {self._rows + fits.index(False) + 1} of column {self.name!r} holds a "
+                    f"Row {self.rows + fits.index(False) + 1} of column {self.name!r} holds a "
                     "list or another collection; a cell is one label."
                 )
         return factorize(cells)
@@ -165,9 +177,12 @@ class NumberCollector(_Batches):
             plain = kind.startswith(("int", "uint", "float", "double", "halffloat"))
             cells = cells.to_numpy(zero_copy_only=False) if plain else cells.to_pylist()
         numbers = as_numbers(
-            cells, self.name, quietly=self._quietly, dialect=self.dialect, before=self._rows
+            cells, self.name, quietly=self._quietly, dialect=self.dialect, before=self.rows
         )
-        self._keep(numbers if self._bins is None else binned(numbers, self._bins))
+        if self._bins is None:
+            self._keep(numbers, pack=True)
+        else:
+            self._keep(binned(numbers, self._bins))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -212,17 +227,17 @@ class TimeCollector(_Batches):
         """
         if isinstance(cells, AwareMoments):
             aware: bool | None = True
-            seconds = as_seconds(cells.moments, self.name, self._rows)
+            seconds = as_seconds(cells.moments, self.name, self.rows)
         elif hasattr(cells, "to_pylist"):
             aware, seconds = self._from_arrow(cells)
         elif isinstance(cells, np.ndarray) and cells.dtype.kind in "biuM":
             aware = cells.dtype.kind != "M"
             self.counted |= aware
-            seconds = as_seconds(cells, self.name, self._rows)
+            seconds = as_seconds(cells, self.name, self.rows)
         else:
             texts = [str(cell) for cell in cells]
             reader = self._reader or TimeReader.of(texts[:200], None, self.name)
-            aware, seconds = reader.seconds(texts, self._rows)
+            aware, seconds = reader.seconds(texts, self.rows)
             self.counted |= reader.kind == "seconds"
         if aware is not None and self.aware not in (None, aware):
             raise InvalidInputError(
@@ -230,24 +245,24 @@ class TimeCollector(_Batches):
                 "alike."
             )
         self.aware = aware if self.aware is None else self.aware
-        self._keep(seconds)
+        self._keep(seconds, pack=True)
 
     def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:
         kind = str(cells.type)
         if cells.null_count:
-            row = self._rows + 1 + cells.is_null().to_pylist().index(True)
+            row = self.rows + 1 + cells.is_null().to_pylist().index(True)
             raise InvalidInputError(
                 f"Row {row} has no time in column {self.name!r}; fill or drop it."
             )
         if kind.startswith(("timestamp", "date")):
             moments = cells.to_numpy(zero_copy_only=False)
-            return "tz=" in kind, as_seconds(np.asarray(moments), self.name, self._rows)
+            return "tz=" in kind, as_seconds(np.asarray(moments), self.name, self.rows)
         if kind.startswith(("int", "uint")):
             self.counted = True
             return True, cells.to_numpy().astype(np.int64)
         texts = [str(cell) for cell in cells.to_pylist()]
         reader = self._reader or TimeReader.of(texts[:200], None, self.name)
-        return reader.seconds(texts, self._rows)
+        return reader.seconds(texts, self.rows)
 
     @property
     def seconds(self) -> NDArray[np.int64]:

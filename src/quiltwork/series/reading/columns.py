@@ -234,6 +234,8 @@ def _read_table_file(path: str, collectors: Sequence[Collector]) -> None:
 def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
     what = f"the {type(table).__name__}"
     names = [one.name for one in collectors]
+    if not _columns_of(table) and hasattr(table, "__arrow_c_stream__"):
+        table = _arrow_table(table, what)
     known = _columns_of(table)
     if not known:
         raise InvalidInputError(

@@ -9,14 +9,14 @@ from typing import Any, Literal, TypeAlias, get_args
 from numpy.typing import NDArray
 
 from quiltwork.arguments import choice, instance
-from quiltwork.beliefs import Belief, CyclicChain, Grid, as_beliefs
+from quiltwork.beliefs import Belief, Grid, as_beliefs
 from quiltwork.beliefs.coded import CodedSequence, CodedSequences
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.origins import Origin, resolved
 from quiltwork.beliefs.states import Label, list_states
 from quiltwork.delimited import GivenDialect
 from quiltwork.errors import InvalidInputError
-from quiltwork.series.reading.assembly import Asked, Paths, refuse_gaps, sequences
+from quiltwork.series.reading.assembly import Asked, refuse_gaps, sequences
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import (
     Clock,
@@ -116,8 +116,8 @@ class Series:
             shown = ", ".join(f"{a}:{b}" for a, b in found[:4])
             raise InvalidInputError(
                 f"{text!r} is {len(found)} windows, {shown}{', …' if len(found) > 4 else ''}, and "
-                "a query is about one. Release each of them into one ledger, which adds up what "
-                "they cost together."
+                "one is needed here; a query takes all of them, by "
+                "query.on_runs(series.windows(…))."
             )
         return found[0]
 
@@ -214,7 +214,6 @@ def read_series(
     limits = None if days is None else period_seconds(days, clock)
     ask = Asked(wanted, given, bins, grid, clock, public, limits, bool(members), free)
     read = ask.read(source)
-    _refuse_skewed(members, read, clock)
     if missing == "state" and missing_state in (public or () if free else read.states):
         raise InvalidInputError(
             f"The state for missing values, {missing_state!r}, is a state already; name another "
@@ -223,25 +222,18 @@ def read_series(
     if missing == "error" and not free:
         refuse_gaps(read.paths)
     gap = missing_state if missing == "state" else None
+    unknown = gap is not None and any(gap not in (one.states or (gap,)) for one in members)
+    if unknown and any((path.codes == GAP).any() for path in read.paths):
+        raise InvalidInputError(
+            f"Time points are missing and would be the state {gap!r}, which the belief does not "
+            "know; make a belief with that state too, or cut the sequences there, if you declare "
+            "the pieces independent: missing='split'."
+        )
     origin = Origin(read.grid, resolved(source), len(read.paths), clock.zone, clock.local)
     data, found = sequences(read.paths, read.states, gap, origin, cut=missing == "split")
     gone = sum(int((path.codes == GAP).sum()) for path in read.paths)
     points = sum(len(path.codes) for path in read.paths)
     return Series(data, found, public is not None, points, gone, read.grid, read.note, clock)
-
-
-def _refuse_skewed(members: Sequence[Belief], read: Paths, clock: Clock) -> None:
-    """Refuse series in which clocks change for beliefs about phases of the day."""
-    step = read.grid.step
-    if clock.local or step is None or not any(isinstance(one, CyclicChain) for one in members):
-        return
-    spans = {(p.start, p.start + step * len(p.codes)) for p in read.paths if p.start is not None}
-    if any(clock.shown(a).utcoffset() != clock.shown(b).utcoffset() for a, b in spans):
-        raise InvalidInputError(
-            "The belief is about days of equal length, and clocks change in this series. Leave out "
-            "the time zone: then time points are those that clocks show. Or fit a belief that does "
-            "not know the time of day."
-        )
 
 
 def read_states(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from quiltwork.series.reading.collectors import (
 )
 from quiltwork.series.reading.columns import read_columns
 from quiltwork.series.reading.regular import MOST_POINTS, spread
+from quiltwork.series.reading.streamed import Block
 from quiltwork.series.reading.values import as_labels
 
 
@@ -68,20 +69,21 @@ class Records:
     Attributes:
         value: the collector of the value column.
         row: the row of each record, where rows hold for several time points; else None.
-        who: the number of each record's subject.
-        subjects: their names.
-        seconds: when each record is, on the clock of the series.
+        subjects: the names of the subjects.
         counted: whether times are plain whole numbers.
         note: how the file is written.
+        whole: returns the number of each record's subject, and when it is on the clock of the
+            series, in two arrays.
+        blocks: the same, with values, for some rows after the other; None where that cannot be.
     """
 
     value: Any
     row: NDArray[np.int64] | None
-    who: NDArray[Any]
     subjects: list[Any]
-    seconds: NDArray[np.int64] | None
     counted: bool
     note: str
+    whole: Callable[[], tuple[NDArray[Any], NDArray[np.int64] | None]]
+    blocks: Callable[[], Iterator[Block]] | None = None
 
     @property
     def labels(self) -> LabelCollector:
@@ -119,25 +121,28 @@ def read_records(
         if bins is None
         else NumberCollector(wanted.value, None if step else bins, quietly=quietly)
     )
-    owners = [LabelCollector(name) for name in wanted.subjects]
+    owners = [LabelCollector(name, runs=True) for name in wanted.subjects]
     times = [TimeCollector(name) for name in (wanted.time, wanted.end) if name is not None]
     held = None if wanted.duration is None else DurationCollector(wanted.duration)
     collectors = [value, *owners, *times, *([] if held is None else [held])]
     note = read_columns(source, collectors, given)
-    rows = len(value.codes if isinstance(value, LabelCollector) else value.values)
-    if rows == 0:
+    if value.rows == 0:
         raise InvalidInputError(f"Column {wanted.value!r} has no rows; there is nothing to read.")
-    who, subjects = _subjects(owners, rows)
-    lasting = None if held is None else held.values
-    moments = [_on_clock(one, who, clock) for one in times]
-    seconds = moments[0] if moments else None
     counted = bool(times) and times[0].counted
+    if held is None and len(times) < 2 and len(owners) < 2:
+        names, table = _named(owners)
+        made = _Plain(value, owners, table, times, clock)
+        return Records(value, None, names, counted, note, made.whole, made.blocks)
+    who, subjects = _subjects(owners, value.rows)
+    lasting = None if held is None else held.values
+    moments = [_on_clock(one, one.seconds, who, clock) for one in times]
+    seconds = moments[0] if moments else None
     if lasting is None and len(moments) < 2:
-        return Records(value, None, who, subjects, seconds, counted, note)
+        return Records(value, None, subjects, counted, note, lambda: (who, seconds))
     if seconds is None:
         assert lasting is not None  # noqa: S101  (an end needs a time)
         row = _repeated(lasting, wanted.duration or "")
-        return Records(value, row, who[row], subjects, None, counted, note)
+        return Records(value, row, subjects, counted, note, lambda: (who[row], None))
     if step is None:
         raise InvalidInputError(
             "Rows that hold for a while need a grid of time points; add every='10min' (--every)."
@@ -146,8 +151,45 @@ def read_records(
     if (until < seconds).any():
         at = int(np.argmax(until < seconds)) + 1
         raise InvalidInputError(f"Row {at} ends before it begins.")
-    row, seconds = spread(seconds, until, step)
-    return Records(value, row, who[row], subjects, seconds, counted, note)
+    row, every = spread(seconds, until, step)
+    return Records(value, row, subjects, counted, note, lambda: (who[row], every))
+
+
+@dataclass(frozen=True, eq=False)
+class _Plain:
+    """Rows of one time point each, whose subject is in one column if there are several."""
+
+    value: Any
+    owners: list[LabelCollector]
+    table: NDArray[Any] | None
+    times: list[TimeCollector]
+    clock: Clock
+
+    def whole(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """All subjects and moments."""
+        who: NDArray[Any] = np.zeros(self.value.rows, dtype=np.int8)
+        if self.owners:
+            codes = self.owners[0].codes
+            who = codes if self.table is None else self.table[codes]
+        when = [_on_clock(one, one.seconds, who, self.clock) for one in self.times]
+        return who, when[0] if when else None
+
+    def blocks(self) -> Iterator[Block]:
+        """The same with the values, for the rows that were read at a time."""
+        columns = [self.value, *self.owners, *self.times]
+        if any(one.sizes != self.value.sizes for one in columns):
+            who, when = self.whole()
+            yield who, when, next(self.value.parts)
+            return
+        latest: dict[tuple[int, int], int] = {}
+        for values, *others in zip(*(one.parts for one in columns), strict=True):
+            who = np.zeros(len(values), dtype=np.int8)
+            if self.owners:
+                who = others[0] if self.table is None else self.table[others[0]]
+            when = None
+            if self.times:
+                when = _on_clock(self.times[0], others[-1], who, self.clock, latest)
+            yield who, when, values
 
 
 def _repeated(counts: NDArray[np.int64], name: str) -> NDArray[np.int64]:
@@ -162,30 +204,44 @@ def _repeated(counts: NDArray[np.int64], name: str) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(counts)), counts)
 
 
-def _on_clock(column: TimeCollector, who: NDArray[Any], clock: Clock) -> NDArray[np.int64]:
-    """Return the moments of a column on the clock of the series."""
+def _on_clock(
+    column: TimeCollector,
+    seconds: NDArray[np.int64],
+    who: NDArray[Any],
+    clock: Clock,
+    latest: dict[tuple[int, int], int] | None = None,
+) -> NDArray[np.int64]:
+    """Return moments of a column on the clock of the series."""
     zone = read_zone(clock.zone)
     if zone is None:
-        return column.seconds
+        return seconds
     if column.aware:
-        return local_seconds(column.seconds, zone) if clock.local else column.seconds
-    return column.seconds if clock.local else utc_seconds(column.seconds, who, zone)
+        return local_seconds(seconds, zone) if clock.local else seconds
+    return seconds if clock.local else utc_seconds(seconds, who, zone, latest)
+
+
+def _named(columns: Sequence[LabelCollector]) -> tuple[list[Any], NDArray[Any] | None]:
+    """Return the names of subjects in one column or none, and their places if cells mean one."""
+    if not columns:
+        return [None], None
+    (column,) = columns
+    names = as_labels(column.distinct, textual=column.textual, dialect=column.dialect)
+    merged = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    if len(merged) == len(names):
+        return names, None
+    return list(merged), np.array([merged[name] for name in names])
 
 
 def _subjects(columns: Sequence[LabelCollector], rows: int) -> tuple[NDArray[Any], list[Any]]:
     """Return the number of each row's subject, in order of appearance, and their names."""
-    if not columns:
-        return np.zeros(rows, dtype=np.int8), [None]
+    if len(columns) < 2:
+        names, table = _named(columns)
+        codes = columns[0].codes if columns else np.zeros(rows, dtype=np.int8)
+        return codes if table is None else table[codes], names
     named = [
         as_labels(column.distinct, textual=column.textual, dialect=column.dialect)
         for column in columns
     ]
-    if len(columns) == 1:
-        if len(set(named[0])) == len(named[0]):
-            return columns[0].codes, named[0]
-        merged = {name: place for place, name in enumerate(dict.fromkeys(named[0]))}
-        table = np.array([merged[name] for name in named[0]])
-        return table[columns[0].codes], list(merged)
     code = np.zeros(rows, dtype=np.int64)
     for column, names in zip(columns, named, strict=True):
         code = code * len(names) + column.codes

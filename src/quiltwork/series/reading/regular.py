@@ -117,10 +117,7 @@ def on_grid(
     if period is not None:
         first, last = np.full_like(first, period[0]), np.full_like(last, period[1])
     lengths = last - first + 1
-    if (total := int(lengths.sum())) > MOST_POINTS:
-        raise InvalidInputError(
-            f"The grid would have {total:,} time points; choose longer steps or a shorter range."
-        )
+    check_points(int(lengths.sum()))
     begin = 0
     while begin < len(lengths):
         end = int(np.searchsorted(bounds, bounds[begin] + _AT_ONCE, side="right")) - 1
@@ -139,16 +136,37 @@ def on_grid(
         begin = end
 
 
+def check_points(total: int) -> None:
+    """Refuse more time points than are ever kept.
+
+    Raises:
+        InvalidInputError: telling how many there would be.
+    """
+    if total > MOST_POINTS:
+        raise InvalidInputError(
+            f"The grid would have {total:,} time points; choose longer steps or a shorter range."
+        )
+
+
 def _gathered(where: IntArray, values: NDArray[Any], points: int, rule: Rule) -> NDArray[Any]:
-    floats = values.dtype.kind == "f"
-    gridded = np.full(points, np.nan if floats else -1, dtype=values.dtype)
-    present = ~np.isnan(values) if floats else values >= 0
+    gridded = np.full(points, np.nan if values.dtype.kind == "f" else -1, dtype=values.dtype)
+    places, chosen = reduced(where, values, rule)
+    gridded[places] = chosen
+    return gridded
+
+
+def reduced(where: IntArray, values: NDArray[Any], rule: Rule) -> tuple[IntArray, NDArray[Any]]:
+    """Return the places that have records, and what the rule makes of those of each.
+
+    Records of a place follow each other; missing ones, NaN or −1, are left out.
+    """
+    present = ~np.isnan(values) if values.dtype.kind == "f" else values >= 0
     if not present.all():
         where, values = where[present], values[present]
-    if len(values):
-        first = np.flatnonzero(np.append(True, where[1:] != where[:-1]))
-        gridded[where[first]] = _reduce(values, first, rule)
-    return gridded
+    if not len(values):
+        return where, values
+    first = np.flatnonzero(np.append(True, where[1:] != where[:-1]))
+    return where[first], _reduce(values, first, rule)
 
 
 def _reduce(values: NDArray[Any], first: IntArray, rule: Rule) -> NDArray[Any]:

@@ -40,10 +40,14 @@ def _what(release: Release) -> str:
     start, stop = release.window
     who = "" if release.subjects == 1 else f" of each of {release.subjects} independent subjects"
     document = to_document(release.query)
-    parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window")]
+    parameters = [f"{k} {v!r}" for k, v in document.items() if k not in ("kind", "window", "runs")]
     details = f" ({', '.join(parameters)})" if parameters else ""
     when = "" if release.period is None else f", {release.period[0]} to {release.period[1]}"
-    points = f"time points {start}..{stop}{when}{who}"
+    runs = release.query.runs
+    several = (
+        f", {len(runs)} runs with {release.query.points(release.length)} of them" if runs else ""
+    )
+    points = f"time points {start}..{stop}{when}{several}{who}"
     return f"Released: {release.query.words}{details} over {points}: {_shown(release)}."
 
 

@@ -82,6 +82,8 @@ def title_of(release: Release) -> str:
     when = (
         f"{most}{release.length:,} time points" if whole else f"time points {start:,} to {stop:,}"
     )
+    if runs := release.query.runs:
+        when = f"{release.query.points(release.length):,} time points in {len(runs):,} runs"
     who = "" if release.subjects == 1 else f" of each of {release.subjects:,} series"
     return f"{release.query.words.capitalize()}: {when}{who}"
 

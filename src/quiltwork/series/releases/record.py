@@ -169,6 +169,8 @@ class Release(ResultBase):
         This is what accountants price. None where no noise was needed, so that there is none.
         """
         nodes = np.arange(3) + self.window[0]
+        if self.query.runs:
+            nodes = np.array(self.query.runs).ravel()
         most = int(self.query.change(nodes, nodes, self.length).max())
         if most == 0:
             return Fraction(0)

@@ -81,8 +81,7 @@ def advice(plan: Plan, error: float, signal: float) -> Iterator[str]:
 
 
 def _points_of_one(plan: Plan) -> int:
-    start, stop = plan.query.window(plan.length)
-    return stop - start + 1
+    return plan.query.points(plan.length)
 
 
 def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) -> Iterator[str]:

@@ -1,0 +1,83 @@
+"""Registered data: rows are checked once, and no refusal tells about them later."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import quiltwork as qw
+from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.series import read_registered, register_series
+
+CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+
+
+def _file(path, rows):
+    path.write_text("\n".join(["state", *rows]) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with qw.Ledger.open(f"sqlite:///{tmp_path / 'budget.db'}") as opened:
+        opened.create("home", CHAIN, 40, budget=10)
+        yield opened
+
+
+def test_what_is_wrong_with_a_row_is_told_when_data_are_registered(tmp_path, ledger):
+    wrong = _file(tmp_path / "a.csv", ["rest", "jump"] * 20)
+    with pytest.raises(InvalidInputError, match="Position 2"):
+        register_series(ledger, "home", wrong, "state")
+    assert ledger.registered("home") is None
+    with pytest.raises(InvalidInputError, match="has 30 time points, dataset 'home' has 40"):
+        register_series(ledger, "home", _file(tmp_path / "b.csv", ["rest"] * 30), "state")
+
+
+def test_registered_files_are_read_and_others_refused_by_one_sentence(tmp_path, ledger):
+    right = _file(tmp_path / "right.csv", ["rest", "walk"] * 20)
+    assert read_registered(ledger, "home", right, "state").points == 40  # nothing registered yet
+    register_series(ledger, "home", right, "state")
+    read = read_registered(ledger, "home", right, "state", beliefs=CHAIN)
+    answer = qw.release(read.data, qw.queries.histogram(), CHAIN, ledger=ledger, dataset="home")
+    assert answer.cells == ("rest", "walk")
+    told = set()
+    for rows in (["rest", "walk"] * 20, ["jump"] * 40, ["rest"] * 3):
+        for options in ({}, {"encoding": "cp1252"}):
+            other = _file(tmp_path / "other.csv", rows)
+            with pytest.raises(InvalidInputError) as refused:
+                read_registered(ledger, "home", other, "state", **options)
+            told.add(str(refused.value))
+    with pytest.raises(InvalidInputError) as refused:
+        read_registered(ledger, "home", right, "state", decimal=",")
+    assert told == {str(refused.value)}
+
+
+def test_a_file_that_changed_is_registered_again(tmp_path, ledger):
+    path = _file(tmp_path / "own.csv", ["rest", "walk"] * 20)
+    register_series(ledger, "home", path, "state")
+    _file(tmp_path / "own.csv", ["walk", "rest"] * 20)
+    os.utime(path, ns=(1, 1))  # of the same size, changed at another time
+    with pytest.raises(InvalidInputError, match="registers them again"):
+        read_registered(ledger, "home", path, "state")
+    register_series(ledger, "home", path, "state")
+    assert read_registered(ledger, "home", path, "state").points == 40
+    ledger.verify()
+
+
+def test_the_mark_says_nothing_of_what_is_in_the_files(tmp_path, ledger):
+    path = _file(tmp_path / "own.csv", ["rest", "walk"] * 20)
+    stamp = os.stat(path)
+    register_series(ledger, "home", path, "state")
+    with open(path, "r+b") as handle:  # in place, with the old time: the same place
+        handle.write(b"state\nwalk\nrest\n")
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert read_registered(ledger, "home", path, "state").points == 40
+
+
+def test_only_files_of_datasets_with_states_are_registered(ledger):
+    with pytest.raises(UnsupportedError, match="Only files"):
+        register_series(ledger, "home", ["rest", "walk"] * 20, "state")
+    ledger.create("rows", qw.GaussianSeries(ar=[0.5]), 40, budget=1)
+    with pytest.raises(UnsupportedError, match="never refused"):
+        register_series(ledger, "rows", __file__, "state")
