@@ -17,8 +17,9 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from quiltwork.arguments import choice, instance
@@ -109,9 +110,8 @@ class Spending:
         self._check_what_the_theorem_needs()
 
     def _check_what_the_theorem_needs(self) -> None:
-        levels = self.per_point + self.per_pair + self.once
         alone = self.composes_by != "levels"
-        if alone and (self.epsilon is None or levels != 0):
+        if alone and (self.epsilon is None or self.per_point or self.per_pair or self.once):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
                 "nothing else; give epsilon."
@@ -213,10 +213,10 @@ class Spending:
         >>> Spending.dp(0.1, 1, 10, label="Monday").to_body()["per_point"]
         '1/10'
         """
-        body = asdict(self)
+        body = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {
             name: str(value) if isinstance(value, Fraction) else value
-            for name, value in body.items()
+            for name, value in body
             if (name, value) != ("span", None)  # records of older versions have no such field
         }
 
@@ -227,11 +227,11 @@ class Spending:
         Raises:
             InvalidInputError: if a field is unknown, missing or damaged.
         """
-        fields: dict[str, Any] = {
+        given: dict[str, Any] = {
             name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
         }
         try:
-            return cls(**fields)
+            return cls(**given)
         except TypeError as error:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
@@ -253,12 +253,24 @@ def as_spending(spent: HasSpending | Spending) -> Spending:
 def _exact(name: str, text: Any) -> Fraction | None:
     if text is None:
         return None
-    return written_fraction(text, f"The field {name!r}")
+    return _read(text, name) if isinstance(text, str) else written_fraction(text, _field(name))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, name: str) -> Fraction:
+    """Read a number that many records have."""
+    return written_fraction(text, _field(name))
+
+
+def _field(name: str) -> str:
+    return f"The field {name!r}"
 
 
 def _not_negative(value: Any, name: str) -> Fraction | None:
     if value is None and name in ("epsilon", "divergence", "span"):
         return None
+    if type(value) is Fraction and 0 <= value.numerator <= _LARGEST * value.denominator:
+        return value
     fraction = to_fraction(value, name)
     if fraction < 0:
         raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")

@@ -30,7 +30,7 @@ def test_a_usage_is_its_corners():
         usage = Usage()
         for _ in range(draw.integers(10)):
             usage = usage.plus(some_spending(draw, 14))
-        again = Usage.of_corners(usage.denominator, dict(usage.corners))
+        again = Usage.of_rises(usage.denominator, *usage.rises(0, len(usage.times)))
         assert again.total == usage.total
         for first in range(1, 16):
             for last in range(first, 16):
@@ -121,12 +121,12 @@ DAMAGE = [
     "DELETE FROM quiltwork_totals WHERE analyst = ''",
     "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
     "DELETE FROM quiltwork_levels",
-    "DELETE FROM quiltwork_levels WHERE time = 1",
+    "DELETE FROM quiltwork_levels WHERE time = 0",
     "DELETE FROM quiltwork_levels WHERE analyst = 'ana'",
-    "UPDATE quiltwork_levels SET change = '1/1000 0 0 0' WHERE time = 1",
-    "UPDATE quiltwork_levels SET change = 'x' WHERE time = 1",
+    "UPDATE quiltwork_levels SET change = '1000 bAAEAAAA=' WHERE time = 0",
+    "UPDATE quiltwork_levels SET change = 'x' WHERE time = 0",
     "UPDATE quiltwork_levels SET time = time + 1000",
-    "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '-1/2 0 0 0')",
+    "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '2 bAf8AAAA=')",
     "UPDATE quiltwork_totals SET body = '{}'",
     "UPDATE quiltwork_totals SET body = 'x'",
     "UPDATE quiltwork_totals SET hash = 'x'",

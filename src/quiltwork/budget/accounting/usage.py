@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
+from quiltwork.lazy import cached_property
 
 Integers: TypeAlias = NDArray[Any]
 """Integers of type int64, or Python's own where int64 could overflow."""
@@ -149,30 +149,53 @@ class Usage:
     @property
     def corners(self) -> dict[int, Corner]:
         """How charges change at every time at which they do. O(rows)."""
-        rises = np.diff(self.sums[:, :2], axis=0, prepend=np.zeros((1, 2), dtype=np.int64))
-        rows = zip(*rises.T.tolist(), *self.sums[:, 3:].T.tolist(), strict=True)
-        return dict(zip(self.times.tolist(), rows, strict=True))
+        times, rises = self.rises(0, len(self.times))
+        return dict(zip(times.tolist(), map(tuple, rises.tolist()), strict=True))
 
-    def corner(self, time: int) -> tuple[Fraction, ...]:
-        """How charges change at one time: exact, and the same whatever the denominator."""
-        row = int(np.searchsorted(self.times, time))
-        if row == len(self.times) or self.times[row] != time:
-            return tuple(Fraction(0) for _ in _NO_CORNER)
-        before = self.sums[row - 1, :2].tolist() if row else [0, 0]
-        point, pair, _, begun, ended = self.sums[row].tolist()
-        found = point - before[0], pair - before[1], begun, ended
-        return tuple(Fraction(number, self.denominator) for number in found)
+    def rises(self, begin: int, end: int) -> tuple[NDArray[np.int64], Integers]:
+        """The times of some rows, and the corner at each. O(end − begin)."""
+        earlier = self.sums[max(begin - 1, 0) : max(end - 1, 0), :2]
+        if not begin:
+            earlier = np.concatenate([np.zeros((min(1, end), 2), dtype=self.sums.dtype), earlier])
+        risen = self.sums[begin:end, :2] - earlier
+        return self.times[begin:end], np.concatenate([risen, self.sums[begin:end, 3:]], axis=1)
 
     @classmethod
-    def of_corners(
-        cls, denominator: int, corners: Mapping[int, Corner], narrowest: Fraction | None = None
+    def of_rises(
+        cls,
+        denominator: int,
+        times: NDArray[np.int64],
+        rises: Integers,
+        narrowest: Fraction | None = None,
     ) -> Usage:
-        """The usage with these corners, given over the denominator. O(corners)."""
-        large = sum(max(map(abs, corner)) for corner in corners.values())
-        bound = 4 * large * (max(corners, default=0) + 1)  # so that integers fit
-        usage = cls(denominator)._raised(denominator, corners, bound, narrowest)
-        last = max(corners, default=0)
+        """The usage with a corner at each of some times in order. O(times)."""
+        if not len(times):
+            return cls(denominator, narrowest=narrowest)
+        large = float(np.abs(rises).max(axis=1).astype(np.float64).sum())
+        fits = 8 * large * (float(times[-1]) + 1) < _SAFE
+        point, pair, begun, ended = rises.astype(np.int64 if fits else object).T
+        sums = [*(np.cumsum(rise) for rise in (point, pair, begun - ended)), begun, ended]
+        usage = cls(denominator, times, np.stack(sums, axis=1), 0, narrowest)
+        last = int(times[-1])
         return replace(usage, everything=usage._upto(last) - usage._before(1))
+
+    def highest(self, first: int, last: int) -> Fraction:
+        """The most that is spent on a time point of first..last itself. O(rows between)."""
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
+        most = max(self._runs(begin, end).own.tolist(), default=0)
+        return Fraction(most, self.denominator)
+
+    def same_between(self, other: Usage, first: int, last: int) -> bool:
+        """Whether both are known to charge the time points first..last alike. O(rows between)."""
+        if self.denominator != other.denominator:
+            return False
+        found = []
+        for one in (self, other):
+            begin = max(int(np.searchsorted(one.times, first, side="right")) - 1, 0)
+            end = int(np.searchsorted(one.times, last, side="right"))
+            found.append((one.times[begin:end], one.sums[begin:end]))
+        return all(np.array_equal(*pair) for pair in zip(*found, strict=True))
 
     @cached_property
     def runs(self) -> ChargedRuns:
@@ -318,7 +341,9 @@ def _with_rows(
 
 def least_span(narrowest: Fraction | None, spending: Spending) -> Fraction | None:
     """The narrowest range after one more release; one that tells nothing counts for none."""
-    return _least(narrowest, spending.span if spending.dp_epsilon else None)
+    if spending.span is None or not spending.dp_epsilon:
+        return narrowest
+    return _least(narrowest, spending.span)
 
 
 def _least(*spans: Fraction | None) -> Fraction | None:

@@ -6,10 +6,11 @@ its entry (`totals.py`), so that a refused or failed request leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
@@ -23,6 +24,8 @@ from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
 
 _ROUNDING = Fraction(1, 10**9)
+_ROUNDING_OF_TOTALS = Fraction(1, 2**26)
+_ROOM = Fraction(5, 4)
 
 
 @dataclass(frozen=True)
@@ -35,11 +38,31 @@ class Analyst:
 
 
 @dataclass(frozen=True)
+class Safe:
+    """What spends at most `level` on every time point fits the budget, up to `unsafe` not."""
+
+    level: Fraction = Fraction(0)
+    unsafe: float | Fraction = math.inf
+
+
+NOT_ASKED: Safe = Safe()
+
+
+class Recent(NamedTuple):
+    """A debit: the number of its entry, for whom, and what."""
+
+    number: int
+    analyst: str | None
+    spending: Spending
+
+
+@dataclass(frozen=True)
 class Grant:
     """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
-    longer than finding out that it fits. It is for the state of the dataset `after` that entry.
+    longer than finding out that it fits. It is for the dataset as it was `given`, of whose analyst
+    `alone_before` was the account; `safe` is what is known to be safe with it.
     """
 
     spending: Spending
@@ -47,7 +70,9 @@ class Grant:
     analyst: str | None
     alone: Account | None
     charge: Fraction | None
-    after: Head
+    given: Dataset
+    alone_before: Account | None
+    safe: Safe
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +80,8 @@ class Dataset:
     """A dataset with everything up to its entry `last`.
 
     `created` is the number of its first entry; `account` has all releases, `kept` binds the rows
-    of that account, and `digest` those of the analysts.
+    of that account, and `digest` those of the analysts. `recent` are the latest debits, all
+    `since` an entry, as far as they are known without reading.
     """
 
     name: str
@@ -68,6 +94,9 @@ class Dataset:
     analysts: Mapping[str, Analyst] = field(default_factory=dict)
     digest: int = 0
     retired: str | None = None
+    safe: Safe = NOT_ASKED
+    recent: tuple[Recent, ...] = ()
+    since: int = 0
 
     @property
     def accountant(self) -> Accountant:
@@ -115,8 +144,10 @@ class Dataset:
         """The account in a series of another length."""
         return self.account.seen_by(Secrets.read(self.beliefs, length, self.episode))
 
-    def check(self, spendings: Iterable[Spending]) -> Account:
-        """Price debits together and check that they fit the budget; return the account with them.
+    def check(self, spendings: Sequence[Spending], account: Account | None = None) -> Account:
+        """Check that debits fit the budget together; return the account with them.
+
+        It may be given, if it is known already.
 
         Raises:
             BudgetExceeded: if they do not, or the dataset is retired.
@@ -128,10 +159,16 @@ class Dataset:
                 f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
                 "from it."
             )
-        account = self.account.plus(spendings)
-        if not account.fits(self.budget):
+        account = self.account.plus(spendings) if account is None else account
+        if not self._is_safe(account, *spendings) and not account.fits(self.budget):
             raise self._exceeded(account)
         return account
+
+    def _is_safe(self, account: Account, *spendings: Spending) -> bool:
+        """Whether nothing more than the safe level is spent on any time point."""
+        if not self.safe.level or account.by_theorem_3_6:
+            return False
+        return self.kept.peak_with(account, *spendings) <= self.safe.level
 
     def grant(
         self,
@@ -140,10 +177,12 @@ class Dataset:
         alone: Account | None,
         *,
         checked: bool = False,
+        account: Account | None = None,
     ) -> Grant:
         """Price a debit and check that it fits; `alone` is the account of its analyst.
 
         It fits the budget if it was `checked` together with others: fewer releases tell no more.
+        The `account` with it may be given, if it is known already.
 
         Raises:
             BudgetExceeded: if it exceeds the budget, a cap or what is reserved, or the dataset is
@@ -151,15 +190,20 @@ class Dataset:
             InvalidInputError: for a window outside the series.
             UnsupportedError: if no theorem combines it with what was released before.
         """
-        account = self.account.plus([spending]) if checked else self.check([spending])
+        if account is None:
+            account = self.account.plus([spending])
+        if not checked:
+            self.check([spending], account)
         kept = unused_by_others(self.shares, self.charged, analyst)
-        charge = None
+        charge, safe = None, self.safe
         if kept or analyst is not None:
             total = min(account.total, self.budget)
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
+        elif account.known is not None:
+            safe = self._safe_with(account, spending)
         if analyst is None or alone is None or charge is None:
-            return Grant(spending, account, None, None, charge, self.last)
+            return Grant(spending, account, None, None, charge, self, None, safe)
         own = alone.plus([spending])
         known = self.analysts.get(analyst, Analyst())
         if known.share is not None and known.share.cap is not None:
@@ -167,7 +211,29 @@ class Dataset:
             # her answers are among all, and tell no more than these
             if charged > cap or not (account.total <= cap or own.fits(cap)):
                 refuse_above_cap(analyst, cap, charged, own.total)
-        return Grant(spending, account, analyst, own, charge, self.last)
+        return Grant(spending, account, analyst, own, charge, self, alone, safe)
+
+    def _safe_with(self, account: Account, spending: Spending) -> Safe:
+        """A safe level above all that is spent, if there is one.
+
+        It saves the next debits looking for the worst time point, and costs about as much as
+        looking once; where a level was not safe, no higher one is tried.
+        """
+        peak, known = self.kept.peak_with(account, spending), account.known
+        level = Fraction(float_up(peak * _ROOM))
+        if known is None or not known.peaks or peak <= self.safe.level or level >= self.safe.unsafe:
+            return self.safe
+        if self.is_safe_level(level):
+            return replace(self.safe, level=level)
+        return replace(self.safe, unsafe=level)
+
+    def is_safe_level(self, level: Fraction) -> bool:
+        """Whether the budget is kept by whatever spends at most this on any time point.
+
+        Theorem: docs/theory/ledger.md
+        """
+        flat = Account(self.account.secrets).plus([Spending.dp(level, 1, self.length)])
+        return flat.total <= self.budget * (1 - _ROUNDING_OF_TOTALS)
 
     def price(self, spending: Spending) -> Fraction | None:
         """Return the total with a debit, whether it fits or not; None if no theorem says."""

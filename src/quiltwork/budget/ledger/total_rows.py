@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.leakage import Found, WorstPoint
 from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.entries import canonical
@@ -41,8 +43,23 @@ def check_log_reaches(tables: Tables, name: str, text: str) -> None:
 
 def sealed(state: Dataset) -> tuple[str, str]:
     """Return body and hash of a dataset's own row."""
+    found = state.account.known
     body = {
-        **state.kept.body(),
+        **summed(state),
+        "digest": f"{state.kept.digest:064x}",
+        "safe": str(state.safe.level),
+        "found": None if found is None else _found_body(found),
+    }
+    text = canonical(body)
+    return text, seal(state.name, text)
+
+
+def summed(state: Dataset) -> dict[str, Any]:
+    """Write what follows from the entries in one way only, without the rows of levels."""
+    kept = state.kept.body()
+    del kept["digest"]
+    return {
+        **kept,
         "created": state.created,
         "seq": state.last.count,
         "hash": state.last.hash,
@@ -50,8 +67,48 @@ def sealed(state: Dataset) -> tuple[str, str]:
         "retired": state.retired,
         "analysts": f"{state.digest:064x}",
     }
-    text = canonical(body)
-    return text, seal(state.name, text)
+
+
+def agrees(body: Mapping[str, Any], state: Dataset) -> bool:
+    """Whether a row says what was found by other means, but for the rows of levels."""
+    expected = summed(state)
+    return all(name in body and body[name] == expected[name] for name in expected)
+
+
+def read_body(name: str, stored: tuple[str, str] | None) -> dict[str, Any] | None:
+    """Return what a row says; None if it is not what was sealed."""
+    if stored is None or stored[1] != seal(name, stored[0]):
+        return None
+    try:
+        body = json.loads(stored[0])
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _found_body(found: Found) -> dict[str, Any]:
+    worst = found.worst
+    return {
+        "exact": str(worst.exact),
+        "node": worst.node,
+        "parts": [worst.own, worst.before, worst.after],
+        "quilt": list(worst.quilt),
+        "peaks": list(found.peaks),
+    }
+
+
+def read_found(body: Mapping[str, Any] | None, account: Account) -> Found | None:
+    """Read the worst time point of an account, if it was known when the row was written.
+
+    Raises:
+        KeyError, TypeError, ValueError: if it is something else.
+    """
+    if body is None:
+        return None
+    own, before, after = map(float, body["parts"])
+    exact = written_fraction(body["exact"], "exact")
+    worst = WorstPoint(exact, body["node"], own, before, after, tuple(body["quilt"]))
+    return Found(worst, account.usage.total, tuple(map(float, body["peaks"])))
 
 
 def seal(name: str, text: str) -> str:

@@ -11,42 +11,50 @@ Theorem: docs/theory/ledger.md
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
-from quiltwork.budget.ledger.entries import Entry, Head, reading
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
+from quiltwork.budget.ledger.catching_up import (
+    EVERYBODY,
+    Alone,
+    alone_caught_up,
+    caught_up,
+    loaded,
+    read_safe,
+    remembered,
+)
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, Recent, replayed
+from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
+    agrees,
     analyst_text,
     check_log_reaches,
-    read_analyst,
+    read_body,
+    read_found,
     seal,
     sealed,
     texts,
 )
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import integer
 
 Result = TypeVar("Result")
 
 _ATTEMPTS = 3
-_FEW = 256
-"""So many entries of others are rather added to what is known than the rows read again."""
-_LONG = 0.002
-"""Seconds of pricing for which others should not have to wait."""
-EVERYBODY = ""
-"""In the place of an analyst: the account of all releases."""
+_SHORT, _LONG, _TOO_LONG = 0.0004, 0.002, 0.05
+"""Seconds of pricing for which others should not have to wait: if they keep writing, if not, and
+even if it has to be done again."""
+_LATELY = 1.0
+_SAME_TOTAL = Fraction(1, 2**26)
 
 
 class Overtaken(Exception):  # noqa: N818  (no error: it is always answered)
@@ -71,14 +79,6 @@ class _Known:
     usable: bool = True
 
 
-class _Alone(NamedTuple):
-    """The account of one analyst with everything up to entry number `last`."""
-
-    kept: Kept
-    account: Account
-    last: int
-
-
 class Totals:
     """The totals in a store; what was read last is remembered for as long as the rows say so.
 
@@ -89,8 +89,9 @@ class Totals:
         """Know nothing yet."""
         self.store = store
         self._known: dict[str, _Known] = {}
-        self._alone: dict[tuple[str, str], _Alone] = {}
+        self._alone: dict[tuple[str, str], Alone] = {}
         self._seconds: dict[str, float] = {}
+        self._others: dict[str, float] = {}
 
     def found(self, tables: Tables, name: str) -> Dataset:
         """Return a dataset's state with everything that has been committed. Cost: its rows, once.
@@ -100,15 +101,15 @@ class Totals:
             Unusable: if the rows have to be set right before anything is written.
             StorageError: if they have to be, and an entry is damaged.
         """
-        last = tables.last_step(name)
-        if last is None:
+        ends = tables.last_step_and_total(name)
+        if ends is None:
             raise unknown(name, tables.datasets())
-        stored = tables.total(name)
+        last, stored = ends
         known = self._known.get(name)
         if known is None or known.stored != stored or known.state.last != last:
-            state = None if known is None else self._caught_up(tables, known.state, last, stored)
-            if state is None:
-                state = self._loaded(tables, name, last, stored)
+            if known is not None:
+                self._others[name] = time.monotonic()
+            state = self._read(tables, name, last, stored, None if known is None else known.state)
             if state is not None:
                 known = _Known(stored, state)
             elif tables.writes:
@@ -129,11 +130,11 @@ class Totals:
         kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.account.secrets
         known = self._alone.get((state.name, analyst))
         if known is not None and known.kept != kept:
-            known = self._alone_caught_up(tables, state, analyst, known)
+            known = alone_caught_up(tables, state, analyst, known)
         if known is None or known.kept != kept:
             try:
                 account = kept.account(tables.levels(state.name, analyst), secrets)
-                known = _Alone(kept, account, state.last.count)
+                known = Alone(kept, account, state.last.count)
             except (ArithmeticError, ValueError):
                 if tables.writes:
                     raise Unusable(state.name) from None
@@ -154,22 +155,39 @@ class Totals:
         analyst: str | None,
         *,
         checked: bool = False,
+        earlier: Grant | None = None,
     ) -> Grant:
         """Price a debit and check that it fits, as `Dataset.grant` does, and note how long it took.
 
+        What an `earlier` grant has looked at is not looked at again, if it still holds.
+
         Raises:
+            Overtaken: if it does not hold, and pricing takes so long that nobody should wait.
             Unusable: if rows have to be set right before anything is written.
         """
+        if earlier is not None and earlier.given.last == state.last:
+            return earlier
         start = time.perf_counter()
+        alone = None if analyst is None else self.alone(tables, state, analyst)
+        account = state.account.plus([spending])
+        if earlier is not None:
+            account.as_priced(state.account, earlier.given.account, earlier.account)
+            if account.known is None and self._seconds.get(state.name, 0.0) > _TOO_LONG:
+                raise Overtaken
+        carried = account.known is not None
         try:
-            alone = None if analyst is None else self.alone(tables, state, analyst)
-            return state.grant(spending, analyst, alone, checked=checked)
+            return state.grant(spending, analyst, alone, checked=checked, account=account)
         finally:
-            self._seconds[state.name] = time.perf_counter() - start
+            if not carried:
+                self._seconds[state.name] = time.perf_counter() - start
 
-    def is_slow(self, name: str) -> bool:
-        """Whether pricing a debit of this dataset may take so long that others should not wait."""
-        return self._seconds.get(name, _LONG) >= _LONG
+    def price_first(self, name: str) -> bool:
+        """Whether to price a debit before the lock is taken, so that others need not wait for it.
+
+        If pricing takes long, and also if it does not while others keep writing.
+        """
+        shared = time.monotonic() - self._others.get(name, -math.inf) < _LATELY
+        return self._seconds.get(name, _LONG) >= (_SHORT if shared else _LONG)
 
     def begun(self, tables: Tables, name: str) -> Dataset:
         """Add up the entries of a dataset that has no totals yet, and keep them."""
@@ -179,7 +197,23 @@ class Totals:
 
     def changed(self, tables: Tables, state: Dataset, entry: Entry, **changes: Any) -> None:
         """Keep what an entry changes beside the releases."""
-        self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
+        after = replace(state, last=Head(entry.seq, entry.hash), **changes)
+        if width(after.length) != width(state.length):
+            after = self._arranged(tables, after)
+        self._write(tables, state, after)
+
+    def _arranged(self, tables: Tables, state: Dataset) -> Dataset:
+        """Write all levels anew, in the wider rows of a series that has doubled."""
+        alone = {who: self.alone(tables, state, who) for who in state.analysts}
+        tables.drop_levels(state.name)
+        kept = {}
+        for who, account in {EVERYBODY: state.account, **alone}.items():
+            kept[who], rows = Kept.of(account)
+            tables.put_levels(state.name, who, rows)
+        analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
+        for who, account in alone.items():
+            self._alone[state.name, who] = Alone(kept[who], account, state.last.count)
+        return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
     def debited(self, tables: Tables, state: Dataset, entry: Entry, grant: Grant) -> None:
         """Keep the totals with a debit that was granted. Cost: a few rows."""
@@ -191,11 +225,22 @@ class Totals:
             before = self.alone(tables, state, grant.analyst)
             own, rows = known.kept.plus(before, grant.alone, grant.spending)
             tables.put_levels(state.name, grant.analyst, rows)
-            self._alone[state.name, grant.analyst] = _Alone(own, grant.alone, entry.seq)
+            self._alone[state.name, grant.analyst] = Alone(own, grant.alone, entry.seq)
             charged = known.charged + (grant.charge or Fraction(0))
             analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
         account = grant.account.kept(self._earlier(state.name, entry.seq))
-        self.changed(tables, state, entry, account=account, kept=kept, analysts=analysts)
+        recent, since = remembered(state, [Recent(entry.seq, grant.analyst, grant.spending)])
+        self.changed(
+            tables,
+            state,
+            entry,
+            account=account,
+            kept=kept,
+            analysts=analysts,
+            safe=grant.safe,
+            recent=recent,
+            since=since,
+        )
 
     def set_right(self, name: str) -> None:
         """Add up a dataset's entries and write its rows anew; reading holds nobody up.
@@ -262,10 +307,26 @@ class Totals:
             check_log_reaches(tables, name, stored[0])
         kept = {EVERYBODY: expected.kept, **{n: a.kept for n, a in expected.analysts.items()}}
         return (
-            stored == sealed(expected)
+            self._is_right(name, stored, expected)
             and tables.totals_of_analysts(name) == texts(expected.analysts)
             and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
         )
+
+    def _is_right(self, name: str, stored: tuple[str, str], expected: Dataset) -> bool:
+        """Whether a dataset's own row says what was added up, and no total below it."""
+        body = read_body(name, stored)
+        try:
+            if body is None or not agrees(body, expected):
+                return False
+            found, safe = read_found(body["found"], expected.account), read_safe(body)
+            total = expected.account.worst.exact
+            return (
+                int(body["digest"], 16) == expected.kept.digest
+                and (found is None or abs(found.worst.exact - total) <= total * _SAME_TOTAL)
+                and (not safe.level or expected.is_safe_level(safe.level))
+            )
+        except (ArithmeticError, KeyError, TypeError, ValueError):
+            return False
 
     def are_bound(self, tables: Tables, name: str) -> bool:
         """Whether a dataset's rows are bound to its last entry, or were never written.
@@ -275,17 +336,30 @@ class Totals:
         stored, last = tables.total(name), tables.last_step(name)
         if stored is None or last is None:
             return True
-        state = self._loaded(tables, name, last, stored)
+        state = loaded(tables, name, last, stored, None, tuple)
         if state is None:
             return False
         found = state.analysts.items()
         return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
 
+    def _read(
+        self,
+        tables: Tables,
+        name: str,
+        last: Head,
+        stored: tuple[str, str] | None,
+        known: Dataset | None,
+    ) -> Dataset | None:
+        """A state from what is known and the entries since, or from rows; None if from neither."""
+        earlier = self._earlier(name, last.count)
+        found = None if known is None else caught_up(tables, known, last, stored, earlier)
+        return found or loaded(tables, name, last, stored, known, earlier)
+
     def _added_up(self, tables: Tables, name: str) -> Dataset:
         state, alone = _summed(name, tables.steps(name))
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
-            self._alone[name, analyst] = _Alone(kept, account, state.last.count)
+            self._alone[name, analyst] = Alone(kept, account, state.last.count)
         account = state.account.kept(self._earlier(name, state.last.count))
         return replace(state, account=account)
 
@@ -299,109 +373,6 @@ class Totals:
 
         store = self.store  # not self, which keeps the account that keeps this
         return lambda: store.read(read)
-
-    def _caught_up(
-        self, tables: Tables, known: Dataset, last: Head, stored: tuple[str, str] | None
-    ) -> Dataset | None:
-        """Add what others have written since to a state; None if that is much, or not the rows.
-
-        Cost: the new entries, whatever came before them.
-        """
-        if stored is None or tables.hash_at(known.last.count) != known.last.hash:
-            return None
-        entries = list(islice(tables.steps(known.name, known.last.count), _FEW + 1))
-        if len(entries) > _FEW:
-            return None
-        retired, length, spendings = known.retired, known.length, []
-        for entry in entries:
-            body = entry.content
-            with reading(entry):
-                match entry.kind:
-                    case "debit":
-                        spendings.append(Spending.from_body(body["spending"]))
-                    case "extend":
-                        length = integer(body["length"], "length", 1)
-                    case "retire":
-                        retired = str(body["reason"])
-        before = known.account if length == known.length else known.longer(length)
-        account = before.plus(spendings) if spendings else before
-        others = tables.totals_of_analysts(known.name)
-        try:
-            found = replace(
-                known,
-                last=last,
-                account=account.kept(self._earlier(known.name, last.count)),
-                kept=known.kept.plus(before, account, *spendings)[0],
-                analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
-                digest=digest(others),
-                retired=retired,
-            )
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return None
-        return found if sealed(found) == stored else None
-
-    def _alone_caught_up(
-        self, tables: Tables, state: Dataset, analyst: str, known: _Alone
-    ) -> _Alone | None:
-        """Add an analyst's debits that others have written since to her account."""
-        entries = list(islice(tables.steps(state.name, known.last), _FEW + 1))
-        if len(entries) > _FEW:
-            return None
-        debits = [entry for entry in entries if entry.kind == "debit"]
-        own = [entry for entry in debits if entry.content.get("analyst") == analyst]
-        spendings = [Spending.from_body(entry.content["spending"]) for entry in own]
-        before = known.account.seen_by(state.account.secrets)
-        after = before.plus(spendings)
-        return _Alone(known.kept.plus(before, after, *spendings)[0], after, state.last.count)
-
-    def _loaded(
-        self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None
-    ) -> Dataset | None:
-        """Read a dataset's state from its rows; None if they are not what was written."""
-        if stored is None or stored[1] != seal(name, stored[0]):
-            return None
-        check_log_reaches(tables, name, stored[0])
-        others = tables.totals_of_analysts(name)
-        try:
-            body = json.loads(stored[0])
-            if (body["seq"], body["hash"]) != (last.count, last.hash):
-                return None
-            if int(body["analysts"], 16) != digest(others):
-                return None
-            return self._read(tables, name, last, body, others)
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return None
-
-    def _read(
-        self,
-        tables: Tables,
-        name: str,
-        last: Head,
-        body: Mapping[str, Any],
-        others: Mapping[str, str],
-    ) -> Dataset | None:
-        """The state that rows describe; its first entry, if not known, says what it is about."""
-        known = self._known.get(name)
-        if known is not None and known.state.created == body["created"]:
-            begun = known.state
-        else:
-            created = tables.at(body["created"])
-            if created is None or (created.dataset, created.kind) != (name, "create"):
-                return None
-            begun, _ = replayed(name, [created])
-        if begun.length != body["length"]:
-            begun = replace(begun, account=begun.longer(body["length"]))
-        kept = Kept.from_body(body)
-        account = kept.account(tables.levels(name, EVERYBODY), begun.account.secrets)
-        return replace(
-            begun,
-            last=last,
-            account=account.kept(self._earlier(name, last.count)),
-            kept=kept,
-            analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
-            digest=int(body["analysts"], 16),
-            retired=body["retired"],
-        )
 
     def _write_all(self, tables: Tables, state: Dataset, alone: Mapping[str, Account]) -> None:
         for analyst, account in {EVERYBODY: state.account, **alone}.items():
