@@ -47,6 +47,10 @@ _OLDER_NAMES = {"joint-quilt": "levels"}
 """Of compositions, in records that older versions wrote."""
 
 _LARGEST = 10**100
+_PLAIN = {
+    *("start", "stop", "per_point", "per_pair", "once", "composes_by", "epsilon", "divergence"),
+    *("quilts", "label"),
+}
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
 
 
@@ -230,10 +234,33 @@ class Spending:
         given: dict[str, Any] = {
             name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
         }
+        if _is_plain(given):
+            found = object.__new__(cls)
+            found.__dict__.update(given)
+            return found
         try:
             return cls(**given)
         except TypeError as error:
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
+
+
+def _is_plain(given: Mapping[str, Any]) -> bool:
+    """Whether these are all fields of a release with levels, as they are kept: what most are."""
+    if given.keys() - {"span"} != _PLAIN or given["composes_by"] != "levels":
+        return False
+    start, stop, quilts = given["start"], given["stop"], given["quilts"]
+    costs = [given[name] for name in ("per_point", "per_pair", "once")]
+    costs += [given[name] for name in ("epsilon", "span") if given.get(name) is not None]
+    return (
+        type(start) is int
+        and type(stop) is int
+        and 1 <= start <= stop
+        and given["divergence"] is None
+        and type(given["label"]) is str
+        and (quilts is None or type(quilts) is str)
+        and all(type(one) is Fraction for one in costs)
+        and all(0 <= one.numerator <= _LARGEST * one.denominator for one in costs)
+    )
 
 
 def as_spending(spent: HasSpending | Spending) -> Spending:

@@ -104,7 +104,7 @@ class Usage:
             if wanted != common:
                 factor = wanted // common
                 common, everything, corners = wanted, everything * factor, _times(corners, factor)
-            point, pair, once = (math.ceil(cost * common) for cost in costs)
+            point, pair, once = (_over(common, cost) for cost in costs)
             _raise(corners, one.start, (point, pair, once, 0))
             _raise(corners, one.stop, (0, -pair, 0, once))
             _raise(corners, one.stop + 1, (-point, 0, 0, 0))
@@ -180,11 +180,21 @@ class Usage:
         return replace(usage, everything=usage._upto(last) - usage._before(1))
 
     def highest(self, first: int, last: int) -> Fraction:
-        """The most that is spent on a time point of first..last itself. O(rows between)."""
+        """A bound on what is spent on a time point of first..last itself, which only grows.
+
+        It is the most, but for pairs and windows that begin where others end. O(rows between).
+        """
         begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
         end = int(np.searchsorted(self.times, last, side="right"))
-        most = max(self._runs(begin, end).own.tolist(), default=0)
-        return Fraction(most, self.denominator)
+        if begin >= end:
+            return Fraction(0)
+        point, pair, around, begun, _ = self.sums[begin:end].T
+        later = point + 2 * pair + around
+        at = point + pair + begun
+        at[1:] += self.sums[begin : end - 1, 1] + self.sums[begin : end - 1, 2]
+        if begin:
+            at[0] += self.sums[begin - 1, 1] + self.sums[begin - 1, 2]
+        return Fraction(max(int(at.max()), int(later.max())), self.denominator)
 
     def same_between(self, other: Usage, first: int, last: int) -> bool:
         """Whether both are known to charge the time points first..last alike. O(rows between)."""
@@ -354,6 +364,12 @@ def _common(denominator: int, *others: int) -> int:
     wanted = math.lcm(denominator, *others)
     too_long = wanted.bit_length() > _LONGEST_DENOMINATOR_BITS
     return math.lcm(denominator, _FINE) if too_long else wanted
+
+
+def _over(common: int, cost: Fraction) -> int:
+    """A cost over the common denominator, rounded up where that is not its own."""
+    factor, rest = divmod(common, cost.denominator)
+    return cost.numerator * factor if not rest else math.ceil(cost * common)
 
 
 def _times(corners: Mapping[int, Corner], factor: int) -> dict[int, Corner]:

@@ -132,9 +132,10 @@ def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) 
         debits = [entry.content for entry in entries if entry.kind == "debit"]
         own = [body for body in debits if body.get("analyst") == analyst]
         spendings = [Spending.from_body(body["spending"]) for body in own]
-    before = known.account.seen_by(state.account.secrets)
-    after = before.plus(spendings)
-    return Alone(known.kept.plus(before, after, *spendings)[0], after, state.last.count)
+    before, secrets = known.account, state.account.secrets
+    after = (before if before.secrets is secrets else before.seen_by(secrets)).plus(spendings)
+    bound = state.analysts.get(analyst, Analyst()).kept.digest
+    return Alone(known.kept.later(after, bound, spendings), after, state.last.count)
 
 
 def loaded(

@@ -131,6 +131,8 @@ class Totals:
         known = self._alone.get((state.name, analyst))
         if known is not None and known.kept != kept:
             known = alone_caught_up(tables, state, analyst, known)
+            if known is not None and known.kept == kept:
+                self._alone[state.name, analyst] = known
         if known is None or known.kept != kept:
             try:
                 account = kept.account(tables.levels(state.name, analyst), secrets)
@@ -222,7 +224,7 @@ class Totals:
         analysts = state.analysts
         if grant.analyst is not None and grant.alone is not None:
             known = analysts.get(grant.analyst, Analyst())
-            before = self.alone(tables, state, grant.analyst)
+            before = grant.alone_before or self.alone(tables, state, grant.analyst)
             own, rows = known.kept.plus(before, grant.alone, grant.spending)
             tables.put_levels(state.name, grant.analyst, rows)
             self._alone[state.name, grant.analyst] = Alone(own, grant.alone, entry.seq)
