@@ -79,7 +79,7 @@ class Kept:
         old = {place: row(before.usage, place, wide) for place in places}
         new = {place: row(after.usage, place, wide) for place in places}
         found = (self.digest - digest(old) + digest(new)) % DIGESTS
-        peak = self.peak_with(after, *spendings)
+        peak = max((self.peak, *(after.usage.highest(one.start, one.stop) for one in spendings)))
         return self._with(after, peak, found), {n: new[n] for n in new if new[n] != old[n]}
 
     def later(self, after: Account, digest: int, spendings: Sequence[Spending]) -> Kept:
@@ -88,11 +88,6 @@ class Kept:
             return self._with(after, self.peak, digest)
         first, last = min(one.start for one in spendings), max(one.stop for one in spendings)
         return self._with(after, max(self.peak, after.usage.highest(first, last)), digest)
-
-    def peak_with(self, after: Account, *spendings: Spending) -> Fraction:
-        """The peak once releases were added. Cost: the changes within their windows."""
-        found = (after.usage.highest(one.start, one.stop) for one in spendings)
-        return max((self.peak, *found))
 
     @classmethod
     def _with(cls, account: Account, peak: Fraction, found: int) -> Kept:

@@ -7,21 +7,24 @@ its entry (`totals.py`), so that a refused or failed request leaves no trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
-from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.leakage import Found, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
+from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
+from quiltwork.influence.gaussian import GaussianOutlook
+from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
 _ROUNDING_OF_TOTALS = Fraction(1, 2**26)
@@ -48,40 +51,35 @@ class Safe:
 NOT_ASKED: Safe = Safe()
 
 
-class Recent(NamedTuple):
-    """A debit: the number of its entry, for whom, and what."""
-
-    number: int
-    analyst: str | None
-    spending: Spending
-
-
 @dataclass(frozen=True)
 class Grant:
     """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
-    longer than finding out that it fits. It is for the dataset as it was `given`, of whose analyst
-    `alone_before` was the account; `safe` is what is known to be safe with it.
+    longer than finding out that it fits; then nobody may have needed the `account` either. It is
+    for the dataset as it was `given`, of whose analyst `alone_before` was the account; `safe` is
+    what is known to be safe with it, and no time point is charged more than `peak`.
     """
 
     spending: Spending
-    account: Account
+    account: Account | None
     analyst: str | None
     alone: Account | None
     charge: Fraction | None
     given: Dataset
     alone_before: Account | None
     safe: Safe
+    peak: Fraction
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A dataset with everything up to its entry `last`.
 
-    `created` is the number of its first entry; `account` has all releases, `kept` binds the rows
-    of that account, and `digest` those of the analysts. `recent` are the latest debits, all
-    `since` an entry, as far as they are known without reading.
+    `created` is the number of its first entry. `base` has the releases that are in the rows of
+    levels, which `kept` binds, and `ahead` those after them; `digest` binds the rows of analysts.
+    If it is known what is `found` in all of them, and where `earlier` ones can be read, so it is
+    of the `account`.
     """
 
     name: str
@@ -89,14 +87,24 @@ class Dataset:
     last: Head
     budget: Fraction
     episode: int
-    account: Account
+    base: Account
+    ahead: Ahead
     kept: Kept = NOTHING_KEPT
     analysts: Mapping[str, Analyst] = field(default_factory=dict)
     digest: int = 0
     retired: str | None = None
     safe: Safe = NOT_ASKED
-    recent: tuple[Recent, ...] = ()
-    since: int = 0
+    found: Found | None = None
+    earlier: Callable[[], tuple[Spending, ...]] | None = None
+
+    @cached_property
+    def account(self) -> Account:
+        """The account of all releases."""
+        spendings = [debit.spending for debit in self.ahead.debits]
+        account = self.base.plus(spendings) if spendings else replace(self.base)
+        if self.earlier is not None:
+            account = account.kept(self.earlier)
+        return account.knowing(self.found or (None if spendings else self.base.known))
 
     @property
     def accountant(self) -> Accountant:
@@ -106,12 +114,12 @@ class Dataset:
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """What an adversary may believe."""
-        return tuple(outlook.belief for outlook in self.account.secrets.outlooks)
+        return tuple(outlook.belief for outlook in self.base.secrets.outlooks)
 
     @property
     def length(self) -> int:
         """The number of time points."""
-        return self.account.secrets.length
+        return self.base.secrets.length
 
     @property
     def shares(self) -> dict[str, Share]:
@@ -160,15 +168,32 @@ class Dataset:
                 "from it."
             )
         account = self.account.plus(spendings) if account is None else account
-        if not self._is_safe(account, *spendings) and not account.fits(self.budget):
+        if not account.fits(self.budget):
             raise self._exceeded(account)
         return account
 
-    def _is_safe(self, account: Account, *spendings: Spending) -> bool:
-        """Whether nothing more than the safe level is spent on any time point."""
-        if not self.safe.level or account.by_theorem_3_6:
-            return False
-        return self.kept.peak_with(account, *spendings) <= self.safe.level
+    def granted_at_once(self, spending: Spending, *, checked: bool) -> Grant | None:
+        """Grant a debit that fits whatever its time points are, without adding it to the account.
+
+        If everything charged is within the budget, or no time point is charged more than is safe,
+        or it was `checked` with others. None if that does not say, or there are analysts; then
+        `grant` does.
+        """
+        if (
+            self.retired is not None
+            or self.analysts
+            or self.base.latest not in (None, "levels")
+            or self.base.by_theorem_3_6
+            or spending.stop > self.length
+            or not can_wait(spending)
+            or any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+        ):
+            return None
+        peak = self.ahead.peak_with(self.base, spending)
+        total = self.ahead.total + everything(spending)
+        if not checked and total > self.budget and peak > self.safe.level:
+            return None
+        return Grant(spending, None, None, None, None, self, None, self.safe, peak)
 
     def grant(
         self,
@@ -196,14 +221,15 @@ class Dataset:
             self.check([spending], account)
         kept = unused_by_others(self.shares, self.charged, analyst)
         charge, safe = None, self.safe
+        peak = max(self.ahead.peak, account.usage.highest(spending.start, spending.stop))
         if kept or analyst is not None:
             total = min(account.total, self.budget)
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
         elif account.known is not None:
-            safe = self._safe_with(account, spending)
+            safe = self._safe_with(account, peak)
         if analyst is None or alone is None or charge is None:
-            return Grant(spending, account, None, None, charge, self, None, safe)
+            return Grant(spending, account, None, None, charge, self, None, safe, peak)
         own = alone.plus([spending])
         known = self.analysts.get(analyst, Analyst())
         if known.share is not None and known.share.cap is not None:
@@ -211,15 +237,15 @@ class Dataset:
             # her answers are among all, and tell no more than these
             if charged > cap or not (account.total <= cap or own.fits(cap)):
                 refuse_above_cap(analyst, cap, charged, own.total)
-        return Grant(spending, account, analyst, own, charge, self, alone, safe)
+        return Grant(spending, account, analyst, own, charge, self, alone, safe, peak)
 
-    def _safe_with(self, account: Account, spending: Spending) -> Safe:
+    def _safe_with(self, account: Account, peak: Fraction) -> Safe:
         """A safe level above all that is spent, if there is one.
 
         It saves the next debits looking for the worst time point, and costs about as much as
         looking once; where a level was not safe, no higher one is tried.
         """
-        peak, known = self.kept.peak_with(account, spending), account.known
+        known = account.known
         level = Fraction(float_up(peak * _ROOM))
         if known is None or not known.peaks or peak <= self.safe.level or level >= self.safe.unsafe:
             return self.safe
@@ -232,7 +258,7 @@ class Dataset:
 
         Theorem: docs/theory/ledger.md
         """
-        flat = Account(self.account.secrets).plus([Spending.dp(level, 1, self.length)])
+        flat = Account(self.base.secrets).plus([Spending.dp(level, 1, self.length)])
         return flat.total <= self.budget * (1 - _ROUNDING_OF_TOTALS)
 
     def price(self, spending: Spending) -> Fraction | None:
@@ -349,7 +375,8 @@ class _Replay:
             last=Head(self.last.seq, self.last.hash),
             budget=self.budget,
             episode=self.episode,
-            account=accounts[None],
+            base=accounts[None],
+            ahead=Ahead(self.last.seq, accounts[None].usage.total, kept[None].peak),
             kept=kept[None],
             analysts=analysts,
             retired=self.retired,

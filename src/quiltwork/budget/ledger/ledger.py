@@ -27,7 +27,7 @@ from quiltwork.budget.accounting.account import check_growth
 from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
-from quiltwork.budget.ledger.datasets import NOT_ASKED, Analyst, Dataset, Grant
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
 from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced, stored_answer
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
@@ -147,11 +147,12 @@ class Ledger(ReadableLedger):
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
-        def grown(state: Dataset) -> dict[str, Any]:
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
             check_growth(state.beliefs, state.length, size)
-            return {"account": state.longer(size), "safe": NOT_ASKED}
+            longer = state.longer(size)
+            self._totals.extended(tables, state, tables.append(draft), longer)
 
-        self._append(named, "extend", {"length": size}, grown)
+        self._append(named, "extend", {"length": size}, keep)
         return self.status(named)
 
     def allot(
@@ -176,19 +177,24 @@ class Ledger(ReadableLedger):
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
-        def allotted(state: Dataset) -> dict[str, Any]:
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
             total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
             known = state.analysts.get(name, Analyst())
-            return {"analysts": {**state.analysts, name: replace(known, share=share)}}
+            analysts = {**state.analysts, name: replace(known, share=share)}
+            self._totals.changed(tables, state, tables.append(draft), analysts=analysts)
 
-        self._append(named, "allot", records.share_body(name, share), allotted)
+        self._append(named, "allot", records.share_body(name, share), keep)
         return self.status(named)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
         named, text = identifier(dataset, "dataset"), own_reason(reason)
-        self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
+
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
+            self._totals.changed(tables, state, tables.append(draft), retired=text)
+
+        self._append(named, "retire", {"reason": text}, keep)
         return self.status(named)
 
     def check(self, dataset: str, spending: Any) -> None:
@@ -403,7 +409,7 @@ class Ledger(ReadableLedger):
         dataset: str,
         kind: str,
         body: dict[str, Any],
-        changes: Callable[[Dataset], dict[str, Any]],
+        keep: Callable[[Tables, Dataset, Draft], None],
     ) -> None:
         """Append an entry and what it changes, if that is not refused; once, though tried often."""
         draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
@@ -416,7 +422,6 @@ class Ledger(ReadableLedger):
                         f"Dataset {dataset!r} is retired ({state.retired}), and nothing more is "
                         "granted from it: there is nothing to extend or to share out."
                     )
-                changed = changes(state)
-                self._totals.changed(tables, state, tables.append(draft), **changed)
+                keep(tables, state, draft)
 
         self._totals.write(work)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.leakage import Found, WorstPoint
 from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.budget.ledger.datasets import Analyst, Dataset
@@ -43,10 +43,16 @@ def check_log_reaches(tables: Tables, name: str, text: str) -> None:
 
 def sealed(state: Dataset) -> tuple[str, str]:
     """Return body and hash of a dataset's own row."""
-    found = state.account.known
+    ahead, found = state.ahead, state.found
     body = {
+        **state.kept.body(),
         **summed(state),
-        "digest": f"{state.kept.digest:064x}",
+        "since": ahead.since,
+        "recent": ahead.text,
+        "before": ahead.before,
+        "older": ahead.older,
+        "all": str(ahead.total),
+        "most": str(ahead.peak),
         "safe": str(state.safe.level),
         "found": None if found is None else _found_body(found),
     }
@@ -55,11 +61,8 @@ def sealed(state: Dataset) -> tuple[str, str]:
 
 
 def summed(state: Dataset) -> dict[str, Any]:
-    """Write what follows from the entries in one way only, without the rows of levels."""
-    kept = state.kept.body()
-    del kept["digest"]
+    """Write what follows from the entries in one way only, beside the releases."""
     return {
-        **kept,
         "created": state.created,
         "seq": state.last.count,
         "hash": state.last.hash,
@@ -67,12 +70,6 @@ def summed(state: Dataset) -> dict[str, Any]:
         "retired": state.retired,
         "analysts": f"{state.digest:064x}",
     }
-
-
-def agrees(body: Mapping[str, Any], state: Dataset) -> bool:
-    """Whether a row says what was found by other means, but for the rows of levels."""
-    expected = summed(state)
-    return all(name in body and body[name] == expected[name] for name in expected)
 
 
 def read_body(name: str, stored: tuple[str, str] | None) -> dict[str, Any] | None:
@@ -97,8 +94,10 @@ def _found_body(found: Found) -> dict[str, Any]:
     }
 
 
-def read_found(body: Mapping[str, Any] | None, account: Account) -> Found | None:
-    """Read the worst time point of an account, if it was known when the row was written.
+def read_found(body: Mapping[str, Any] | None, everything: Fraction) -> Found | None:
+    """Read the worst time point, if it was known when the row was written.
+
+    `everything` is what all releases charge together.
 
     Raises:
         KeyError, TypeError, ValueError: if it is something else.
@@ -108,7 +107,7 @@ def read_found(body: Mapping[str, Any] | None, account: Account) -> Found | None
     own, before, after = map(float, body["parts"])
     exact = written_fraction(body["exact"], "exact")
     worst = WorstPoint(exact, body["node"], own, before, after, tuple(body["quilt"]))
-    return Found(worst, account.usage.total, tuple(map(float, body["peaks"])))
+    return Found(worst, everything, tuple(map(float, body["peaks"])))
 
 
 def seal(name: str, text: str) -> str:

@@ -22,27 +22,24 @@ from typing import Any, TypeVar
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
+from quiltwork.budget.ledger.ahead import MOST, Recent, can_wait
 from quiltwork.budget.ledger.catching_up import (
     EVERYBODY,
     Alone,
     alone_caught_up,
     caught_up,
     loaded,
-    read_safe,
-    remembered,
 )
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, Recent, replayed
+from quiltwork.budget.ledger.datasets import NOT_ASKED, Analyst, Dataset, Grant, replayed
 from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
-    agrees,
     analyst_text,
     check_log_reaches,
-    read_body,
-    read_found,
     seal,
     sealed,
+    summed,
     texts,
 )
 from quiltwork.errors import InvalidInputError, StorageError
@@ -127,7 +124,7 @@ class Totals:
         Raises:
             Unusable: if its rows have to be set right before anything is written.
         """
-        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.account.secrets
+        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.base.secrets
         known = self._alone.get((state.name, analyst))
         if known is not None and known.kept != kept:
             known = alone_caught_up(tables, state, analyst, known)
@@ -169,10 +166,16 @@ class Totals:
         """
         if earlier is not None and earlier.given.last == state.last:
             return earlier
+        at_once = None
+        if analyst is None:
+            at_once = state.granted_at_once(spending, checked=checked)
+        if at_once is not None:
+            self._seconds[state.name] = 0.0
+            return at_once
         start = time.perf_counter()
         alone = None if analyst is None else self.alone(tables, state, analyst)
         account = state.account.plus([spending])
-        if earlier is not None:
+        if earlier is not None and earlier.account is not None:
             account.as_priced(state.account, earlier.given.account, earlier.account)
             if account.known is None and self._seconds.get(state.name, 0.0) > _TOO_LONG:
                 raise Overtaken
@@ -199,28 +202,45 @@ class Totals:
 
     def changed(self, tables: Tables, state: Dataset, entry: Entry, **changes: Any) -> None:
         """Keep what an entry changes beside the releases."""
-        after = replace(state, last=Head(entry.seq, entry.hash), **changes)
-        if width(after.length) != width(state.length):
-            after = self._arranged(tables, after)
-        self._write(tables, state, after)
+        self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
 
-    def _arranged(self, tables: Tables, state: Dataset) -> Dataset:
-        """Write all levels anew, in the wider rows of a series that has doubled."""
-        alone = {who: self.alone(tables, state, who) for who in state.analysts}
+    def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
+        """Keep the same releases in a longer series.
+
+        Where that has doubled all levels are written anew, in wider rows.
+        """
+        after = self._in_rows(tables, replace(state, last=Head(entry.seq, entry.hash)))
+        if width(account.secrets.length) != width(state.length):
+            alone = {who: self.alone(tables, state, who) for who in state.analysts}
+            wider = {who: one.seen_by(account.secrets) for who, one in alone.items()}
+            after = self._arranged(tables, after, account, wider)
+        self._write(tables, state, replace(after, base=account, safe=NOT_ASKED, found=None))
+
+    def _in_rows(self, tables: Tables, state: Dataset) -> Dataset:
+        """Write the latest debits into the rows of levels."""
+        spendings = [debit.spending for debit in state.ahead.debits]
+        account = state.account
+        kept, rows = state.kept.plus(state.base, account, *spendings)
+        tables.put_levels(state.name, EVERYBODY, rows)
+        ahead = state.ahead.written(account, kept.peak, state.last.count)
+        return replace(state, base=account, ahead=ahead, kept=kept)
+
+    def _arranged(
+        self, tables: Tables, state: Dataset, account: Account, alone: Mapping[str, Account]
+    ) -> Dataset:
+        """Write all levels anew; `account` is everybody's, and those of analysts are `alone`."""
         tables.drop_levels(state.name)
         kept = {}
-        for who, account in {EVERYBODY: state.account, **alone}.items():
-            kept[who], rows = Kept.of(account)
+        for who, one in {EVERYBODY: account, **alone}.items():
+            kept[who], rows = Kept.of(one)
             tables.put_levels(state.name, who, rows)
+        for who, one in alone.items():
+            self._alone[state.name, who] = Alone(kept[who], one, state.last.count)
         analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
-        for who, account in alone.items():
-            self._alone[state.name, who] = Alone(kept[who], account, state.last.count)
         return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
     def debited(self, tables: Tables, state: Dataset, entry: Entry, grant: Grant) -> None:
         """Keep the totals with a debit that was granted. Cost: a few rows."""
-        kept, rows = state.kept.plus(state.account, grant.account, grant.spending)
-        tables.put_levels(state.name, EVERYBODY, rows)
         analysts = state.analysts
         if grant.analyst is not None and grant.alone is not None:
             known = analysts.get(grant.analyst, Analyst())
@@ -230,19 +250,22 @@ class Totals:
             self._alone[state.name, grant.analyst] = Alone(own, grant.alone, entry.seq)
             charged = known.charged + (grant.charge or Fraction(0))
             analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
-        account = grant.account.kept(self._earlier(state.name, entry.seq))
-        recent, since = remembered(state, [Recent(entry.seq, grant.analyst, grant.spending)])
-        self.changed(
-            tables,
+        debit = Recent(entry.seq, grant.analyst, grant.spending)
+        earlier = self._earlier(state.name, entry.seq)
+        after = replace(
             state,
-            entry,
-            account=account,
-            kept=kept,
+            last=Head(entry.seq, entry.hash),
+            ahead=state.ahead.plus(debit, grant.peak),
             analysts=analysts,
             safe=grant.safe,
-            recent=recent,
-            since=since,
+            found=None if grant.account is None else grant.account.known,
+            earlier=earlier,
         )
+        if grant.account is not None:
+            after.__dict__["account"] = grant.account.kept(earlier)
+        if len(after.ahead.debits) > MOST or not can_wait(grant.spending):
+            after = self._in_rows(tables, after)
+        self._write(tables, state, after)
 
     def set_right(self, name: str) -> None:
         """Add up a dataset's entries and write its rows anew; reading holds nobody up.
@@ -307,28 +330,28 @@ class Totals:
             return True
         if stored[1] == seal(name, stored[0]):
             check_log_reaches(tables, name, stored[0])
-        kept = {EVERYBODY: expected.kept, **{n: a.kept for n, a in expected.analysts.items()}}
         return (
-            self._is_right(name, stored, expected)
+            self._is_right(tables, stored, expected)
             and tables.totals_of_analysts(name) == texts(expected.analysts)
-            and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
+            and all(
+                digest(tables.levels(name, who)) == one.kept.digest
+                for who, one in expected.analysts.items()
+            )
         )
 
-    def _is_right(self, name: str, stored: tuple[str, str], expected: Dataset) -> bool:
-        """Whether a dataset's own row says what was added up, and no total below it."""
-        body = read_body(name, stored)
-        try:
-            if body is None or not agrees(body, expected):
-                return False
-            found, safe = read_found(body["found"], expected.account), read_safe(body)
-            total = expected.account.worst.exact
-            return (
-                int(body["digest"], 16) == expected.kept.digest
-                and (found is None or abs(found.worst.exact - total) <= total * _SAME_TOTAL)
-                and (not safe.level or expected.is_safe_level(safe.level))
-            )
-        except (ArithmeticError, KeyError, TypeError, ValueError):
+    def _is_right(self, tables: Tables, stored: tuple[str, str], expected: Dataset) -> bool:
+        """Whether a dataset's own row and its levels say what was added up, and nothing below."""
+        state = loaded(tables, expected.name, expected.last, stored, None, tuple)
+        if state is None or summed(state) != summed(expected):
             return False
+        total, safe = expected.account.worst.exact, state.safe.level
+        return (
+            Kept.of(state.account)[0] == expected.kept
+            and state.ahead.peak >= expected.kept.peak
+            and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
+            and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
+            and (not safe or expected.is_safe_level(safe))
+        )
 
     def are_bound(self, tables: Tables, name: str) -> bool:
         """Whether a dataset's rows are bound to its last entry, or were never written.
@@ -362,8 +385,7 @@ class Totals:
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
             self._alone[name, analyst] = Alone(kept, account, state.last.count)
-        account = state.account.kept(self._earlier(name, state.last.count))
-        return replace(state, account=account)
+        return replace(state, earlier=self._earlier(name, state.last.count))
 
     def _earlier(self, name: str, last: int) -> Callable[[], tuple[Spending, ...]]:
         def read(tables: Tables) -> tuple[Spending, ...]:
@@ -377,7 +399,7 @@ class Totals:
         return lambda: store.read(read)
 
     def _write_all(self, tables: Tables, state: Dataset, alone: Mapping[str, Account]) -> None:
-        for analyst, account in {EVERYBODY: state.account, **alone}.items():
+        for analyst, account in {EVERYBODY: state.base, **alone}.items():
             tables.put_levels(state.name, analyst, Kept.of(account)[1])
         self._write(tables, replace(state, analysts={}, digest=0), state)
 
