@@ -197,15 +197,18 @@ class Usage:
         return Fraction(max(int(at.max()), int(later.max())), self.denominator)
 
     def same_between(self, other: Usage, first: int, last: int) -> bool:
-        """Whether both are known to charge the time points first..last alike. O(rows between)."""
-        if self.denominator != other.denominator:
-            return False
-        found = []
-        for one in (self, other):
-            begin = max(int(np.searchsorted(one.times, first, side="right")) - 1, 0)
-            end = int(np.searchsorted(one.times, last, side="right"))
-            found.append((one.times[begin:end], one.sums[begin:end]))
-        return all(np.array_equal(*pair) for pair in zip(*found, strict=True))
+        """Whether both charge the time points first..last alike. O(rows between)."""
+        times, sums = self._between(first, last)
+        others, theirs = other._between(first, last)
+        if self.denominator != other.denominator and len(times) == len(others):
+            sums = sums.astype(object) * other.denominator
+            theirs = theirs.astype(object) * self.denominator
+        return np.array_equal(times, others) and np.array_equal(sums, theirs)
+
+    def _between(self, first: int, last: int) -> tuple[NDArray[np.int64], Integers]:
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
+        return self.times[begin:end], self.sums[begin:end]
 
     @cached_property
     def runs(self) -> ChargedRuns:
