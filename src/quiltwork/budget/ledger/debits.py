@@ -35,10 +35,12 @@ def debited(
     *,
     checked: bool = False,
     grant: Grant | None = None,
+    keep: bool = True,
 ) -> Receipt:
     """Append a debit, or find the one this request has made already.
 
     What was `checked` to fit together with others is not priced again, nor what has its `grant`.
+    Of several together, the caller will `keep` the totals after the last.
 
     Raises:
         Overtaken: if the grant is for an earlier state of the dataset, and no longer holds.
@@ -60,7 +62,7 @@ def debited(
     }
     mark = None if key is None else tables.mark(state.name, key, analyst)
     entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=mark)
-    totals.debited(tables, state, entry, grant)
+    totals.debited(tables, state, entry, grant, keep=keep)
     return _receipt(entry)
 
 

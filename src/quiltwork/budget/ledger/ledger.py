@@ -279,19 +279,23 @@ class Ledger(ReadableLedger):
     ) -> tuple[Receipt, ...]:
         """Debit several releases together, or none of them; as `debit`, without keys.
 
-        Cost: one pricing for all, and one more each where analysts have shares.
+        Cost: one pricing for all, and one more each where there are analysts; the rest grows with
+        what is added, not with the history.
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
 
-        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
-            state = self._totals.found(tables, name)
-            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
-
         def work(tables: Tables) -> list[Receipt]:
-            check_all(tables, self._spent_by(tables, name, who), asked)
-            return [one(tables, *request) for request in asked]
+            before = state = self._spent_by(tables, name, who)
+            check_all(tables, before, asked)
+            found = []
+            for identity, one in asked:
+                of = (identity, one, None, who)
+                found.append(debited(tables, self._totals, state, *of, checked=True, keep=False))
+                state = self._totals.latest(name)
+            self._totals.keep(tables, before)
+            return found
 
         try:
             granted = self._totals.write(work)

@@ -166,9 +166,7 @@ class Totals:
         """
         if earlier is not None and earlier.given.last == state.last:
             return earlier
-        at_once = None
-        if analyst is None:
-            at_once = state.granted_at_once(spending, checked=checked)
+        at_once = None if analyst else state.granted_at_once(spending, checked=checked)
         if at_once is not None:
             self._seconds[state.name] = 0.0
             return at_once
@@ -239,8 +237,10 @@ class Totals:
         analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
         return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
-    def debited(self, tables: Tables, state: Dataset, entry: Entry, grant: Grant) -> None:
-        """Keep the totals with a debit that was granted. Cost: a few rows."""
+    def debited(
+        self, tables: Tables, state: Dataset, entry: Entry, grant: Grant, *, keep: bool = True
+    ) -> None:
+        """Keep the totals with a debit, or leave that to `keep`. Cost: a few rows."""
         analysts = state.analysts
         if grant.analyst is not None and grant.alone is not None:
             known = analysts.get(grant.analyst, Analyst())
@@ -265,7 +265,20 @@ class Totals:
             after.__dict__["account"] = grant.account.kept(earlier)
         if len(after.ahead.debits) > MOST or not can_wait(grant.spending):
             after = self._in_rows(tables, after)
-        self._write(tables, state, after)
+        if keep:
+            self._write(tables, state, after)
+        else:
+            self._known[state.name] = _Known(None, after)
+
+    def latest(self, name: str) -> Dataset:
+        """The state after the last of several debits, within their transaction."""
+        return self._known[name].state
+
+    def keep(self, tables: Tables, before: Dataset) -> None:
+        """Keep the totals with several debits."""
+        after = self.latest(before.name)
+        if after.last != before.last:
+            self._write(tables, before, after)
 
     def set_right(self, name: str) -> None:
         """Add up a dataset's entries and write its rows anew; reading holds nobody up.
