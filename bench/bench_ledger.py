@@ -2,10 +2,11 @@
 
 The disk decides most of it, so the bare commit is timed in the same run: a write-ahead log with
 full sync, one row of the same size. `python -m bench.bench_ledger 100 10000` measures the growth
-alone, after so many debits: opening, the first debit of a process, later ones, `extend` and
-`verify`, each in a process that has only imported the package; and a year of `extend` and debit
-every day. `python -m bench.bench_ledger --together` lets eight processes debit one dataset, beside
-as many that only commit a row to the bare database, in SQLite and in PostgreSQL.
+alone, after so many debits of days, and of windows anywhere: opening, the first debit of a process,
+later ones, refusals, `extend`, `verify` and pages of the history, in a process that has only
+imported the package; and a year of `extend` and debit every day. `python -m bench.bench_ledger
+--together` lets processes and threads debit one dataset, beside as many that only commit a row to
+the bare database, in SQLite and in PostgreSQL; also debits for an analyst, of which each is priced.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import itertools
 import json
 import multiprocessing
 import os
+import random
 import sqlite3
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,8 +38,12 @@ from quiltwork.budget import Ledger, Spending
 LENGTH = 52_560
 DAY = 144
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
-HISTORIES = (100, 10_000, 100_000)
-REQUESTS = ("open", "first debit", "warm debit", "refusal", "extend", "verify")
+HISTORIES = (100, 10_000, 1_000_000)
+REQUESTS = (
+    *("open", "first debit", "warm debit", "refusal", "extend", "first page", "last page"),
+    *("verify since", "verify"),
+)
+BATCH = 10_000
 LEVEL = Fraction(1, 10**8)
 
 
@@ -89,9 +97,13 @@ def requests(url: str) -> dict[str, float]:
     refused = statistics.median(timed(lambda: ledger.debit("d", large)) for _ in range(9))
     length = ledger.status("d").length or 0
     grown = timed(lambda: ledger.extend("d", length + DAY))
-    return dict(
-        zip(REQUESTS, (opened, first, warm, refused, grown, timed(ledger.verify)), strict=True)
-    )
+    checkpoint = ledger.checkpoint()
+    ledger.debit("d", next(spendings))
+    after = max(0, checkpoint.count - 200)
+    pages = [timed(partial(ledger.history, "d", number, 100)) for number in (0, after)]
+    since, all_of_it = timed(lambda: ledger.verify_since(checkpoint)), timed(ledger.verify)
+    found = (opened, first, warm, refused, grown, *pages, since, all_of_it)
+    return dict(zip(REQUESTS, found, strict=True))
 
 
 def of_new_process(url: str) -> dict[str, float]:
@@ -113,23 +125,38 @@ def year(folder: Path) -> dict[str, float]:
     return of_new_process(url)
 
 
+def anywhere() -> Iterator[Spending]:
+    """Windows of some hours at any time point."""
+    draw = random.Random(1)  # noqa: S311  (no secret)
+    while True:
+        start = draw.randint(1, LENGTH - DAY)
+        yield Spending.dp(LEVEL, start, start + draw.randint(1, DAY))
+
+
+def filled(url: str, windows: Iterator[Spending], number: int) -> None:
+    with Ledger.open(url) as ledger:
+        ledger.create("d", CHAIN, LENGTH, 1)
+        for begun in range(0, number, BATCH):
+            ledger.debit_all("d", itertools.islice(windows, min(BATCH, number - begun)))
+
+
 def growth(histories: tuple[int, ...]) -> None:
     """Print and write seconds per request, by the number of debits before it."""
     rows: dict[str, dict[str, float]] = {}
     with TemporaryDirectory() as folder:
         for history in histories:
-            url = f"sqlite:///{folder}/{history}.db"
-            with Ledger.open(url) as ledger:
-                ledger.create("d", CHAIN, LENGTH, 1)
-                ledger.debit_all("d", itertools.islice(daily(), history))
-            rows[f"{history:,} debits"] = of_new_process(url)
+            for name, windows in (("days", daily()), ("any windows", anywhere())):
+                url = f"sqlite:///{folder}/{history}{name[:3]}.db"
+                filled(url, windows, history)
+                rows[f"{history:,} {name}"] = of_new_process(url)
+                print(f"{history:,} {name}", rows[f"{history:,} {name}"], flush=True)
         rows["a year of days"] = year(Path(folder))
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "ledger_growth.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         for row in (("after", *REQUESTS), *((name, *s.values()) for name, s in rows.items())):
             writer.writerow(row)
-            print(*(f"{c:>16.5f}" if isinstance(c, float) else f"{c:>16}" for c in row))
+            print(*(f"{c:>20.5f}" if isinstance(c, float) else f"{c:>20}" for c in row))
 
 
 def committing(url: str) -> Callable[[], object]:
@@ -159,6 +186,25 @@ def debits(url: str) -> Callable[[], object]:
     for _ in range(os.getpid() % 300):
         next(spendings)
     return lambda: ledger.debit("d", next(spendings))
+
+
+def debits_of_an_analyst(url: str) -> Callable[[], object]:
+    ledger, spendings = Ledger.open(url), daily(Fraction(1, 10**4))
+    for _ in range(os.getpid() % 300):
+        next(spendings)
+    return lambda: ledger.debit("priced", next(spendings), analyst="ana")
+
+
+def rate_of_threads(url: str, threads: int, number: int) -> tuple[float, float, float]:
+    """As `rate`, for threads that share one ledger."""
+    ask = debits(url)
+    ask()
+    start = time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        seconds = sorted(pool.map(lambda _: timed(ask), range(number)))
+    wall = time.perf_counter() - start
+    p99 = seconds[int(0.99 * len(seconds))]
+    return number / wall, 1000 * statistics.median(seconds), 1000 * p99
 
 
 def asking(
@@ -194,7 +240,7 @@ def rate(
 
 
 def together(number: int = 1600) -> None:
-    """Print and write how many requests per second one process and eight get."""
+    """Print and write how many requests per second one process, several, and threads get."""
     rows = []
     with TemporaryDirectory() as folder, running_server() as server:
         for name, url in (
@@ -202,26 +248,31 @@ def together(number: int = 1600) -> None:
             ("PostgreSQL", new_database(server, "together")),
         ):
             Ledger.open(url).create("d", CHAIN, LENGTH, 1)
+            Ledger.open(url).create("priced", CHAIN, LENGTH, 50)
             bare = f"sqlite:///{folder}/bare.db" if name == "SQLite" else url
             _prepare_bare(bare)
+            measured: dict[tuple[str, str], tuple[float, float, float]] = {}
             for processes in (1, 8):
                 for what, make, place in (
                     ("ledger", debits, url),
+                    ("analyst", debits_of_an_analyst, url),
                     ("bare", committing, bare),
                 ):
-                    measured = rate(make, place, processes, number // processes)
-                    rows.append((f"{name}, {what}", processes, *measured))
-                    print(
-                        f"{name:>10} {what:>6} {processes} processes: {measured[0]:7.0f}/s, "
-                        f"median {measured[1]:.2f} ms, p99 {measured[2]:.1f} ms",
-                        flush=True,
-                    )
+                    found = rate(make, place, processes, number // processes)
+                    measured[what, f"{processes} processes"] = found
+            for threads in (1, 8, 40):
+                measured["ledger", f"{threads} threads"] = rate_of_threads(url, threads, number)
+            for (what, who), (each, median, p99) in measured.items():
+                rows.append((f"{name}, {what}", who, each, median, p99))
+                print(
+                    f"{name:>10} {what:>8} {who:>12}: {each:7.0f}/s, "
+                    f"median {median:.2f} ms, p99 {p99:.1f} ms",
+                    flush=True,
+                )
             Ledger.open(url).verify()
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / "ledger_together.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [("who", "processes", "per second", "median ms", "p99 ms"), *rows]
-        )
+        csv.writer(file).writerows([("what", "who", "per second", "median ms", "p99 ms"), *rows])
 
 
 def _prepare_bare(url: str) -> None:

@@ -1,8 +1,8 @@
 """Everything that may go wrong while a ledger is used, many times over.
 
-Contention, duplicates, lost connections, kill -9, power loss, full and read-only disks, hostile
-numbers: after each trial the log is intact, everything acknowledged is in it, nothing was granted
-that does not fit, and what was shown is stored and debited.
+Contention, duplicates, lost connections, kill -9, power loss, full and read-only disks, replaced
+files, hostile numbers: after each trial the log is intact, everything acknowledged is in it,
+nothing was granted that does not fit, and what was shown is stored and debited.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from evidence.faults import contention, crash, disk, hostile, network, power
+from evidence.faults import contention, crash, disk, hostile, network, power, replaced
 from evidence.faults.outcome import Outcome
 from evidence.faults.server import NoServerError, new_database, running_server
 from evidence.faults.work import scratch
@@ -53,6 +53,7 @@ def _trials(stack: ExitStack) -> Iterator[Callable[[], Outcome]]:
     yield disk.full_at_every_write
     yield disk.small_files
     yield disk.read_only
+    yield replaced.under_running_processes
     yield hostile.numbers
     yield hostile.things
 

@@ -17,8 +17,9 @@ Theorem: docs/theory/joint-quilt-accountant.md
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from quiltwork.arguments import choice, instance
@@ -47,6 +48,10 @@ _OLDER_NAMES = {"joint-quilt": "levels"}
 
 _LARGEST = 10**100
 _UNSAID = (("span", None), ("runs", ()))
+_PLAIN = {
+    *("start", "stop", "per_point", "per_pair", "once", "composes_by", "epsilon", "divergence"),
+    *("quilts", "label"),
+}
 _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span")
 
 
@@ -112,9 +117,8 @@ class Spending:
         self._check_what_the_theorem_needs()
 
     def _check_what_the_theorem_needs(self) -> None:
-        levels = self.per_point + self.per_pair + self.once
         alone = self.composes_by != "levels"
-        if alone and (self.epsilon is None or levels != 0):
+        if alone and (self.epsilon is None or self.per_point or self.per_pair or self.once):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
                 "nothing else; give epsilon."
@@ -226,10 +230,10 @@ class Spending:
         >>> Spending.dp(0.1, 1, 10, label="Monday").to_body()["per_point"]
         '1/10'
         """
-        body = asdict(self)
+        body = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {
             name: str(value) if isinstance(value, Fraction) else value
-            for name, value in body.items()
+            for name, value in body
             if (name, value) not in _UNSAID  # records of older versions have no such field
         } | ({"runs": [list(run) for run in self.runs]} if self.runs else {})
 
@@ -240,17 +244,40 @@ class Spending:
         Raises:
             InvalidInputError: if a field is unknown, missing or damaged.
         """
-        fields: dict[str, Any] = {
+        given: dict[str, Any] = {
             name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
         }
+        if _is_plain(given):
+            found = object.__new__(cls)
+            found.__dict__.update(given)
+            return found
         try:
-            if "runs" in fields:
-                fields["runs"] = tuple((start, stop) for start, stop in fields["runs"])
-            return cls(**fields)
+            if "runs" in given:
+                given["runs"] = tuple((start, stop) for start, stop in given["runs"])
+            return cls(**given)
         except (TypeError, ValueError) as error:
             if isinstance(error, InvalidInputError):
                 raise
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
+
+
+def _is_plain(given: Mapping[str, Any]) -> bool:
+    """Whether these are all fields of a release with levels, as they are kept: what most are."""
+    if given.keys() - {"span"} != _PLAIN or given["composes_by"] != "levels":
+        return False
+    start, stop, quilts = given["start"], given["stop"], given["quilts"]
+    costs = [given[name] for name in ("per_point", "per_pair", "once")]
+    costs += [given[name] for name in ("epsilon", "span") if given.get(name) is not None]
+    return (
+        type(start) is int
+        and type(stop) is int
+        and 1 <= start <= stop
+        and given["divergence"] is None
+        and type(given["label"]) is str
+        and (quilts is None or type(quilts) is str)
+        and all(type(one) is Fraction for one in costs)
+        and all(0 <= one.numerator <= _LARGEST * one.denominator for one in costs)
+    )
 
 
 def as_spending(spent: HasSpending | Spending) -> Spending:
@@ -270,12 +297,24 @@ def as_spending(spent: HasSpending | Spending) -> Spending:
 def _exact(name: str, text: Any) -> Fraction | None:
     if text is None:
         return None
-    return written_fraction(text, f"The field {name!r}")
+    return _read(text, name) if isinstance(text, str) else written_fraction(text, _field(name))
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str, name: str) -> Fraction:
+    """Read a number that many records have."""
+    return written_fraction(text, _field(name))
+
+
+def _field(name: str) -> str:
+    return f"The field {name!r}"
 
 
 def _not_negative(value: Any, name: str) -> Fraction | None:
     if value is None and name in ("epsilon", "divergence", "span"):
         return None
+    if type(value) is Fraction and 0 <= value.numerator <= _LARGEST * value.denominator:
+        return value
     fraction = to_fraction(value, name)
     if fraction < 0:
         raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")

@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.beliefs import Belief
@@ -20,6 +19,7 @@ from quiltwork.exact import Number, float_down, positive_fraction, privacy_level
 from quiltwork.influence.arguments import AnyOutlook, outlooks, refuse_entry
 from quiltwork.influence.gaussian import GaussianOutlook, no_sum
 from quiltwork.influence.question import Question
+from quiltwork.lazy import cached_property
 from quiltwork.results import ResultBase
 
 if TYPE_CHECKING:

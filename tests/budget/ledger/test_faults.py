@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence.faults import contention, crash, disk, network, power, shim
+from evidence.faults import contention, crash, disk, network, power, replaced, shim
 
 
 def survives(outcome):
@@ -89,6 +89,10 @@ def test_the_disk_may_be_full_at_any_write():
 
 def test_read_only_files_and_folders_grant_nothing():
     survives(disk.read_only())
+
+
+def test_a_process_whose_file_was_replaced_grants_nothing_more():
+    survives(replaced.under_running_processes(repeats=1))
 
 
 def test_a_connection_lost_around_a_commit_makes_one_debit(postgres_url):

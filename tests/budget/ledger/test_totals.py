@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
+from quiltwork.budget.ledger import totals
 from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.errors import BudgetExceeded, StorageError, UnsupportedError
 from tests.budget.ledger.raw import raw
@@ -24,13 +25,18 @@ def some_spending(draw: np.random.Generator, length: int) -> Spending:
     return Spending(start, stop, *charges)
 
 
+def same_total(one: Fraction, other: Fraction) -> bool:
+    """Sweeps round up, and not always by the same: compiled ones by other amounts."""
+    return abs(one - other) <= other / 2**40
+
+
 def test_a_usage_is_its_corners():
     draw = np.random.default_rng(7)
     for _ in range(100):
         usage = Usage()
         for _ in range(draw.integers(10)):
             usage = usage.plus(some_spending(draw, 14))
-        again = Usage.of_corners(usage.denominator, dict(usage.corners))
+        again = Usage.of_rises(usage.denominator, *usage.rises(0, len(usage.times)))
         assert again.total == usage.total
         for first in range(1, 16):
             for last in range(first, 16):
@@ -56,7 +62,7 @@ def test_a_reopened_ledger_has_the_totals_of_the_one_that_wrote(ledger, url, cha
         if who == "ana":
             alone.record(asked)
         for one in (ledger, Ledger.open(url)):
-            assert one.status("d").exact_total == reference.exact_epsilon
+            assert same_total(one.status("d").exact_total, reference.exact_epsilon)
     cold = Ledger.open(url)
     assert cold.accountant("d").spendings == reference.spendings
     assert cold.accountant("d").to_body()["spendings"] == reference.to_body()["spendings"]
@@ -105,9 +111,10 @@ def test_releases_by_other_theorems_are_kept(ledger, url, chain):
     cold.verify()
 
 
-@pytest.fixture
-def nearly_spent(ledger, independent):
+@pytest.fixture(params=[0, 64], ids=["in rows", "ahead of rows"])
+def nearly_spent(ledger, independent, monkeypatch, request):
     """0.9 of 1, of which ana, who may use 0.6, was charged 0.5."""
+    monkeypatch.setattr(totals, "MOST", request.param)
     ledger.create("d", independent, 4, 1)
     ledger.debit("d", Spending.dp(0.4, 2, 4))
     ledger.allot("d", "ana", cap=0.6)
@@ -121,12 +128,12 @@ DAMAGE = [
     "DELETE FROM quiltwork_totals WHERE analyst = ''",
     "DELETE FROM quiltwork_totals WHERE analyst = 'ana'",
     "DELETE FROM quiltwork_levels",
-    "DELETE FROM quiltwork_levels WHERE time = 1",
+    "DELETE FROM quiltwork_levels WHERE time = 0",
     "DELETE FROM quiltwork_levels WHERE analyst = 'ana'",
-    "UPDATE quiltwork_levels SET change = '1/1000 0 0 0' WHERE time = 1",
-    "UPDATE quiltwork_levels SET change = 'x' WHERE time = 1",
+    "UPDATE quiltwork_levels SET change = '1000 bAAEAAAA=' WHERE time = 0",
+    "UPDATE quiltwork_levels SET change = 'x' WHERE time = 0",
     "UPDATE quiltwork_levels SET time = time + 1000",
-    "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '-1/2 0 0 0')",
+    "INSERT INTO quiltwork_levels VALUES ('d', '', 3, '2 bAf8AAAA=')",
     "UPDATE quiltwork_totals SET body = '{}'",
     "UPDATE quiltwork_totals SET body = 'x'",
     "UPDATE quiltwork_totals SET hash = 'x'",
@@ -188,7 +195,7 @@ def test_what_a_debit_writes_does_not_grow_with_the_history(sqlite_url, chain):
     counts = []
     with Ledger.open(sqlite_url) as ledger:
         ledger.create("d", chain, 40, 99)
-        for history in (10, 200):
+        for history in (100, 400):
             ledger.debit_all("d", [Spending.dp(1e-6, 1 + n % 9, 20) for n in range(history)])
             ledger.debit("d", Spending.dp(1e-6, 1, 20))
             cold, seen = Ledger.open(sqlite_url), []

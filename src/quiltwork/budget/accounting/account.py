@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import TypeAlias
 
 from quiltwork.beliefs import Belief
@@ -23,6 +22,7 @@ from quiltwork.budget.accounting.usage import Usage, least_span
 from quiltwork.budget.spending import Composition, Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, positive_fraction
+from quiltwork.lazy import cached_property
 
 History: TypeAlias = "tuple[Spending, History] | Callable[[], tuple[Spending, ...]] | None"
 """Releases, the latest first, shared by all accounts that have them; those before may be kept
@@ -110,10 +110,42 @@ class Account:
 
     def kept(self, earlier: Callable[[], tuple[Spending, ...]]) -> Account:
         """The same account, whose releases are kept elsewhere."""
-        account = replace(self, history=earlier)
-        if "found" in self.__dict__:
-            account.__dict__["found"] = self.found
-        return account
+        return replace(self, history=earlier).knowing(self.known)
+
+    @property
+    def known(self) -> Found | None:
+        """The worst time point, if it was looked for."""
+        known: Found | None = self.__dict__.get("found")
+        return known
+
+    def knowing(self, found: Found | None) -> Account:
+        """This account, of which the worst time point is known from elsewhere."""
+        if found is not None:
+            self.__dict__["found"] = found
+        return self
+
+    def as_priced(self, before: Account, then: Account, priced: Account) -> Account:
+        """This account, after releases that were added to `then` before, and `priced` there.
+
+        `before` is this account without them. What was looked at holds if the levels around them
+        are still the same: then only others are higher, of which the worst is known.
+        """
+        known, found = before.known, priced.known
+        if known is None or found is None or found.near is None or not known.peaks:
+            return self
+        near, first, last = found.near
+        if (
+            before.secrets is not then.secrets
+            or not found.covers(known.peaks)
+            or known.worst.exact
+            >= known.everything  # bounded by what all charge, which is more now
+            or near.exact >= found.everything
+            or not before.usage.same_between(then.usage, first, last)
+        ):
+            return self
+        worst = max(known.worst, near, key=lambda one: one.exact)
+        peaks = tuple(map(max, known.peaks, found.peaks))
+        return self.knowing(replace(found, worst=worst, everything=self.usage.total, peaks=peaks))
 
     @cached_property
     def found(self) -> Found:

@@ -9,7 +9,8 @@ Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast
@@ -32,6 +33,8 @@ from quiltwork.results import ResultBase
 _FAR = 1 << 62
 _ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 _TIE = 2.0**-40
+_ROOM = 1.25
+"""So many times the highest level is looked at, so that the next releases need not look again."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,28 @@ class WorstPoint:
 class Found:
     """The worst time point of some releases, and what the next total can use of it.
 
-    `everything` is what all releases charge, `peaks` their highest levels, and `endless` holds for
-    every series of levels up to these; none for beliefs other than chains, and for short series.
+    `everything` is what all releases charge and `peaks` bound their levels. `endless` holds for
+    every series of levels up to `covered`; none for beliefs other than chains, and for short
+    series. If only the time points around the latest releases were looked at, `near` is the worst
+    of these, and the first and the last whose levels it rests on.
     """
 
     worst: WorstPoint
     everything: Fraction = Fraction(0)
-    endless: tuple[Endless, ...] = ()
     peaks: tuple[float, ...] = ()
+    endless: tuple[Endless, ...] = ()
+    covered: tuple[float, ...] = ()
+    near: tuple[WorstPoint, int, int] | None = None
+
+    def covers(self, peaks: Sequence[float]) -> bool:
+        """Whether `endless` holds for series of such levels."""
+        return bool(self.endless) and all(map(operator.le, peaks, self.covered))
+
+    def with_endless_of(self, other: Found | None) -> Found:
+        """The same, to be added to by what another has looked at, if that is enough."""
+        if other is None or not self.peaks or not other.covers(self.peaks):
+            return self
+        return replace(self, endless=other.endless, covered=other.covered)
 
 
 @dataclass(frozen=True)
@@ -107,7 +124,9 @@ class Secrets:
             return Found(WorstPoint())
         levels = usage.levels(self.length)
         sweeps = [self._sweep(one) for one in self.outlooks]
-        endless = [None if one is None else Endless(one, one.charged(levels)) for one in sweeps]
+        endless = [
+            None if one is None else Endless(one, one.charged(levels), _ROOM) for one in sweeps
+        ]
         worst = max(
             (
                 self._under(one, usage, levels, bounds)
@@ -117,28 +136,35 @@ class Secrets:
         )
         kept = [bounds for bounds in endless if bounds is not None and not bounds.short]
         watched = len(kept) == len(self.outlooks) and bool(worst.before + worst.after)
-        return Found(worst, usage.total, tuple(kept) if watched else (), usage.peaks)
+        if not watched:
+            return Found(worst, usage.total)
+        covered = tuple(peak * _ROOM for peak in usage.peaks)
+        return Found(worst, usage.total, usage.peaks, tuple(kept), covered)
 
     def found_after(self, usage: Usage, before: Found, start: int, stop: int) -> Found:
         """The same after more releases on start..stop, from what was found before them.
 
         What is spent on a time point enters the bounds of those around it, as far as an end is
-        felt (`Endless.felt`), and no others. So unless levels are higher than ever the others keep
-        theirs, and the cost is that of the changes around the window. The result is what `found`
-        says, to a relative 2⁻²⁸.
+        felt (`Endless.felt`), and no others. So unless levels are higher than those looked at the
+        others keep theirs, and the cost is that of the changes around the window. The result is
+        what `found` says, to a relative 2⁻²⁸.
         """
-        if not before.endless or before.worst.exact >= before.everything:
+        if not before.covers(before.peaks) or before.worst.exact >= before.everything:
             return self.found(usage)
-        found = [before.worst]
+        found, peaks, seen = [WorstPoint()], before.peaks, [start, stop]
         for bounds in before.endless:
             felt, early = bounds.felt, len(bounds.sweep.walk.possible)
             first, last = max(start - felt, 1), min(stop + felt, self.length)
             if first <= early:  # the first nodes are swept from the start, in one piece
                 first, last = 1, min(max(last, early + felt), self.length)
             near = max(first - felt, 1), min(last + felt, self.length)
+            seen += near
             levels = usage.levels_between(*near, self.length, before.peaks)
             rows = levels.own, levels.forward, levels.backward
-            if any(row.max() > peak for row, peak in zip(rows, before.peaks, strict=True)):
+            peaks = tuple(
+                max(float(row.max()), peak) for row, peak in zip(rows, peaks, strict=True)
+            )
+            if not before.covers(peaks):
                 return self.found(usage)
             nodes = range(max(first, self.first), min(last + self.episode, self.last + 1))
             if nodes:
@@ -146,7 +172,9 @@ class Secrets:
                 parts = leak.node, leak.own, leak.before, leak.after
                 found.append(WorstPoint(min(Fraction(leak.leak), usage.total), *parts))
         worst = max(found, key=lambda one: one.exact)
-        return replace(before, worst=worst, everything=usage.total)
+        near_window = worst, min(seen), max(seen)
+        total = max(before.worst, worst, key=lambda one: one.exact)
+        return replace(before, worst=total, everything=usage.total, peaks=peaks, near=near_window)
 
     def _sweep(self, outlook: AnyOutlook) -> Sweep | None:
         """The sweep of a chain; None for other beliefs."""

@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.gaussian import SumLevels
 from quiltwork.influence.sweep import Levels
+from quiltwork.lazy import cached_property
 
 Integers: TypeAlias = NDArray[Any]
 """Integers of type int64, or Python's own where int64 could overflow."""
@@ -104,7 +104,7 @@ class Usage:
             if wanted != common:
                 factor = wanted // common
                 common, everything, corners = wanted, everything * factor, _times(corners, factor)
-            point, pair, once = (math.ceil(cost * common) for cost in costs)
+            point, pair, once = (_over(common, cost) for cost in costs)
             _raise(corners, one.start, (point, pair, once, 0))
             _raise(corners, one.stop, (0, -pair, 0, once))
             _raise(corners, one.stop + 1, (-point, 0, 0, 0))
@@ -149,30 +149,66 @@ class Usage:
     @property
     def corners(self) -> dict[int, Corner]:
         """How charges change at every time at which they do. O(rows)."""
-        rises = np.diff(self.sums[:, :2], axis=0, prepend=np.zeros((1, 2), dtype=np.int64))
-        rows = zip(*rises.T.tolist(), *self.sums[:, 3:].T.tolist(), strict=True)
-        return dict(zip(self.times.tolist(), rows, strict=True))
+        times, rises = self.rises(0, len(self.times))
+        return dict(zip(times.tolist(), map(tuple, rises.tolist()), strict=True))
 
-    def corner(self, time: int) -> tuple[Fraction, ...]:
-        """How charges change at one time: exact, and the same whatever the denominator."""
-        row = int(np.searchsorted(self.times, time))
-        if row == len(self.times) or self.times[row] != time:
-            return tuple(Fraction(0) for _ in _NO_CORNER)
-        before = self.sums[row - 1, :2].tolist() if row else [0, 0]
-        point, pair, _, begun, ended = self.sums[row].tolist()
-        found = point - before[0], pair - before[1], begun, ended
-        return tuple(Fraction(number, self.denominator) for number in found)
+    def rises(self, begin: int, end: int) -> tuple[NDArray[np.int64], Integers]:
+        """The times of some rows, and the corner at each. O(end − begin)."""
+        earlier = self.sums[max(begin - 1, 0) : max(end - 1, 0), :2]
+        if not begin:
+            earlier = np.concatenate([np.zeros((min(1, end), 2), dtype=self.sums.dtype), earlier])
+        risen = self.sums[begin:end, :2] - earlier
+        return self.times[begin:end], np.concatenate([risen, self.sums[begin:end, 3:]], axis=1)
 
     @classmethod
-    def of_corners(
-        cls, denominator: int, corners: Mapping[int, Corner], narrowest: Fraction | None = None
+    def of_rises(
+        cls,
+        denominator: int,
+        times: NDArray[np.int64],
+        rises: Integers,
+        narrowest: Fraction | None = None,
     ) -> Usage:
-        """The usage with these corners, given over the denominator. O(corners)."""
-        large = sum(max(map(abs, corner)) for corner in corners.values())
-        bound = 4 * large * (max(corners, default=0) + 1)  # so that integers fit
-        usage = cls(denominator)._raised(denominator, corners, bound, narrowest)
-        last = max(corners, default=0)
+        """The usage with a corner at each of some times in order. O(times)."""
+        if not len(times):
+            return cls(denominator, narrowest=narrowest)
+        large = float(np.abs(rises).max(axis=1).astype(np.float64).sum())
+        fits = 8 * large * (float(times[-1]) + 1) < _SAFE
+        point, pair, begun, ended = rises.astype(np.int64 if fits else object).T
+        sums = [*(np.cumsum(rise) for rise in (point, pair, begun - ended)), begun, ended]
+        usage = cls(denominator, times, np.stack(sums, axis=1), 0, narrowest)
+        last = int(times[-1])
         return replace(usage, everything=usage._upto(last) - usage._before(1))
+
+    def highest(self, first: int, last: int) -> Fraction:
+        """A bound on what is spent on a time point of first..last itself, which only grows.
+
+        It is the most, but for pairs and windows that begin where others end. O(rows between).
+        """
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
+        if begin >= end:
+            return Fraction(0)
+        point, pair, around, begun, _ = self.sums[begin:end].T
+        later = point + 2 * pair + around
+        at = point + pair + begun
+        at[1:] += self.sums[begin : end - 1, 1] + self.sums[begin : end - 1, 2]
+        if begin:
+            at[0] += self.sums[begin - 1, 1] + self.sums[begin - 1, 2]
+        return Fraction(max(int(at.max()), int(later.max())), self.denominator)
+
+    def same_between(self, other: Usage, first: int, last: int) -> bool:
+        """Whether both charge the time points first..last alike. O(rows between)."""
+        times, sums = self._between(first, last)
+        others, theirs = other._between(first, last)
+        if self.denominator != other.denominator and len(times) == len(others):
+            sums = sums.astype(object) * other.denominator
+            theirs = theirs.astype(object) * self.denominator
+        return np.array_equal(times, others) and np.array_equal(sums, theirs)
+
+    def _between(self, first: int, last: int) -> tuple[NDArray[np.int64], Integers]:
+        begin = max(int(np.searchsorted(self.times, first, side="right")) - 1, 0)
+        end = int(np.searchsorted(self.times, last, side="right"))
+        return self.times[begin:end], self.sums[begin:end]
 
     @cached_property
     def runs(self) -> ChargedRuns:
@@ -318,7 +354,9 @@ def _with_rows(
 
 def least_span(narrowest: Fraction | None, spending: Spending) -> Fraction | None:
     """The narrowest range after one more release; one that tells nothing counts for none."""
-    return _least(narrowest, spending.span if spending.dp_epsilon else None)
+    if spending.span is None or not spending.dp_epsilon:
+        return narrowest
+    return _least(narrowest, spending.span)
 
 
 def _least(*spans: Fraction | None) -> Fraction | None:
@@ -329,6 +367,12 @@ def _common(denominator: int, *others: int) -> int:
     wanted = math.lcm(denominator, *others)
     too_long = wanted.bit_length() > _LONGEST_DENOMINATOR_BITS
     return math.lcm(denominator, _FINE) if too_long else wanted
+
+
+def _over(common: int, cost: Fraction) -> int:
+    """A cost over the common denominator, rounded up where that is not its own."""
+    factor, rest = divmod(common, cost.denominator)
+    return cost.numerator * factor if not rest else math.ceil(cost * common)
 
 
 def _times(corners: Mapping[int, Corner], factor: int) -> dict[int, Corner]:

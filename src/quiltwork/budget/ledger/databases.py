@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.exact import positive_fraction, shortened
@@ -18,6 +18,9 @@ LOCK_SECONDS = 60.0
 _LONGEST_WAIT = 86_400
 
 LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
+
+Statement: TypeAlias = tuple[str, Sequence[Any]]
+"""With its parameters."""
 
 
 class Connection(Protocol):
@@ -63,6 +66,15 @@ class Database:
     def begin(self, connection: Connection, *, write: bool) -> None:
         """Begin a transaction."""
         raise NotImplementedError
+
+    def begin_alone(self, connection: Connection) -> None:
+        """Begin to write to a ledger, after waiting for every other writer to finish."""
+        self.begin(connection, write=True)
+
+    def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
+        """Run statements that return nothing, in order."""
+        for statement, parameters in statements:
+            connection.execute(statement, parameters)
 
     def check_in_place(self, connection: Connection) -> None:
         """Check that what is connected to is still what the URL names.

@@ -6,7 +6,8 @@ its entry (`totals.py`), so that a refused or failed request leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -14,15 +15,20 @@ from typing import Any
 from quiltwork.beliefs import Belief
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.account import Account, check_growth
-from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.accounting.leakage import Found, Secrets
 from quiltwork.budget.ledger.account_rows import NOTHING_KEPT, Kept
+from quiltwork.budget.ledger.ahead import Ahead, can_wait, everything
 from quiltwork.budget.ledger.entries import Entry, Head, damaged, reading
 from quiltwork.budget.ledger.records import Share, Status, read_beliefs, read_share
 from quiltwork.budget.ledger.shares import refuse_above_cap, refuse_reserved, unused_by_others
 from quiltwork.errors import BudgetExceeded, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up, integer, written_fraction
+from quiltwork.influence.gaussian import GaussianOutlook
+from quiltwork.lazy import cached_property
 
 _ROUNDING = Fraction(1, 10**9)
+_ROUNDING_OF_TOTALS = Fraction(1, 2**26)
+_ROOM = Fraction(5, 4)
 
 
 @dataclass(frozen=True)
@@ -35,27 +41,45 @@ class Analyst:
 
 
 @dataclass(frozen=True)
+class Safe:
+    """What spends at most `level` on every time point fits the budget, up to `unsafe` not."""
+
+    level: Fraction = Fraction(0)
+    unsafe: float | Fraction = math.inf
+
+
+NOT_ASKED: Safe = Safe()
+
+
+@dataclass(frozen=True)
 class Grant:
     """A debit that fits, and the accounts with it: everybody's, and its analyst's alone.
 
     `charge` is by how much it raises the total; None where nobody asked, because finding out takes
-    longer than finding out that it fits. It is for the state of the dataset `after` that entry.
+    longer than finding out that it fits; then nobody may have needed the `account` either. It is
+    for the dataset as it was `given`, of whose analyst `alone_before` was the account; `safe` is
+    what is known to be safe with it, and no time point is charged more than `peak`.
     """
 
     spending: Spending
-    account: Account
+    account: Account | None
     analyst: str | None
     alone: Account | None
     charge: Fraction | None
-    after: Head
+    given: Dataset
+    alone_before: Account | None
+    safe: Safe
+    peak: Fraction
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A dataset with everything up to its entry `last`.
 
-    `created` is the number of its first entry; `account` has all releases, `kept` binds the rows
-    of that account, and `digest` those of the analysts.
+    `created` is the number of its first entry. `base` has the releases that are in the rows of
+    levels, which `kept` binds, and `ahead` those after them; `digest` binds the rows of analysts.
+    If it is known what is `found` in all of them, and where `earlier` ones can be read, so it is
+    of the `account`.
     """
 
     name: str
@@ -63,11 +87,24 @@ class Dataset:
     last: Head
     budget: Fraction
     episode: int
-    account: Account
+    base: Account
+    ahead: Ahead
     kept: Kept = NOTHING_KEPT
     analysts: Mapping[str, Analyst] = field(default_factory=dict)
     digest: int = 0
     retired: str | None = None
+    safe: Safe = NOT_ASKED
+    found: Found | None = None
+    earlier: Callable[[], tuple[Spending, ...]] | None = None
+
+    @cached_property
+    def account(self) -> Account:
+        """The account of all releases."""
+        spendings = [debit.spending for debit in self.ahead.debits]
+        account = self.base.plus(spendings) if spendings else replace(self.base)
+        if self.earlier is not None:
+            account = account.kept(self.earlier)
+        return account.knowing(self.found or (None if spendings else self.base.known))
 
     @property
     def accountant(self) -> Accountant:
@@ -77,12 +114,12 @@ class Dataset:
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         """What an adversary may believe."""
-        return tuple(outlook.belief for outlook in self.account.secrets.outlooks)
+        return tuple(outlook.belief for outlook in self.base.secrets.outlooks)
 
     @property
     def length(self) -> int:
         """The number of time points."""
-        return self.account.secrets.length
+        return self.base.secrets.length
 
     @property
     def shares(self) -> dict[str, Share]:
@@ -115,8 +152,10 @@ class Dataset:
         """The account in a series of another length."""
         return self.account.seen_by(Secrets.read(self.beliefs, length, self.episode))
 
-    def check(self, spendings: Iterable[Spending]) -> Account:
-        """Price debits together and check that they fit the budget; return the account with them.
+    def check(self, spendings: Sequence[Spending], account: Account | None = None) -> Account:
+        """Check that debits fit the budget together; return the account with them.
+
+        It may be given, if it is known already.
 
         Raises:
             BudgetExceeded: if they do not, or the dataset is retired.
@@ -128,10 +167,33 @@ class Dataset:
                 f"Dataset {self.name!r} is retired ({self.retired}): nothing more is released "
                 "from it."
             )
-        account = self.account.plus(spendings)
+        account = self.account.plus(spendings) if account is None else account
         if not account.fits(self.budget):
             raise self._exceeded(account)
         return account
+
+    def granted_at_once(self, spending: Spending, *, checked: bool) -> Grant | None:
+        """Grant a debit that fits whatever its time points are, without adding it to the account.
+
+        If everything charged is within the budget, or no time point is charged more than is safe,
+        or it was `checked` with others. None if that does not say, or there are analysts; then
+        `grant` does.
+        """
+        if (
+            self.retired is not None
+            or self.analysts
+            or self.base.latest not in (None, "levels")
+            or self.base.by_theorem_3_6
+            or spending.stop > self.length
+            or not can_wait(spending)
+            or any(isinstance(one, GaussianOutlook) for one in self.base.secrets.outlooks)
+        ):
+            return None
+        peak = self.ahead.peak_with(self.base, spending)
+        total = self.ahead.total + everything(spending)
+        if not checked and total > self.budget and peak > self.safe.level:
+            return None
+        return Grant(spending, None, None, None, None, self, None, self.safe, peak)
 
     def grant(
         self,
@@ -140,10 +202,12 @@ class Dataset:
         alone: Account | None,
         *,
         checked: bool = False,
+        account: Account | None = None,
     ) -> Grant:
         """Price a debit and check that it fits; `alone` is the account of its analyst.
 
         It fits the budget if it was `checked` together with others: fewer releases tell no more.
+        The `account` with it may be given, if it is known already.
 
         Raises:
             BudgetExceeded: if it exceeds the budget, a cap or what is reserved, or the dataset is
@@ -151,15 +215,21 @@ class Dataset:
             InvalidInputError: for a window outside the series.
             UnsupportedError: if no theorem combines it with what was released before.
         """
-        account = self.account.plus([spending]) if checked else self.check([spending])
+        if account is None:
+            account = self.account.plus([spending])
+        if not checked:
+            self.check([spending], account)
         kept = unused_by_others(self.shares, self.charged, analyst)
-        charge = None
+        charge, safe = None, self.safe
+        peak = max(self.ahead.peak, account.usage.highest(spending.start, spending.stop))
         if kept or analyst is not None:
             total = min(account.total, self.budget)
             charge = max(Fraction(0), total - self.account.total)
             refuse_reserved(self.name, kept, total, self.budget)
+        elif account.known is not None:
+            safe = self._safe_with(account, peak)
         if analyst is None or alone is None or charge is None:
-            return Grant(spending, account, None, None, charge, self.last)
+            return Grant(spending, account, None, None, charge, self, None, safe, peak)
         own = alone.plus([spending])
         known = self.analysts.get(analyst, Analyst())
         if known.share is not None and known.share.cap is not None:
@@ -167,7 +237,29 @@ class Dataset:
             # her answers are among all, and tell no more than these
             if charged > cap or not (account.total <= cap or own.fits(cap)):
                 refuse_above_cap(analyst, cap, charged, own.total)
-        return Grant(spending, account, analyst, own, charge, self.last)
+        return Grant(spending, account, analyst, own, charge, self, alone, safe, peak)
+
+    def _safe_with(self, account: Account, peak: Fraction) -> Safe:
+        """A safe level above all that is spent, if there is one.
+
+        It saves the next debits looking for the worst time point, and costs about as much as
+        looking once; where a level was not safe, no higher one is tried.
+        """
+        known = account.known
+        level = Fraction(float_up(peak * _ROOM))
+        if known is None or not known.peaks or peak <= self.safe.level or level >= self.safe.unsafe:
+            return self.safe
+        if self.is_safe_level(level):
+            return replace(self.safe, level=level)
+        return replace(self.safe, unsafe=level)
+
+    def is_safe_level(self, level: Fraction) -> bool:
+        """Whether the budget is kept by whatever spends at most this on any time point.
+
+        Theorem: docs/theory/ledger.md
+        """
+        flat = Account(self.base.secrets).plus([Spending.dp(level, 1, self.length)])
+        return flat.total <= self.budget * (1 - _ROUNDING_OF_TOTALS)
 
     def price(self, spending: Spending) -> Fraction | None:
         """Return the total with a debit, whether it fits or not; None if no theorem says."""
@@ -283,7 +375,8 @@ class _Replay:
             last=Head(self.last.seq, self.last.hash),
             budget=self.budget,
             episode=self.episode,
-            account=accounts[None],
+            base=accounts[None],
+            ahead=Ahead(self.last.seq, accounts[None].usage.total, kept[None].peak),
             kept=kept[None],
             analysts=analysts,
             retired=self.retired,

@@ -18,7 +18,7 @@ from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.tables import Tables, now
-from quiltwork.budget.ledger.totals import Overtaken, Totals
+from quiltwork.budget.ledger.totals import Totals
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_down, float_up
@@ -35,13 +35,15 @@ def debited(
     *,
     checked: bool = False,
     grant: Grant | None = None,
+    keep: bool = True,
 ) -> Receipt:
     """Append a debit, or find the one this request has made already.
 
     What was `checked` to fit together with others is not priced again, nor what has its `grant`.
+    Of several together, the caller will `keep` the totals after the last.
 
     Raises:
-        Overtaken: if the grant is for an earlier state of the dataset.
+        Overtaken: if the grant is for an earlier state of the dataset, and no longer holds.
     """
     mine = tables.with_id(identity)
     if mine is not None:
@@ -50,10 +52,7 @@ def debited(
     earlier = None if key is None else tables.with_key(state.name, key, analyst)
     if earlier is not None:
         return _repeated(tables, earlier, request, analyst)
-    if grant is None:
-        grant = totals.granted(tables, state, request.spending, analyst, checked=checked)
-    elif grant.after != state.last:
-        raise Overtaken
+    grant = totals.granted(tables, state, request.spending, analyst, checked=checked, earlier=grant)
     body = {
         **request.body,
         "at": now(),
@@ -63,7 +62,7 @@ def debited(
     }
     mark = None if key is None else tables.mark(state.name, key, analyst)
     entry = tables.append(Draft(identity, state.name, "debit", canonical(body)), key=mark)
-    totals.debited(tables, state, entry, grant)
+    totals.debited(tables, state, entry, grant, keep=keep)
     return _receipt(entry)
 
 
@@ -87,7 +86,7 @@ def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) 
     """Refuse debits, each with its identity, that do not fit together; they may have been made."""
     if asked and tables.with_id(asked[0][0]) is None:
         requests = (read_request(one, state.name, state.beliefs, state.length) for _, one in asked)
-        state.check(request.spending for request in requests)
+        state.check([request.spending for request in requests])
 
 
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:

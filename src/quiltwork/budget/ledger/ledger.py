@@ -12,8 +12,8 @@ Theorem: docs/theory/ledger.md
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
+from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, note_draft, write_once
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.readable import ReadableLedger
 from quiltwork.budget.ledger.records import NOTES, Quote, Receipt, Share, Status
@@ -40,12 +41,11 @@ from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.budget.ledger.totals import Overtaken
-from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError, StorageError
+from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number
 
 _ATTEMPTS = 3
 """How often a debit is priced before the lock is taken, while others are quicker."""
-_LONGEST_NOTE = 1000
 
 
 class Ledger(ReadableLedger):
@@ -64,6 +64,11 @@ class Ledger(ReadableLedger):
     >>> ledger.close()
     >>> folder.cleanup()
     """
+
+    def __init__(self, store: Store) -> None:
+        """Use a store; `open` makes one from a URL."""
+        super().__init__(store)
+        self._refusals = Refusals()
 
     @classmethod
     def open(cls, url: str, *, timeout: float | None = None, read_only: bool = False) -> Ledger:
@@ -142,11 +147,12 @@ class Ledger(ReadableLedger):
         """
         named, size = identifier(dataset, "dataset"), points(length)
 
-        def grown(state: Dataset) -> dict[str, Any]:
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
             check_growth(state.beliefs, state.length, size)
-            return {"account": state.longer(size)}
+            longer = state.longer(size)
+            self._totals.extended(tables, state, tables.append(draft), longer)
 
-        self._append(named, "extend", {"length": size}, grown)
+        self._append(named, "extend", {"length": size}, keep)
         return self.status(named)
 
     def allot(
@@ -171,19 +177,24 @@ class Ledger(ReadableLedger):
             *(() if reserved is None else (amount(reserved, "reserved"),)),
         )
 
-        def allotted(state: Dataset) -> dict[str, Any]:
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
             total = state.account.total
             check_share(name, share, state.shares, state.charged, state.budget, total)
             known = state.analysts.get(name, Analyst())
-            return {"analysts": {**state.analysts, name: replace(known, share=share)}}
+            analysts = {**state.analysts, name: replace(known, share=share)}
+            self._totals.changed(tables, state, tables.append(draft), analysts=analysts)
 
-        self._append(named, "allot", records.share_body(name, share), allotted)
+        self._append(named, "allot", records.share_body(name, share), keep)
         return self.status(named)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
         named, text = identifier(dataset, "dataset"), own_reason(reason)
-        self._append(named, "retire", {"reason": text}, lambda _: {"retired": text})
+
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
+            self._totals.changed(tables, state, tables.append(draft), retired=text)
+
+        self._append(named, "retire", {"reason": text}, keep)
         return self.status(named)
 
     def register(self, dataset: str, mark: str) -> Status:
@@ -239,57 +250,77 @@ class Ledger(ReadableLedger):
         who = None if analyst is None else identifier(analyst, "analyst")
         identity = secrets.token_hex(16)
 
+        noting = self._refusals.draft(name, who)
+
         def price(tables: Tables) -> Grant | Receipt:
             state = self._spent_by(tables, name, who)
             return priced(tables, self._totals, state, spending, used_key, who)
 
-        def work(tables: Tables, grant: Grant | None = None) -> Receipt:
-            state = self._spent_by(tables, name, who)
-            return debited(
-                tables, self._totals, state, identity, spending, used_key, who, grant=grant
-            )
+        def work(tables: Tables, grant: Grant | None = None) -> Receipt | Refusal:
+            try:
+                state = self._spent_by(tables, name, who)
+                return debited(
+                    tables, self._totals, state, identity, spending, used_key, who, grant=grant
+                )
+            except REFUSALS as refusal:  # nothing was written: it is noted instead, while it can be
+                noting.write(tables, refusal)
+                return refusal
 
-        def granted() -> Receipt:
+        def granted() -> Receipt | Refusal:
             for _ in range(_ATTEMPTS):
-                if not self._totals.is_slow(name):
+                if not self._totals.price_first(name):
                     break
-                found = self._store.read(price)
+                try:
+                    found = self._store.read(price)
+                except REFUSALS as refusal:
+                    noting.store(self._store, refusal)
+                    return refusal
                 if isinstance(found, Receipt):
                     return found
                 with suppress(Overtaken):
                     return self._totals.write(partial(work, grant=found))
             return self._totals.write(work)
 
-        with self._noting_refusals(name, who):
-            return replace(granted(), _ledger=self)
+        found = granted()
+        if isinstance(found, Receipt):
+            return replace(found, _ledger=self)
+        raise found
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
     ) -> tuple[Receipt, ...]:
         """Debit several releases together, or none of them; as `debit`, without keys.
 
-        Cost: one pricing for all, and one more each where analysts have shares.
+        Cost: one pricing for all, and one more each where there are analysts; the rest grows with
+        what is added, not with the history.
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
 
-        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
-            state = self._totals.found(tables, name)
-            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
-
         def work(tables: Tables) -> list[Receipt]:
-            check_all(tables, self._spent_by(tables, name, who), asked)
-            return [one(tables, *request) for request in asked]
+            before = state = self._spent_by(tables, name, who)
+            check_all(tables, before, asked)
+            found = []
+            for identity, one in asked:
+                of = (identity, one, None, who)
+                found.append(debited(tables, self._totals, state, *of, checked=True, keep=False))
+                state = self._totals.latest(name)
+            self._totals.keep(tables, before)
+            return found
 
-        with self._noting_refusals(name, who):
+        try:
             granted = self._totals.write(work)
+        except REFUSALS as refusal:
+            self._refusals.draft(name, who).store(self._store, refusal)
+            raise
         return tuple(replace(receipt, _ledger=self) for receipt in granted)
 
     def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
         """Write down that somebody did something, among the entries and chained like them.
 
-        A refused debit is noted by the ledger itself. Who merely reads the database leaves no
+        A refused debit is noted by the ledger itself, the first hundred of an hour for each
+        dataset and analyst. Who merely reads the database leaves no
         trace in it: a service that reads for others notes that here.
 
         Args:
@@ -305,15 +336,8 @@ class Ledger(ReadableLedger):
         choice(kind, NOTES, "kind")
         name = "" if dataset is None else identifier(dataset, "dataset")
         by = identifier(who, "who") if who else ""
-        said = instance(text, str, "text")[:_LONGEST_NOTE]
-        body = canonical({"text": said, "who": by, "at": now()})
-        draft = Draft(secrets.token_hex(16), name, kind, body)
-
-        def work(tables: Tables) -> None:
-            if tables.with_id(draft.id) is None:
-                tables.append(draft)
-
-        self._store.write(work)
+        draft = note_draft(kind, name, instance(text, str, "text"), by)
+        self._store.write(lambda tables: write_once(tables, draft))
 
     def complete(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
@@ -396,22 +420,12 @@ class Ledger(ReadableLedger):
         check_named(name, state.shares, analyst)
         return state
 
-    @contextmanager
-    def _noting_refusals(self, dataset: str, analyst: str | None) -> Iterator[None]:
-        """Note a debit that is refused for what it would spend, and refuse it."""
-        try:
-            yield
-        except (BudgetExceeded, NotPrivateError) as refusal:
-            with suppress(StorageError):  # it is refused all the same
-                self.note("refusal", str(refusal), dataset, analyst or "")
-            raise
-
     def _append(
         self,
         dataset: str,
         kind: str,
         body: dict[str, Any],
-        changes: Callable[[Dataset], dict[str, Any]],
+        keep: Callable[[Tables, Dataset, Draft], None],
     ) -> None:
         """Append an entry and what it changes, if that is not refused; once, though tried often."""
         draft = Draft(secrets.token_hex(16), dataset, kind, canonical({**body, "at": now()}))
@@ -424,7 +438,6 @@ class Ledger(ReadableLedger):
                         f"Dataset {dataset!r} is retired ({state.retired}), and nothing more is "
                         "granted from it: there is nothing to extend or to share out."
                     )
-                changed = changes(state)
-                self._totals.changed(tables, state, tables.append(draft), **changed)
+                keep(tables, state, draft)
 
         self._totals.write(work)

@@ -9,12 +9,13 @@ the caller asks again with the same entry identity, behind the same lock (`store
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
+from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database, Statement
 from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
 from quiltwork.errors import (
     InvalidInputError,
@@ -131,12 +132,32 @@ class PostgresDatabase(Database):
         if not write:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             return
-        connection.execute(
+        connection.execute(self._begin_to_write)
+
+    @property
+    def _begin_to_write(self) -> str:
+        return (
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
             f"SET LOCAL lock_timeout = {max(1, int(1000 * self.timeout))}; "
             "SELECT set_config('synchronous_commit', 'on', true) "
             "WHERE current_setting('synchronous_commit') = 'off'"
         )
+
+    def begin_alone(self, connection: Connection) -> None:
+        """Begin, and lock the ledger's row; each later statement sees what was committed by then.
+
+        All in one message: each takes as long as the server is far away.
+        """
+        connection.execute(f"{self._begin_to_write}; {self.locked_row}")
+
+    def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
+        """Send statements without waiting for the answer to each."""
+        known = cast("psycopg.Connection[Any]", connection)
+        if not self._psycopg.Pipeline.is_supported():
+            super().run(connection, statements)
+            return
+        with known.pipeline():
+            super().run(connection, statements)
 
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""

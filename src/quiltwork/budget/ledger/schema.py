@@ -11,11 +11,12 @@ computed from the log at any time.
 - Version 3: the totals of every dataset, and an index of its entries without answers.
 - Version 4: debits compose by `levels`, which was called `joint-quilt`; totals are added up anew.
 - Version 5: every analyst has keys of her own, and refusals and reads are noted among the entries.
+- Version 6: a row of levels has all changes within a stretch of time; totals are added up anew.
 """
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 
 IS_STEP = "kind NOT IN ('answer', 'refusal', 'read')"
 """Entries that change what a dataset grants, by which its total is told; indexed as it is here."""
@@ -90,6 +91,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _sqlite(_TOTALS),
     _NO_TOTALS,
     _NOTES,
+    _NO_TOTALS,
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -106,4 +108,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _TOTALS,
     _NO_TOTALS,
     _NOTES,
+    _NO_TOTALS,
 )

@@ -164,13 +164,20 @@ class SqliteDatabase(Database):
                 _opened[:] = [one for one in _opened if one is not opened]
 
     def check_in_place(self, connection: Connection) -> None:
-        """Compare file, log and index with those that were opened. Cost: looking at three names.
+        """Compare file, log and index with those that were opened. Cost: looking at four names.
+
+        A symbolic link may lead elsewhere: then the file is another one, or has several names.
 
         Raises:
             StorageError: if one of them was moved, replaced or removed.
         """
-        moved = self._found() != self._names  # a symbolic link that leads elsewhere
-        if moved or self._identities() != self._opened[id(connection)]:
+        opened = self._opened[id(connection)]
+        try:
+            found = os.stat(self.path)
+        except (OSError, ValueError):
+            raise self._replaced() from None
+        moved = found.st_nlink > 1 and self._found() != self._names
+        if moved or (found.st_dev, found.st_ino) != opened[0] or self._identities() != opened:
             raise self._replaced()
 
     def _identities(self) -> list[_Identity]:

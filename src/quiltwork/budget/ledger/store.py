@@ -173,7 +173,10 @@ class Store:
     ) -> Result:
         """Begin, look that all is in place, work, commit, and look again before telling."""
         seen = self._seen  # before the transaction begins, which sees all that was committed then
-        self.database.begin(connection, write=write)
+        if write:
+            self.database.begin_alone(connection)
+        else:
+            self.database.begin(connection, write=False)
         self.database.check_in_place(connection)
         tables = Tables(self.database, connection, write=write, again=again)
         self._check_not_rewound(tables, seen)
@@ -182,7 +185,7 @@ class Store:
             result = work(tables)
         finally:
             self._own.tables = None
-        connection.execute("COMMIT")
+        tables.commit()
         with self._shared:
             if self._seen is None or self._seen.count < tables.head.count:
                 self._seen = tables.head

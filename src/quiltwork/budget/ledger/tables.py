@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
+from quiltwork.budget.ledger.databases import Connection, Database, Statement
 from quiltwork.budget.ledger.entries import (
     Draft,
     Entry,
@@ -26,9 +26,17 @@ _LINKED = (
     "SELECT e.seq, e.id, e.dataset, e.kind, e.body, e.hash, p.hash FROM quiltwork_entries e "
     "LEFT JOIN quiltwork_entries p ON p.seq = e.seq - 1"
 )
+_ENDS = (
+    "SELECT l.version, l.id, e.seq, e.hash FROM quiltwork_ledger l LEFT JOIN quiltwork_entries e "
+    "ON e.seq = (SELECT MAX(seq) FROM quiltwork_entries)"
+)
 _LAST_STEP = (
     f"SELECT seq, hash FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
     "ORDER BY seq DESC LIMIT 1"
+)
+_LAST_STEP_AND_TOTAL = (
+    f"SELECT e.seq, e.hash, t.body, t.hash FROM ({_LAST_STEP}) e "  # noqa: S608
+    "LEFT JOIN quiltwork_totals t ON t.dataset = ? AND t.analyst = ''"
 )
 _ANSWERED = (
     "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "  # noqa: S608
@@ -43,17 +51,25 @@ class Tables:
     def __init__(
         self, database: Database, connection: Connection, *, write: bool, again: bool = False
     ) -> None:
-        """Use an open transaction of `connection`; to write, wait until it is the only one.
+        """Use an open transaction of `connection`, the only one that writes if it does.
 
         It is tried `again` after a connection was lost: then its entries may be there already.
         """
         self._again = again
         self._database = database
         self._connection = connection
+        self._unsent: list[Statement] = []
         self.writes = write
-        self.ledger_id = self._read_ledger_id(database.locked_row if write else LEDGER_ROW)
-        rows = self._rows("SELECT seq, hash FROM quiltwork_entries ORDER BY seq DESC LIMIT 1")
-        self.head = Head(*rows[0]) if rows else Head(0, origin(self.ledger_id))
+        rows = self._rows(_ENDS)
+        check_version(rows[0][0] if rows else None)
+        _, ledger_id, number, found = rows[0]
+        self.ledger_id = str(ledger_id)
+        self.head = Head(0, origin(self.ledger_id)) if number is None else Head(number, found)
+
+    def commit(self) -> None:
+        """Make everything durable."""
+        self._unsent.append(("COMMIT", ()))
+        self._send()
 
     def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:
         """Add an entry after the last one."""
@@ -140,6 +156,14 @@ class Tables:
             *(dataset, kind),
         )
 
+    def last_step_and_total(self, dataset: str) -> tuple[Head, tuple[str, str] | None] | None:
+        """Return `last_step` and `total`, by one statement."""
+        rows = self._rows(_LAST_STEP_AND_TOTAL, dataset, dataset)
+        if not rows:
+            return None
+        number, found, body, seal = rows[0]
+        return Head(number, found), None if body is None else (str(body), str(seal))
+
     def answered(self, dataset: str, first: int, last: int) -> set[int]:
         """Return the numbers of a dataset's debits from `first` to `last` that have their answer.
 
@@ -163,8 +187,20 @@ class Tables:
         )
         return {str(analyst): str(body) for analyst, body in rows}
 
+    def totals_of(self, dataset: str, analysts: Collection[str]) -> dict[str, str]:
+        """Return the bodies of the totals of some analysts."""
+        if not analysts:
+            return {}
+        places = ", ".join("?" * len(analysts))
+        rows = self._rows(
+            "SELECT analyst, body FROM quiltwork_totals "  # noqa: S608
+            f"WHERE dataset = ? AND analyst IN ({places})",
+            *(dataset, *analysts),
+        )
+        return {str(analyst): str(body) for analyst, body in rows}
+
     def levels(self, dataset: str, analyst: str) -> dict[int, str]:
-        """Return the rows of levels of an account, by time; all analysts together are ''."""
+        """Return the rows of levels of an account, by stretch; all analysts together are ''."""
         rows = self._rows(
             "SELECT time, change FROM quiltwork_levels WHERE dataset = ? AND analyst = ?",
             dataset,
@@ -183,23 +219,27 @@ class Tables:
 
     def put_levels(self, dataset: str, analyst: str, rows: Mapping[int, str]) -> None:
         """Write rows of levels in the place of those before; no text, no row."""
-        changed = iter([(time, change) for time, change in rows.items() if change])
+        changed = iter([(place, change) for place, change in rows.items() if change])
         while page := list(islice(changed, _PAGE)):
             places = ", ".join(["(?, ?, ?, ?)"] * len(page))
             self._rows(
                 f"INSERT INTO quiltwork_levels (dataset, analyst, time, change) VALUES {places} "  # noqa: S608
                 "ON CONFLICT (dataset, analyst, time) DO UPDATE SET change = excluded.change",
-                *(field for time, change in page for field in (dataset, analyst, time, change)),
+                *(field for place, change in page for field in (dataset, analyst, place, change)),
             )
-        for time in (time for time, change in rows.items() if not change):
+        for place in (place for place, change in rows.items() if not change):
             self._rows(
                 "DELETE FROM quiltwork_levels WHERE dataset = ? AND analyst = ? AND time = ?",
-                *(dataset, analyst, time),
+                *(dataset, analyst, place),
             )
 
     def drop_totals(self, dataset: str) -> None:
         """Remove all totals and levels of a dataset, to write them anew."""
         self._rows("DELETE FROM quiltwork_totals WHERE dataset = ?", dataset)
+        self.drop_levels(dataset)
+
+    def drop_levels(self, dataset: str) -> None:
+        """Remove all levels of a dataset, to write them anew."""
         self._rows("DELETE FROM quiltwork_levels WHERE dataset = ?", dataset)
 
     def datasets(self) -> list[str]:
@@ -243,11 +283,6 @@ class Tables:
         """Let the database check itself."""
         self._database.check_pages(self._connection)
 
-    def _read_ledger_id(self, statement: str) -> str:
-        rows = self._rows(statement)
-        check_version(rows[0][0] if rows else None)
-        return str(rows[0][1])
-
     def _one(self, statement: str, *parameters: object) -> Entry | None:
         return next(iter(self._entries(statement, *parameters)), None)
 
@@ -261,9 +296,18 @@ class Tables:
         return next(follow(Head(entry.seq - 1, before or ""), [entry]))
 
     def _rows(self, statement: str, *parameters: object) -> list[Any]:
-        cursor = self._connection.execute(self._database.sql(statement), parameters)
-        has_rows = statement.startswith("SELECT")
-        return list(cursor.fetchall()) if has_rows else []
+        """Run a statement; what returns nothing waits for what is read, or the commit."""
+        self._unsent.append((self._database.sql(statement), parameters))
+        if not statement.startswith("SELECT"):
+            return []
+        asked, given = self._unsent.pop()
+        self._send()
+        return list(self._connection.execute(asked, given).fetchall())
+
+    def _send(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        if unsent:
+            self._database.run(self._connection, unsent)
 
 
 def check_version(found: int | None) -> None:

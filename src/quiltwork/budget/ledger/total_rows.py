@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
+from quiltwork.budget.accounting.leakage import Found, WorstPoint
 from quiltwork.budget.ledger.account_rows import Kept
 from quiltwork.budget.ledger.datasets import Analyst, Dataset
 from quiltwork.budget.ledger.entries import canonical
@@ -41,8 +43,26 @@ def check_log_reaches(tables: Tables, name: str, text: str) -> None:
 
 def sealed(state: Dataset) -> tuple[str, str]:
     """Return body and hash of a dataset's own row."""
+    ahead, found = state.ahead, state.found
     body = {
         **state.kept.body(),
+        **summed(state),
+        "since": ahead.since,
+        "recent": ahead.text,
+        "before": ahead.before,
+        "older": ahead.older,
+        "all": str(ahead.total),
+        "most": str(ahead.peak),
+        "safe": str(state.safe.level),
+        "found": None if found is None else _found_body(found),
+    }
+    text = canonical(body)
+    return text, seal(state.name, text)
+
+
+def summed(state: Dataset) -> dict[str, Any]:
+    """Write what follows from the entries in one way only, beside the releases."""
+    return {
         "created": state.created,
         "seq": state.last.count,
         "hash": state.last.hash,
@@ -50,8 +70,44 @@ def sealed(state: Dataset) -> tuple[str, str]:
         "retired": state.retired,
         "analysts": f"{state.digest:064x}",
     }
-    text = canonical(body)
-    return text, seal(state.name, text)
+
+
+def read_body(name: str, stored: tuple[str, str] | None) -> dict[str, Any] | None:
+    """Return what a row says; None if it is not what was sealed."""
+    if stored is None or stored[1] != seal(name, stored[0]):
+        return None
+    try:
+        body = json.loads(stored[0])
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _found_body(found: Found) -> dict[str, Any]:
+    worst = found.worst
+    return {
+        "exact": str(worst.exact),
+        "node": worst.node,
+        "parts": [worst.own, worst.before, worst.after],
+        "quilt": list(worst.quilt),
+        "peaks": list(found.peaks),
+    }
+
+
+def read_found(body: Mapping[str, Any] | None, everything: Fraction) -> Found | None:
+    """Read the worst time point, if it was known when the row was written.
+
+    `everything` is what all releases charge together.
+
+    Raises:
+        KeyError, TypeError, ValueError: if it is something else.
+    """
+    if body is None:
+        return None
+    own, before, after = map(float, body["parts"])
+    exact = written_fraction(body["exact"], "exact")
+    worst = WorstPoint(exact, body["node"], own, before, after, tuple(body["quilt"]))
+    return Found(worst, everything, tuple(map(float, body["peaks"])))
 
 
 def seal(name: str, text: str) -> str:

@@ -11,42 +11,47 @@ Theorem: docs/theory/ledger.md
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from quiltwork.budget import Spending
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
-from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant, replayed
-from quiltwork.budget.ledger.entries import Entry, Head, reading
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest, width
+from quiltwork.budget.ledger.ahead import MOST, Recent, can_wait
+from quiltwork.budget.ledger.catching_up import (
+    EVERYBODY,
+    Alone,
+    alone_caught_up,
+    caught_up,
+    loaded,
+)
+from quiltwork.budget.ledger.datasets import NOT_ASKED, Analyst, Dataset, Grant, replayed
+from quiltwork.budget.ledger.entries import Entry, Head
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
     analyst_text,
     check_log_reaches,
-    read_analyst,
     seal,
     sealed,
+    summed,
     texts,
 )
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.exact import integer
 
 Result = TypeVar("Result")
 
 _ATTEMPTS = 3
-_FEW = 256
-"""So many entries of others are rather added to what is known than the rows read again."""
-_LONG = 0.002
-"""Seconds of pricing for which others should not have to wait."""
-EVERYBODY = ""
-"""In the place of an analyst: the account of all releases."""
+_SHORT, _LONG, _TOO_LONG = 0.0004, 0.002, 0.05
+"""Seconds of pricing for which others should not have to wait: if they keep writing, if not, and
+even if it has to be done again."""
+_LATELY = 1.0
+_SAME_TOTAL = Fraction(1, 2**26)
 
 
 class Overtaken(Exception):  # noqa: N818  (no error: it is always answered)
@@ -71,14 +76,6 @@ class _Known:
     usable: bool = True
 
 
-class _Alone(NamedTuple):
-    """The account of one analyst with everything up to entry number `last`."""
-
-    kept: Kept
-    account: Account
-    last: int
-
-
 class Totals:
     """The totals in a store; what was read last is remembered for as long as the rows say so.
 
@@ -89,8 +86,9 @@ class Totals:
         """Know nothing yet."""
         self.store = store
         self._known: dict[str, _Known] = {}
-        self._alone: dict[tuple[str, str], _Alone] = {}
+        self._alone: dict[tuple[str, str], Alone] = {}
         self._seconds: dict[str, float] = {}
+        self._others: dict[str, float] = {}
 
     def found(self, tables: Tables, name: str) -> Dataset:
         """Return a dataset's state with everything that has been committed. Cost: its rows, once.
@@ -100,15 +98,15 @@ class Totals:
             Unusable: if the rows have to be set right before anything is written.
             StorageError: if they have to be, and an entry is damaged.
         """
-        last = tables.last_step(name)
-        if last is None:
+        ends = tables.last_step_and_total(name)
+        if ends is None:
             raise unknown(name, tables.datasets())
-        stored = tables.total(name)
+        last, stored = ends
         known = self._known.get(name)
         if known is None or known.stored != stored or known.state.last != last:
-            state = None if known is None else self._caught_up(tables, known.state, last, stored)
-            if state is None:
-                state = self._loaded(tables, name, last, stored)
+            if known is not None:
+                self._others[name] = time.monotonic()
+            state = self._read(tables, name, last, stored, None if known is None else known.state)
             if state is not None:
                 known = _Known(stored, state)
             elif tables.writes:
@@ -126,14 +124,16 @@ class Totals:
         Raises:
             Unusable: if its rows have to be set right before anything is written.
         """
-        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.account.secrets
+        kept, secrets = state.analysts.get(analyst, Analyst()).kept, state.base.secrets
         known = self._alone.get((state.name, analyst))
         if known is not None and known.kept != kept:
-            known = self._alone_caught_up(tables, state, analyst, known)
+            known = alone_caught_up(tables, state, analyst, known)
+            if known is not None and known.kept == kept:
+                self._alone[state.name, analyst] = known
         if known is None or known.kept != kept:
             try:
                 account = kept.account(tables.levels(state.name, analyst), secrets)
-                known = _Alone(kept, account, state.last.count)
+                known = Alone(kept, account, state.last.count)
             except (ArithmeticError, ValueError):
                 if tables.writes:
                     raise Unusable(state.name) from None
@@ -154,22 +154,43 @@ class Totals:
         analyst: str | None,
         *,
         checked: bool = False,
+        earlier: Grant | None = None,
     ) -> Grant:
         """Price a debit and check that it fits, as `Dataset.grant` does, and note how long it took.
 
+        What an `earlier` grant has looked at is not looked at again, if it still holds.
+
         Raises:
+            Overtaken: if it does not hold, and pricing takes so long that nobody should wait.
             Unusable: if rows have to be set right before anything is written.
         """
+        if earlier is not None and earlier.given.last == state.last:
+            return earlier
+        at_once = None if analyst else state.granted_at_once(spending, checked=checked)
+        if at_once is not None:
+            self._seconds[state.name] = 0.0
+            return at_once
         start = time.perf_counter()
+        alone = None if analyst is None else self.alone(tables, state, analyst)
+        account = state.account.plus([spending])
+        if earlier is not None and earlier.account is not None:
+            account.as_priced(state.account, earlier.given.account, earlier.account)
+            if account.known is None and self._seconds.get(state.name, 0.0) > _TOO_LONG:
+                raise Overtaken
+        carried = account.known is not None
         try:
-            alone = None if analyst is None else self.alone(tables, state, analyst)
-            return state.grant(spending, analyst, alone, checked=checked)
+            return state.grant(spending, analyst, alone, checked=checked, account=account)
         finally:
-            self._seconds[state.name] = time.perf_counter() - start
+            if not carried:
+                self._seconds[state.name] = time.perf_counter() - start
 
-    def is_slow(self, name: str) -> bool:
-        """Whether pricing a debit of this dataset may take so long that others should not wait."""
-        return self._seconds.get(name, _LONG) >= _LONG
+    def price_first(self, name: str) -> bool:
+        """Whether to price a debit before the lock is taken, so that others need not wait for it.
+
+        If pricing takes long, and also if it does not while others keep writing.
+        """
+        shared = time.monotonic() - self._others.get(name, -math.inf) < _LATELY
+        return self._seconds.get(name, _LONG) >= (_SHORT if shared else _LONG)
 
     def begun(self, tables: Tables, name: str) -> Dataset:
         """Add up the entries of a dataset that has no totals yet, and keep them."""
@@ -181,21 +202,83 @@ class Totals:
         """Keep what an entry changes beside the releases."""
         self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
 
-    def debited(self, tables: Tables, state: Dataset, entry: Entry, grant: Grant) -> None:
-        """Keep the totals with a debit that was granted. Cost: a few rows."""
-        kept, rows = state.kept.plus(state.account, grant.account, grant.spending)
+    def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
+        """Keep the same releases in a longer series.
+
+        Where that has doubled all levels are written anew, in wider rows.
+        """
+        after = self._in_rows(tables, replace(state, last=Head(entry.seq, entry.hash)))
+        if width(account.secrets.length) != width(state.length):
+            alone = {who: self.alone(tables, state, who) for who in state.analysts}
+            wider = {who: one.seen_by(account.secrets) for who, one in alone.items()}
+            after = self._arranged(tables, after, account, wider)
+        self._write(tables, state, replace(after, base=account, safe=NOT_ASKED, found=None))
+
+    def _in_rows(self, tables: Tables, state: Dataset) -> Dataset:
+        """Write the latest debits into the rows of levels."""
+        spendings = [debit.spending for debit in state.ahead.debits]
+        account = state.account
+        kept, rows = state.kept.plus(state.base, account, *spendings)
         tables.put_levels(state.name, EVERYBODY, rows)
+        ahead = state.ahead.written(account, kept.peak, state.last.count)
+        return replace(state, base=account, ahead=ahead, kept=kept)
+
+    def _arranged(
+        self, tables: Tables, state: Dataset, account: Account, alone: Mapping[str, Account]
+    ) -> Dataset:
+        """Write all levels anew; `account` is everybody's, and those of analysts are `alone`."""
+        tables.drop_levels(state.name)
+        kept = {}
+        for who, one in {EVERYBODY: account, **alone}.items():
+            kept[who], rows = Kept.of(one)
+            tables.put_levels(state.name, who, rows)
+        for who, one in alone.items():
+            self._alone[state.name, who] = Alone(kept[who], one, state.last.count)
+        analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
+        return replace(state, kept=kept[EVERYBODY], analysts=analysts)
+
+    def debited(
+        self, tables: Tables, state: Dataset, entry: Entry, grant: Grant, *, keep: bool = True
+    ) -> None:
+        """Keep the totals with a debit, or leave that to `keep`. Cost: a few rows."""
         analysts = state.analysts
         if grant.analyst is not None and grant.alone is not None:
             known = analysts.get(grant.analyst, Analyst())
-            before = self.alone(tables, state, grant.analyst)
+            before = grant.alone_before or self.alone(tables, state, grant.analyst)
             own, rows = known.kept.plus(before, grant.alone, grant.spending)
             tables.put_levels(state.name, grant.analyst, rows)
-            self._alone[state.name, grant.analyst] = _Alone(own, grant.alone, entry.seq)
+            self._alone[state.name, grant.analyst] = Alone(own, grant.alone, entry.seq)
             charged = known.charged + (grant.charge or Fraction(0))
             analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
-        account = grant.account.kept(self._earlier(state.name, entry.seq))
-        self.changed(tables, state, entry, account=account, kept=kept, analysts=analysts)
+        debit = Recent(entry.seq, grant.analyst, grant.spending)
+        earlier = self._earlier(state.name, entry.seq)
+        after = replace(
+            state,
+            last=Head(entry.seq, entry.hash),
+            ahead=state.ahead.plus(debit, grant.peak),
+            analysts=analysts,
+            safe=grant.safe,
+            found=None if grant.account is None else grant.account.known,
+            earlier=earlier,
+        )
+        if grant.account is not None:
+            after.__dict__["account"] = grant.account.kept(earlier)
+        if len(after.ahead.debits) > MOST or not can_wait(grant.spending):
+            after = self._in_rows(tables, after)
+        if keep:
+            self._write(tables, state, after)
+        else:
+            self._known[state.name] = _Known(None, after)
+
+    def latest(self, name: str) -> Dataset:
+        """The state after the last of several debits, within their transaction."""
+        return self._known[name].state
+
+    def keep(self, tables: Tables, before: Dataset) -> None:
+        """Keep the totals with several debits."""
+        after = self.latest(before.name)
+        if after.last != before.last:
+            self._write(tables, before, after)
 
     def set_right(self, name: str) -> None:
         """Add up a dataset's entries and write its rows anew; reading holds nobody up.
@@ -260,11 +343,27 @@ class Totals:
             return True
         if stored[1] == seal(name, stored[0]):
             check_log_reaches(tables, name, stored[0])
-        kept = {EVERYBODY: expected.kept, **{n: a.kept for n, a in expected.analysts.items()}}
         return (
-            stored == sealed(expected)
+            self._is_right(tables, stored, expected)
             and tables.totals_of_analysts(name) == texts(expected.analysts)
-            and all(digest(tables.levels(name, n)) == one.digest for n, one in kept.items())
+            and all(
+                digest(tables.levels(name, who)) == one.kept.digest
+                for who, one in expected.analysts.items()
+            )
+        )
+
+    def _is_right(self, tables: Tables, stored: tuple[str, str], expected: Dataset) -> bool:
+        """Whether a dataset's own row and its levels say what was added up, and nothing below."""
+        state = loaded(tables, expected.name, expected.last, stored, None, tuple)
+        if state is None or summed(state) != summed(expected):
+            return False
+        total, safe = expected.account.worst.exact, state.safe.level
+        return (
+            Kept.of(state.account)[0] == expected.kept
+            and state.ahead.peak >= expected.kept.peak
+            and abs(state.ahead.total - expected.ahead.total) * 2**200 <= 1
+            and (state.found is None or abs(state.found.worst.exact - total) <= total * _SAME_TOTAL)
+            and (not safe or expected.is_safe_level(safe))
         )
 
     def are_bound(self, tables: Tables, name: str) -> bool:
@@ -275,19 +374,31 @@ class Totals:
         stored, last = tables.total(name), tables.last_step(name)
         if stored is None or last is None:
             return True
-        state = self._loaded(tables, name, last, stored)
+        state = loaded(tables, name, last, stored, None, tuple)
         if state is None:
             return False
         found = state.analysts.items()
         return all(digest(tables.levels(name, who)) == one.kept.digest for who, one in found)
 
+    def _read(
+        self,
+        tables: Tables,
+        name: str,
+        last: Head,
+        stored: tuple[str, str] | None,
+        known: Dataset | None,
+    ) -> Dataset | None:
+        """A state from what is known and the entries since, or from rows; None if from neither."""
+        earlier = self._earlier(name, last.count)
+        found = None if known is None else caught_up(tables, known, last, stored, earlier)
+        return found or loaded(tables, name, last, stored, known, earlier)
+
     def _added_up(self, tables: Tables, name: str) -> Dataset:
         state, alone = _summed(name, tables.steps(name))
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
-            self._alone[name, analyst] = _Alone(kept, account, state.last.count)
-        account = state.account.kept(self._earlier(name, state.last.count))
-        return replace(state, account=account)
+            self._alone[name, analyst] = Alone(kept, account, state.last.count)
+        return replace(state, earlier=self._earlier(name, state.last.count))
 
     def _earlier(self, name: str, last: int) -> Callable[[], tuple[Spending, ...]]:
         def read(tables: Tables) -> tuple[Spending, ...]:
@@ -300,111 +411,8 @@ class Totals:
         store = self.store  # not self, which keeps the account that keeps this
         return lambda: store.read(read)
 
-    def _caught_up(
-        self, tables: Tables, known: Dataset, last: Head, stored: tuple[str, str] | None
-    ) -> Dataset | None:
-        """Add what others have written since to a state; None if that is much, or not the rows.
-
-        Cost: the new entries, whatever came before them.
-        """
-        if stored is None or tables.hash_at(known.last.count) != known.last.hash:
-            return None
-        entries = list(islice(tables.steps(known.name, known.last.count), _FEW + 1))
-        if len(entries) > _FEW:
-            return None
-        retired, length, spendings = known.retired, known.length, []
-        for entry in entries:
-            body = entry.content
-            with reading(entry):
-                match entry.kind:
-                    case "debit":
-                        spendings.append(Spending.from_body(body["spending"]))
-                    case "extend":
-                        length = integer(body["length"], "length", 1)
-                    case "retire":
-                        retired = str(body["reason"])
-        before = known.account if length == known.length else known.longer(length)
-        account = before.plus(spendings) if spendings else before
-        others = tables.totals_of_analysts(known.name)
-        try:
-            found = replace(
-                known,
-                last=last,
-                account=account.kept(self._earlier(known.name, last.count)),
-                kept=known.kept.plus(before, account, *spendings)[0],
-                analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
-                digest=digest(others),
-                retired=retired,
-            )
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return None
-        return found if sealed(found) == stored else None
-
-    def _alone_caught_up(
-        self, tables: Tables, state: Dataset, analyst: str, known: _Alone
-    ) -> _Alone | None:
-        """Add an analyst's debits that others have written since to her account."""
-        entries = list(islice(tables.steps(state.name, known.last), _FEW + 1))
-        if len(entries) > _FEW:
-            return None
-        debits = [entry for entry in entries if entry.kind == "debit"]
-        own = [entry for entry in debits if entry.content.get("analyst") == analyst]
-        spendings = [Spending.from_body(entry.content["spending"]) for entry in own]
-        before = known.account.seen_by(state.account.secrets)
-        after = before.plus(spendings)
-        return _Alone(known.kept.plus(before, after, *spendings)[0], after, state.last.count)
-
-    def _loaded(
-        self, tables: Tables, name: str, last: Head, stored: tuple[str, str] | None
-    ) -> Dataset | None:
-        """Read a dataset's state from its rows; None if they are not what was written."""
-        if stored is None or stored[1] != seal(name, stored[0]):
-            return None
-        check_log_reaches(tables, name, stored[0])
-        others = tables.totals_of_analysts(name)
-        try:
-            body = json.loads(stored[0])
-            if (body["seq"], body["hash"]) != (last.count, last.hash):
-                return None
-            if int(body["analysts"], 16) != digest(others):
-                return None
-            return self._read(tables, name, last, body, others)
-        except (ArithmeticError, KeyError, TypeError, ValueError):
-            return None
-
-    def _read(
-        self,
-        tables: Tables,
-        name: str,
-        last: Head,
-        body: Mapping[str, Any],
-        others: Mapping[str, str],
-    ) -> Dataset | None:
-        """The state that rows describe; its first entry, if not known, says what it is about."""
-        known = self._known.get(name)
-        if known is not None and known.state.created == body["created"]:
-            begun = known.state
-        else:
-            created = tables.at(body["created"])
-            if created is None or (created.dataset, created.kind) != (name, "create"):
-                return None
-            begun, _ = replayed(name, [created])
-        if begun.length != body["length"]:
-            begun = replace(begun, account=begun.longer(body["length"]))
-        kept = Kept.from_body(body)
-        account = kept.account(tables.levels(name, EVERYBODY), begun.account.secrets)
-        return replace(
-            begun,
-            last=last,
-            account=account.kept(self._earlier(name, last.count)),
-            kept=kept,
-            analysts={who: read_analyst(json.loads(text)) for who, text in others.items()},
-            digest=int(body["analysts"], 16),
-            retired=body["retired"],
-        )
-
     def _write_all(self, tables: Tables, state: Dataset, alone: Mapping[str, Account]) -> None:
-        for analyst, account in {EVERYBODY: state.account, **alone}.items():
+        for analyst, account in {EVERYBODY: state.base, **alone}.items():
             tables.put_levels(state.name, analyst, Kept.of(account)[1])
         self._write(tables, replace(state, analysts={}, digest=0), state)
 

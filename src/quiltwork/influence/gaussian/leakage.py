@@ -11,7 +11,6 @@ Theorem: docs/theory/gaussian.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from quiltwork.influence.gaussian.reach import Reach
 from quiltwork.influence.gaussian.sum_levels import SumLevels
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 from quiltwork.influence.sweep import Leak
+from quiltwork.lazy import cached_property
 
 _MOST_NODES = 1 << 22
 _UNIT = 2.0**-52

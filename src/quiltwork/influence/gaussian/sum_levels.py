@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
+from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.queries.numbers import Sum

@@ -9,7 +9,6 @@ Theorem: docs/theory/sweep.md
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +18,7 @@ from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
 from quiltwork.influence.sweep.sides import Side
 from quiltwork.influence.sweep.stretches import SMALL_PIECE, agree, endless
+from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.leakage import Sweep
@@ -36,11 +36,12 @@ def most_warm_up() -> int:
 class Endless:
     """Endless series of the levels of one series, or of some that are at least as high."""
 
-    def __init__(self, sweep: Sweep, levels: Levels) -> None:
+    def __init__(self, sweep: Sweep, levels: Levels, room: float = 1.0) -> None:
+        """Look at levels up to the highest, or to `room` times it."""
         self.sweep, self.length = sweep, levels.length
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
         self.grids = tuple(
-            np.zeros(1) if self.short else few_levels(row, most)
+            np.zeros(1) if self.short else few_levels(np.append(row, row.max() * room), most)
             for row in (levels.backward, levels.forward)
         )
 

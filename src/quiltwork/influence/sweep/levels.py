@@ -11,12 +11,12 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.queries.base import Query

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from quiltwork.influence.sweep.any_start import AnyStartProgram
 from quiltwork.influence.sweep.fixed import Homogeneous
 from quiltwork.influence.sweep.program import FloatArray, IntArray, Program, Rows
 from quiltwork.influence.sweep.walks import Walk
+from quiltwork.lazy import cached_property
 
 _LONGEST_SPAN = 64
 

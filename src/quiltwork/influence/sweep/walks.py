@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from quiltwork.influence.quilts.timeline import (
 )
 from quiltwork.influence.ratios import BoolArray, product_margin
 from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.lazy import cached_property
 
 _SPANS = (1, 2, 4, 8, 16)
 _UNLIKELY = 1e-6

@@ -1,0 +1,226 @@
+"""A dataset's state from its rows, or from an earlier state and the debits written since.
+
+Rows are used only if they are those of the dataset's last entry, which a seal and digests bind.
+
+Theorem: docs/theory/ledger.md
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+
+from quiltwork.budget import Spending
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.ledger.account_rows import DIGESTS, Kept, digest
+from quiltwork.budget.ledger.ahead import Ahead, Recent, read_lines
+from quiltwork.budget.ledger.datasets import Analyst, Dataset, Safe, replayed
+from quiltwork.budget.ledger.entries import Head
+from quiltwork.budget.ledger.tables import Tables
+from quiltwork.budget.ledger.total_rows import (
+    analyst_text,
+    check_log_reaches,
+    read_analyst,
+    read_body,
+    read_found,
+)
+from quiltwork.exact import written_fraction
+
+Earlier: TypeAlias = Callable[[], tuple[Spending, ...]]
+"""Finds the releases of an account, in order."""
+
+_FEW = 256
+"""So many entries are rather read than the rows of an analyst's levels."""
+EVERYBODY = ""
+"""In the place of an analyst: the account of all releases."""
+
+
+class Alone(NamedTuple):
+    """The account of one analyst with everything up to entry number `last`."""
+
+    kept: Kept
+    account: Account
+    last: int
+
+
+def caught_up(
+    tables: Tables,
+    known: Dataset,
+    last: Head,
+    stored: tuple[str, str] | None,
+    earlier: Earlier,
+) -> Dataset | None:
+    """Add what others have debited since to a state; None if that is much, or something else.
+
+    Cost: one row, and the new debits; every so often, the rows of levels as one sum.
+    """
+    body = read_body(known.name, stored)
+    if body is None or tables.hash_at(known.last.count) != known.last.hash:
+        return None
+    try:
+        if (body["seq"], body["hash"], body["created"], body["length"]) != (
+            *(last.count, last.hash),
+            *(known.created, known.length),
+        ):
+            return None
+        based = _based(known, body)
+        if based is None:
+            return None
+        base, kept = based
+        ahead = _ahead(body, known.ahead)
+        analysts, bound = known.analysts, int(body["analysts"], 16)
+        if bound != known.digest:
+            analysts = _analysts(tables, known, ahead, bound)
+        own = known.account.known if "account" in known.__dict__ else known.found
+        found = read_found(body["found"], ahead.total)
+        return replace(
+            known,
+            last=last,
+            base=base,
+            ahead=ahead,
+            kept=kept,
+            analysts=analysts,
+            digest=bound,
+            retired=body["retired"],
+            safe=replace(known.safe, level=read_safe(body).level),
+            found=None if found is None else found.with_endless_of(own),
+            earlier=earlier,
+        )
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _based(known: Dataset, body: Mapping[str, Any]) -> tuple[Account, Kept] | None:
+    """The account that is in the rows of levels, without reading them."""
+    kept = Kept.from_body(body)
+    if body["since"] == known.ahead.since:
+        return (known.base, known.kept) if kept == known.kept else None
+    if body["before"] != known.ahead.since:
+        return None
+    spendings = [debit.spending for debit in _debits(body["older"], known.ahead)]
+    base = known.base.plus(spendings)
+    agrees = replace(kept, digest=0) == known.kept.later(base, 0, spendings)
+    return (base, kept) if agrees else None
+
+
+def _ahead(body: Mapping[str, Any], known: Ahead | None) -> Ahead:
+    """The debits that are not in the rows of levels; those that are known are not read again."""
+    text, since = body["recent"], int(body["since"])
+    same = known is not None and known.since == since
+    debits = _debits(text, known) if same else read_lines(text)
+    total, peak = (written_fraction(body[name], name) for name in ("all", "most"))
+    return Ahead(since, total, peak, debits, text, int(body["before"]), body["older"])
+
+
+def _debits(text: str, known: Ahead | None) -> tuple[Recent, ...]:
+    """Read debits, but for those that are known."""
+    if known is None or not text.startswith(known.text):
+        return read_lines(text)
+    return (*known.debits, *read_lines(text[len(known.text) :]))
+
+
+def _all_analysts(tables: Tables, name: str) -> tuple[dict[str, Analyst], int]:
+    texts = tables.totals_of_analysts(name)
+    return {who: read_analyst(json.loads(text)) for who, text in texts.items()}, digest(texts)
+
+
+def _analysts(tables: Tables, known: Dataset, ahead: Ahead, bound: int) -> Mapping[str, Analyst]:
+    """The analysts that a digest binds, of whom those with new debits have changed, or others.
+
+    Raises:
+        ValueError: if there are no such analysts.
+    """
+    new = ahead.after(known.last.count) or ()
+    texts = tables.totals_of(known.name, {one.analyst for one in new if one.analyst is not None})
+    old = {who: analyst_text(known.analysts[who]) for who in texts if who in known.analysts}
+    if bound == (known.digest - digest(old) + digest(texts)) % DIGESTS:
+        changed = {who: read_analyst(json.loads(text)) for who, text in texts.items()}
+        return {**known.analysts, **changed}
+    found, digested = _all_analysts(tables, known.name)
+    if digested != bound:
+        raise ValueError("the rows of analysts were changed")
+    return found
+
+
+def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) -> Alone | None:
+    """Add an analyst's debits that others have written since to her account."""
+    later = state.ahead.after(known.last)
+    if later is not None:
+        spendings = [one.spending for one in later if one.analyst == analyst]
+    else:
+        entries = list(islice(tables.steps(state.name, known.last), _FEW + 1))
+        if len(entries) > _FEW:
+            return None
+        debits = [entry.content for entry in entries if entry.kind == "debit"]
+        own = [body for body in debits if body.get("analyst") == analyst]
+        spendings = [Spending.from_body(body["spending"]) for body in own]
+    before, secrets = known.account, state.base.secrets
+    after = (before if before.secrets is secrets else before.seen_by(secrets)).plus(spendings)
+    bound = state.analysts.get(analyst, Analyst()).kept.digest
+    return Alone(known.kept.later(after, bound, spendings), after, state.last.count)
+
+
+def loaded(
+    tables: Tables,
+    name: str,
+    last: Head,
+    stored: tuple[str, str] | None,
+    known: Dataset | None,
+    earlier: Earlier,
+) -> Dataset | None:
+    """Read a dataset's state from its rows; None if they are not what was written."""
+    body = read_body(name, stored)
+    if body is None or stored is None:
+        return None
+    check_log_reaches(tables, name, stored[0])
+    try:
+        if (body["seq"], body["hash"]) != (last.count, last.hash):
+            return None
+        analysts, bound = _all_analysts(tables, name)
+        if int(body["analysts"], 16) != bound:
+            return None
+        begun = _begun(tables, name, body, known)
+        if begun is None:
+            return None
+        kept = Kept.from_body(body)
+        base = kept.account(tables.levels(name, EVERYBODY), begun.base.secrets)
+        ahead = _ahead(body, None)
+        return replace(
+            begun,
+            last=last,
+            base=base,
+            ahead=ahead,
+            kept=kept,
+            analysts=analysts,
+            digest=bound,
+            retired=body["retired"],
+            safe=read_safe(body),
+            found=read_found(body["found"], ahead.total),
+            earlier=earlier,
+        )
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _begun(
+    tables: Tables, name: str, body: Mapping[str, Any], known: Dataset | None
+) -> Dataset | None:
+    """The dataset as its first entry has it, in the series as long as it is."""
+    if known is not None and known.created == body["created"]:
+        begun = known
+    else:
+        created = tables.at(body["created"])
+        if created is None or (created.dataset, created.kind) != (name, "create"):
+            return None
+        begun, _ = replayed(name, [created])
+    if begun.length != body["length"]:
+        begun = replace(begun, base=begun.longer(body["length"]))
+    return begun
+
+
+def read_safe(body: Mapping[str, Any]) -> Safe:
+    """Read the level that is safe."""
+    return Safe(written_fraction(body["safe"], "safe"))

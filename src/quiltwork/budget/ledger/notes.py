@@ -1,0 +1,92 @@
+"""Notes of what was refused and read: entries of the log that change no total.
+
+A refusal that is decided under the lock is noted in the same transaction. Who asks again and again
+for what is refused must not fill the disk, so a process notes the first hundred refusals of an hour
+for each dataset and analyst; the last of them says so.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from quiltwork.budget.ledger.entries import Draft, canonical
+from quiltwork.budget.ledger.store import Store
+from quiltwork.budget.ledger.tables import Tables, now
+from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
+
+REFUSALS = (BudgetExceeded, NotPrivateError)
+Refusal: TypeAlias = BudgetExceeded | NotPrivateError
+"""A debit that is refused for what it would spend."""
+
+MOST_AN_HOUR = 100
+_HOUR = 3600
+_LONGEST = 1000
+
+
+def note_draft(kind: str, dataset: str, text: str, who: str) -> Draft:
+    """Write a note."""
+    body = canonical({"text": text[:_LONGEST], "who": who, "at": now()})
+    return Draft(secrets.token_hex(16), dataset, kind, body)
+
+
+def write_once(tables: Tables, draft: Draft) -> None:
+    """Append an entry, though the connection was lost after an earlier attempt."""
+    if tables.with_id(draft.id) is None:
+        tables.append(draft)
+
+
+class Refusals:
+    """How many refusals were noted in this hour, by dataset and analyst."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._noted: dict[tuple[str, str], int] = {}
+        self._hour = 0
+
+    def draft(self, dataset: str, analyst: str | None) -> Noting:
+        """Prepare to note a refusal, should there be one."""
+        return Noting(self, dataset, analyst or "")
+
+    def counted(self, dataset: str, who: str) -> int:
+        """Count one more; return how many that makes."""
+        hour = int(time.monotonic() // _HOUR)
+        if hour != self._hour:
+            self._noted, self._hour = {}, hour
+        found = self._noted[dataset, who] = self._noted.get((dataset, who), 0) + 1
+        return found
+
+
+@dataclass
+class Noting:
+    """The note of one refusal, written once though it is tried often."""
+
+    refusals: Refusals
+    dataset: str
+    who: str
+    _draft: Draft | None = None
+
+    def write(self, tables: Tables, refusal: Refusal) -> None:
+        """Note a refusal in a transaction, unless there are many."""
+        draft = self._draft or self._counted(refusal)
+        if draft is not None:
+            self._draft = draft
+            write_once(tables, draft)
+
+    def store(self, store: Store, refusal: Refusal) -> None:
+        """Note a refusal in a transaction of its own; if that fails it is refused all the same."""
+        draft = self._draft or self._counted(refusal)
+        if draft is not None:
+            with suppress(StorageError):
+                store.write(lambda tables: write_once(tables, draft))
+
+    def _counted(self, refusal: Refusal) -> Draft | None:
+        count, text = self.refusals.counted(self.dataset, self.who), str(refusal)
+        if count > MOST_AN_HOUR:
+            return None
+        if count == MOST_AN_HOUR:
+            text = f"{text[: _LONGEST - 80]} (Further refusals of this hour are not noted.)"
+        return note_draft("refusal", self.dataset, text, self.who)

@@ -1,0 +1,34 @@
+"""`cached_property` as it is from Python 3.12 on: without a lock that all instances share.
+
+Up to 3.11 one thread at a time computes a property, of whichever instance, so that threads which
+price different debits wait for each other, and a fork in between leaves the lock held for ever.
+Without it two threads may compute the same value of one instance twice, which does no harm.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property
+else:
+
+    class cached_property:  # noqa: N801  (the name it stands for)
+        """Compute a property when it is asked for first, and keep it in the instance."""
+
+        def __init__(self, function: Any) -> None:
+            """Take the place of a method."""
+            self.function = function
+            self.name = function.__name__
+            self.__doc__ = function.__doc__
+
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            """Compute and keep; later the instance's own attribute is found before this."""
+            if instance is None:
+                return self
+            found = instance.__dict__[self.name] = self.function(instance)
+            return found
+
+
+__all__ = ["cached_property"]

@@ -1,0 +1,200 @@
+"""Whatever a debit does not compute again, it is granted as an account from scratch would."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quiltwork.beliefs import ChainBox, MarkovChain
+from quiltwork.budget import Accountant, Ledger, Spending
+from quiltwork.budget.accounting.account import Account
+from quiltwork.budget.accounting.leakage import Secrets
+from quiltwork.budget.ledger import totals
+from quiltwork.budget.ledger.account_rows import Kept, width
+from quiltwork.budget.ledger.ahead import Ahead, Recent, read_lines
+from quiltwork.budget.ledger.notes import MOST_AN_HOUR
+from quiltwork.errors import BudgetExceeded
+from tests.sizes import sample
+
+P = [[0.9, 0.1], [0.4, 0.6]]
+BELIEFS = (
+    MarkovChain(P),
+    MarkovChain(P, [0.2, 0.8]),
+    ChainBox([[0.85, 0.05], [0.3, 0.5]], [[0.95, 0.15], [0.5, 0.7]]),
+)
+LENGTH = 2000
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@st.composite
+def spendings(draw, length=LENGTH):
+    start = draw(st.integers(1, length))
+    stop = min(length, start + draw(st.sampled_from([0, 5, 144, length])))
+    level = draw(st.sampled_from([Fraction(1, 100), Fraction(1, 30), Fraction(1, 7)]))
+    pair = draw(st.sampled_from([0, 0, level])) if stop > start else 0
+    once = draw(st.sampled_from([0, 0, Fraction(1, 10**17 - 3)]))
+    return Spending(start, stop, level, pair, once)
+
+
+@settings(max_examples=sample(6, full=60), suppress_health_check=QUIET)
+@given(data=st.data())
+def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, monkeypatch, data):
+    """By turns, with few or many debits ahead of their rows, priced before the lock or under it."""
+    monkeypatch.setattr(totals, "MOST", data.draw(st.sampled_from([0, 2, 64])))
+    url = f"sqlite:///{tmp_path_factory.mktemp('turns') / 'budget.db'}"
+    belief = data.draw(st.sampled_from(BELIEFS))
+    budget = data.draw(st.sampled_from([Fraction(1, 2), Fraction(2)]))
+    opened = [Ledger.open(url) for _ in range(3)]
+    for one in opened:
+        first = data.draw(st.booleans())
+        one._totals.price_first = lambda name, first=first: first
+    opened[0].create("d", belief, LENGTH, budget)
+    granted: list[Spending] = []
+    for _ in range(data.draw(st.integers(2, 14))):
+        one = data.draw(st.sampled_from(opened))
+        asked, who = data.draw(spendings()), data.draw(st.sampled_from([None, None, "ana"]))
+        scratch = Accountant(belief, LENGTH)
+        scratch.add_all([*granted, asked])
+        try:
+            one.debit("d", asked, analyst=who)
+        except BudgetExceeded:
+            assert scratch.exact_epsilon > budget * (1 - Fraction(1, 2**26))
+        else:
+            assert scratch.exact_epsilon <= budget * (1 + Fraction(1, 2**26))
+            granted.append(asked)
+    scratch = Accountant(belief, LENGTH)
+    scratch.add_all(granted)
+    for one in (*opened, Ledger.open(url)):
+        assert one.status("d").total == pytest.approx(scratch.epsilon(), rel=2.0**-26)
+        assert one.status("d").debits == len(granted)
+        one.close()
+    Ledger.open(url).verify()
+
+
+@settings(max_examples=sample(8, full=100), suppress_health_check=QUIET)
+@given(
+    st.sampled_from(BELIEFS),
+    st.lists(spendings(), min_size=1, max_size=4),
+    st.lists(spendings(), max_size=3),
+    spendings(),
+)
+def test_what_was_priced_before_others_came_is_the_total_after_them(belief, first, others, asked):
+    secrets = Secrets.read(belief, LENGTH, 1)
+    then = Account(secrets).plus(first)
+    assert then.total > 0
+    priced = then.plus([asked])
+    assert priced.total >= then.total
+    now = then.plus(others)
+    assert now.total >= then.total
+    after = now.plus([asked]).as_priced(now, then, priced)
+    scratch = Account(secrets).plus([*first, *others, asked])
+    assert float(after.total) == pytest.approx(float(scratch.total), rel=2.0**-26)
+
+
+def test_a_price_is_taken_over_only_while_its_surroundings_are_the_same():
+    secrets = Secrets.read(BELIEFS[0], LENGTH, 1)
+    then = Account(secrets).plus([Spending.dp(0.1, 1, LENGTH), Spending.dp(0.2, 900, 1000)])
+    asked = Spending.dp(0.01, 100, 110)
+    assert then.total > 0
+    priced = then.plus([asked])
+    assert priced.total > 0
+    for other, is_taken in (
+        (Spending.dp(0.01, 1900, 1950), True),
+        (Spending.dp(0.01, 90, 95), False),
+    ):
+        now = then.plus([other])
+        assert now.total > 0
+        assert (now.plus([asked]).as_priced(now, then, priced).known is not None) is is_taken
+
+
+@given(st.sampled_from(BELIEFS), st.lists(spendings(), min_size=1, max_size=5), spendings())
+@settings(max_examples=sample(20, full=200), suppress_health_check=QUIET)
+def test_debits_ahead_of_the_rows_bound_what_every_time_point_is_charged(belief, debits, asked):
+    secrets = Secrets.read(belief, LENGTH, 1)
+    base, rest = Account(secrets).plus(debits[:1]), debits[1:]
+    ahead = Ahead(1, base.usage.total, Kept.of(base)[0].peak)
+    for number, one in enumerate(rest, start=2):
+        ahead = ahead.plus(Recent(number, None, one), ahead.peak_with(base, one))
+    full = base.plus(rest)
+    assert ahead.total == full.usage.total
+    assert read_lines(ahead.text) == ahead.debits
+    assert ahead.peak >= max(full.usage.runs.own) / Fraction(full.usage.denominator)
+    with_it = full.plus([asked]).usage
+    assert ahead.peak_with(base, asked) >= max(with_it.runs.own) / Fraction(with_it.denominator)
+
+
+@given(st.lists(spendings(), max_size=8), st.sampled_from([30_000, 200_000]))
+@settings(max_examples=sample(20, full=200))
+def test_wide_rows_hold_what_was_written(asked, length):
+    secrets = Secrets.read(BELIEFS[0], length, 1)
+    account = Account(secrets).plus(asked)
+    kept, rows = Kept.of(account)
+    again = kept.account(rows, secrets)
+    assert (again.usage.times == account.usage.times).all()
+    assert (again.usage.sums == account.usage.sums).all()
+    assert again.usage.total == account.usage.total
+    assert len(rows) <= 2 + length // width(length)
+
+
+def test_a_level_that_is_safe_everywhere_needs_no_sweep(sqlite_url, monkeypatch):
+    """And what exceeds it is swept, up to the last bit of the budget."""
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", BELIEFS[0], 50_000, 1)
+    asked = [Spending.dp(Fraction(1, 1000), 1 + 200 * n, 400 + 200 * n) for n in range(100)]
+    ledger.debit_all("d", asked[:90])
+    ledger.debit("d", asked[90])
+    with monkeypatch.context() as patched:
+        patched.setattr(Secrets, "found", None)
+        patched.setattr(Secrets, "found_after", None)
+        for one in asked[91:]:
+            ledger.debit("d", one)
+    scratch = Accountant(BELIEFS[0], 50_000)
+    scratch.add_all(asked)
+    assert ledger.status("d").total == pytest.approx(scratch.epsilon(), rel=2.0**-26)
+    with pytest.raises(BudgetExceeded):
+        ledger.debit("d", Spending.dp(1, 1, 50_000))
+    ledger.debit("d", Spending.dp(0.29, 1, 50_000))
+    ledger.verify()
+
+
+def test_a_series_that_doubles_has_its_levels_in_wider_rows(ledger, url, chain):
+    ledger.create("d", chain, 60_000, 5)
+    ledger.allot("d", "ana")
+    for start in (1, 700, 59_000):
+        ledger.debit("d", Spending.dp(0.1, start, start + 500), analyst="ana")
+    before = ledger.status("d")
+    assert width(60_000) < width(140_000)
+    ledger.extend("d", 140_000)
+    for one in (ledger, Ledger.open(url)):
+        assert one.status("d").total == pytest.approx(before.total, rel=2.0**-26)
+        one.debit("d", Spending.dp(0.1, 139_000, 140_000), analyst="ana")
+        assert one.status("d").charged.keys() == {"ana"}
+    ledger.verify()
+
+
+def test_refusals_without_end_do_not_fill_the_log(sqlite_url, independent):
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", independent, 3, 1)
+    for _ in range(MOST_AN_HOUR + 20):
+        with pytest.raises(BudgetExceeded):
+            ledger.debit("d", Spending.dp(2, 1, 3))
+    notes = ledger.notes()
+    assert len(notes) == MOST_AN_HOUR
+    assert "not noted" not in notes[-2].text
+    assert notes[-1].text.endswith("(Further refusals of this hour are not noted.)")
+    ledger.verify()
+
+
+def test_a_refusal_is_noted_in_the_transaction_that_refuses(sqlite_url, independent):
+    ledger = Ledger.open(sqlite_url)
+    ledger.create("d", independent, 3, 1)
+    ledger.debit("d", Spending.dp(0.5, 1, 3))
+    seen = []
+    honest = ledger._store.write
+    ledger._store.write = lambda work: (seen.append(work), honest(work))[1]
+    with pytest.raises(BudgetExceeded, match=r"to 2\.5, above"):
+        ledger.debit("d", Spending.dp(2, 1, 3))
+    assert len(seen) == len(ledger.notes()) == 1
