@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -198,3 +199,21 @@ def test_a_refusal_is_noted_in_the_transaction_that_refuses(sqlite_url, independ
     with pytest.raises(BudgetExceeded, match=r"to 2\.5, above"):
         ledger.debit("d", Spending.dp(2, 1, 3))
     assert len(seen) == len(ledger.notes()) == 1
+
+
+def test_windows_of_several_runs_go_into_the_rows_for_everybody(tmp_path):
+    """Two ledgers on one file take turns; what they know is what all debits add up to."""
+    url = f"sqlite:///{tmp_path / 'b.db'}"
+    turns = [Ledger.open(url), Ledger.open(url)]
+    turns[0].create("d", MarkovChain(P), 300, 50)
+    made = []
+    for at in range(90):
+        start = 1 + 7 * at % 230
+        one = Spending.dp(0.01, start, start + 44)
+        if at % 3 == 0:
+            one = replace(one, runs=((start, start + 3), (start + 20, start + 44)))
+        turns[at % 7 % 2].debit("d", one)
+        made.append(one)
+    expected = Account(Secrets.read(MarkovChain(P), 300, 1)).plus(made).total
+    assert [one.status("d").exact_total for one in turns] == [expected, expected]
+    turns[1].verify()
