@@ -130,6 +130,7 @@ MAKERS = {
     "Report": lambda: qw.audit.report(CHAIN, 4, [(COUNT, 2)], claimed=1),
     "Status": lambda: ledger().status("steps"),
     "Violation": lambda: Violation((0, 0), (0, 1), 2, Fraction(3), Fraction(1)),
+    "TableReport": lambda: published().report(),
     "Verdict": lambda: qw.verify_m_privacy(table(), qw.KAnonymity(1), m=1),
 }
 
@@ -167,8 +168,9 @@ def test_its_frame_has_a_row_for_each_record(result):
 
 def test_a_notebook_shows_the_explanation_and_no_markup_of_the_data(result):
     shown = result._repr_html_()
-    assert type(result).__name__ in shown
-    assert html.escape(result.explain()) in shown
+    if type(result).__name__ != "TableReport":  # which shows its page
+        assert type(result).__name__ in shown
+        assert html.escape(result.explain()) in shown
     assert "<ada>" not in shown
 
 
@@ -197,7 +199,6 @@ OTHERS = {
     "Accountant",  # its explanation is a result of its own
     "LedgerAccountant",
     "MaxM",  # a whole number
-    "TableReport",  # a page
 }
 
 
