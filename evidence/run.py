@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 CHECKS = HERE / "checks"
 RESULTS = HERE / "results"
 PACKAGE = HERE.parent / "src" / "quiltwork"
+PAPERS = HERE.parent / "papers"
 
 
 def progress(done: int, total: int) -> None:
@@ -34,15 +35,17 @@ def progress(done: int, total: int) -> None:
 
 
 def rooms_in_use() -> list[str]:
-    """The rooms of the package that are loaded now, and its top-level modules with them."""
+    """The rooms of the package that are loaded now, and what only the papers need if it is."""
     names = {name.split(".")[1] for name in sys.modules if name.startswith("quiltwork.")}
-    return sorted(name for name in names if (PACKAGE / name).is_dir())
+    rooms = [name for name in names if (PACKAGE / name).is_dir()]
+    return sorted([*rooms, *(["papers"] if "papers" in sys.modules else [])])
 
 
 def fingerprint(check: ModuleType, rooms: Iterable[str]) -> str:
     """A digest of the check's own source and of the rooms it used."""
     digest = hashlib.sha256()
-    files = [path for room in rooms for path in sorted((PACKAGE / room).rglob("*.py"))]
+    folders = [PAPERS if room == "papers" else PACKAGE / room for room in rooms]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     shared = sorted(PACKAGE.glob("[!_]*.py"))
     for path in [*shared, *files, Path(str(check.__file__))]:
         digest.update(path.read_bytes())

@@ -271,7 +271,6 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("plan", "length"): lambda: 20,
     ("preview", "length"): lambda: 20,
     ("compose.sequential", "releases"): lambda: [QUILTED, QUILTED],
-    ("audit.bracket", "claimed"): lambda: 3,
     ("GeometricMechanism", "epsilon"): lambda: 1,
     ("counts.release_table", "epsilon"): lambda: 1,
     ("compose.divergence", "length"): lambda: 12,

@@ -176,9 +176,9 @@ def test_what_the_ends_do_not_decide_is_refused_with_its_cost_or_bracketed(lengt
         audit.leakage(ALTERNATING, length, release)
     with pytest.raises(qw.UnsupportedError, match="method='exact' calibrates at any length"):
         qw.calibrate(ALTERNATING, length, 1, "optimal-scale", COUNT)
-    lower, upper = audit.bracket(ALTERNATING, length, release, claimed=1)
-    assert upper == 1
-    assert lower == pytest.approx(audit.leakage(ALTERNATING, 100, release), abs=1e-6)
+    found = audit.report(ALTERNATING, length, release, claimed=1)
+    assert found.upper == 1
+    assert found.lower == pytest.approx(audit.leakage(ALTERNATING, 100, release), abs=1e-6)
 
 
 def test_joint_laws_that_would_take_minutes_are_refused_up_front():

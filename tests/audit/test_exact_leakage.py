@@ -201,7 +201,7 @@ def test_values_far_apart_are_followed_sparsely():
         (CHAIN, {"releases": [(queries.count("walk"), 1)]}, "none of the belief's"),
         (CHAIN, {"releases": [(queries.most_common(), 1)]}, "most_common"),
         (CHAIN, {"releases": [(queries.count(1).on(3, 99), 1)]}, "does not fit"),
-        (CHAIN, {"releases": [(queries.transitions(), 1)], "length": 99}, "bracket"),
+        (CHAIN, {"releases": [(queries.transitions(), 1)], "length": 99}, "audit.report"),
         (CHAIN, {"secrets": (3, 99)}, "last protected time point"),
         (CHAIN, {"length": 0}, "at least 1"),
     ],

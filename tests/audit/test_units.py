@@ -69,7 +69,6 @@ def test_every_way_in_equals_enumeration_with_the_noise_actually_added(name, as_
     assert (found.lower, found.upper) == (near, near)
     assert found.sound is True
     assert found.dp_epsilon == pytest.approx(released.dp_epsilon)
-    assert audit.bracket(CHAIN, T, asked, claimed=1) == (near, near)
     enclosed = enclose(CHAIN, T, asked)
     assert (enclosed.lower, enclosed.upper) == (near, near)
     worst = audit.worst_case(CHAIN, T, asked)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import quiltwork
+
 
 def test_the_list_names_every_experiment(cli):
     from papers import all_experiments
@@ -62,3 +64,10 @@ def test_an_experiment_without_its_data_is_skipped_unless_named(cli, tmp_path, m
     assert [one["name"] for one in ran.document["outcomes"]] == ["geometric-figure-2"]
     assert "absent: skipped." in cli("reproduce", "--output", str(tmp_path)).out
     assert cli("reproduce", "a", "--output", str(tmp_path)).code == 2
+
+
+def test_outside_a_checkout_it_says_where_the_experiments_are(cli, monkeypatch, tmp_path):
+    monkeypatch.setattr(quiltwork, "__file__", str(tmp_path / "lib" / "site" / "q" / "__init__.py"))
+    ran = cli("reproduce", "--list")
+    assert ran.code == 2
+    assert "clone the repository and run 'quiltwork reproduce' there" in ran.err

@@ -415,7 +415,7 @@ def test_what_is_left_is_as_close_to_itself_as_a_reader_finds(seed, m, t):
 def test_a_budget_of_suppression_never_makes_a_feasible_wish_fail(asked, m):
     """What is left out moves the distribution that all groups are compared with."""
     left_out = []
-    for seed in range(sample(30, full=60)):
+    for seed in range(sample(20, full=60)):
         rng = np.random.default_rng(seed)
         rows = int(rng.integers(10, 40))
         frame = pandas.DataFrame(

@@ -41,7 +41,7 @@ def test_figures_are_those_of_the_measures(publication):
     sizes = publication.frame.groupby(["age", "town <&>"]).size()
     assert report.loss.discernibility == (sizes**2).sum()
     assert report.loss.average_class_size == pytest.approx(sizes.mean())
-    assert json.loads(json.dumps(report.as_dict()))["loss"]["gcp"] == report.loss.gcp
+    assert json.loads(json.dumps(report.body()))["loss"]["gcp"] == report.loss.gcp
 
 
 def test_the_page_stands_alone_and_escapes_names(publication, tmp_path):

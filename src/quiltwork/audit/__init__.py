@@ -10,7 +10,7 @@ from quiltwork.audit.adversaries import Adversary, strongest_adversary
 from quiltwork.audit.exact_leakage import Leakage, leakage, worst_case
 from quiltwork.audit.misfits import Misfit, misfit
 from quiltwork.audit.odds import Odds, odds
-from quiltwork.audit.promise import Report, bracket, report
+from quiltwork.audit.promise import Report, report
 
 __all__ = [
     "Adversary",
@@ -18,7 +18,6 @@ __all__ = [
     "Misfit",
     "Odds",
     "Report",
-    "bracket",
     "leakage",
     "misfit",
     "odds",

@@ -145,7 +145,7 @@ def leakage(
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
         UnsupportedError: for beliefs that are no single chains, queries without an additive form,
-            and laws that are too large, with their cost; `bracket` and `misfit`, which bounds what
+            and laws that are too large, with their cost; `report` and `misfit`, which bounds what
             a release tells by the sweep, answer for those.
 
     >>> from quiltwork import MarkovChain, queries

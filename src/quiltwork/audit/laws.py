@@ -42,7 +42,7 @@ _LOGARITHM_COST = 5
 
 
 class TooLargeError(UnsupportedError):
-    """An exact law that would not fit in memory or take minutes; `bracket` still answers."""
+    """An exact law that would not fit in memory or take minutes; `report` still answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ def refuse(chain: InnerChain, length: int, statistic: Joint, why: str) -> NoRetu
     raise TooLargeError(
         f"The exact law has {statistic.cells:,} combinations of values at {length:,} time points "
         f"with {chain.size} {chain.noun}, {why}. Ask about one cell, a shorter series or window, "
-        "or a coarser sum; quiltwork.audit.bracket answers at any length, and the bound of "
+        "or a coarser sum; quiltwork.audit.report answers at any length, and the bound of "
         "quiltwork.audit.misfit holds there."
     )
 

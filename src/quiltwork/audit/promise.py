@@ -30,7 +30,6 @@ from quiltwork.audit.orbits import OutOfRangeError
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import read_secrets
-from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.base import States
@@ -201,30 +200,6 @@ def _found(laws: Laws) -> Leakage:
             rates = [rate(scale) for scale in laws.statistic.scales]
             return at_ends(TiltedChain(laws).ends(rates), laws)
         return not_followed(laws.nodes)
-
-
-def bracket(
-    beliefs: Belief | Sequence[Belief],
-    length: int,
-    releases: Sequence[tuple[Query, Any]],
-    claimed: Number,
-    secrets: tuple[int, int] | None = None,
-) -> tuple[float, float]:
-    """Return (lower, upper) for the joint level: the largest found and what was claimed.
-
-    Where the joint law is in reach, both ends come from the exact joint level. Otherwise the lower
-    end is the largest single cell, or what its highest and lowest outputs tell, at any length.
-
-    Raises:
-        InvalidInputError: if a single cell alone leaks more than claimed, so that the claim is
-            wrong.
-    """
-    found = report(beliefs, length, releases, claimed, secrets)
-    if found.sound is False or found.upper is None:
-        raise InvalidInputError(
-            f"The claim of {found.claimed} is wrong: the releases leak at least {found.lower:.6g}."
-        )
-    return found.lower, found.upper
 
 
 def _single_cells(statistic: Joint) -> list[Joint]:

@@ -22,7 +22,7 @@ from quiltwork.report import (
     section,
     table,
 )
-from quiltwork.results import plain
+from quiltwork.results import ResultBase, plain
 from quiltwork.tables.metrics.loss import InformationLoss, publication_loss
 from quiltwork.tables.metrics.query_error import query_error
 from quiltwork.tables.risk.assessment import Assessment, assess
@@ -214,7 +214,7 @@ def loss_section(loss: InformationLoss, queries: int, error: float | None) -> Ht
 
 
 @dataclass(frozen=True)
-class TableReport:
+class TableReport(ResultBase):
     """A report on a table; show it in a notebook, or write it.
 
     Attributes:
@@ -234,7 +234,11 @@ class TableReport:
     queries: int = 0
     query_error: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
+    def explain(self) -> str:
+        """Say what the table reveals."""
+        return self.assessment.explain()
+
+    def body(self) -> dict[str, Any]:
         """Return everything by name, JSON-ready."""
         return {
             **self.assessment.body(),

@@ -93,7 +93,7 @@ def test_the_warning_has_the_numbers():
     told = {one.attack: one.message for one in made.report().assessment.warnings}["downcoding"]
     assert "100.0% of all cells" in told
     assert "tells 66.7% of these cells" in told
-    assert made.report().as_dict()["downcoded"]["told"] == 4
+    assert made.report().body()["downcoded"]["told"] == 4
     alone = assess(Table(made.frame, None, ["age"], "ill")).warnings[2].message
     assert "as this library's do" in alone
     exact = assess(Table(frame, None, ["age"], "ill")).warnings[2].message

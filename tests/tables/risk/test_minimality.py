@@ -128,5 +128,5 @@ def test_the_warning_has_the_numbers():
     ):
         report = anonymize(IN_PAIRS, asked, 0).report()
         assert words in report.assessment.warnings[0].message
-        assert report.as_dict()["refused"]["groups"] == (2 if "2 of 2" in words else 0)
+        assert report.body()["refused"]["groups"] == (2 if "2 of 2" in words else 0)
     assert assess(IN_PAIRS).refused is None

@@ -19,10 +19,10 @@ from quiltwork.tables.partitioning.recipe import Recipe
 from quiltwork.tables.spark import (
     anonymize_spark,
     blocks,
+    distributed_verification,
     domains,
     finish,
     tree,
-    verification,
     verify_spark,
 )
 from quiltwork.tables.spark.tree import Router
@@ -231,7 +231,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     finisher = finish._finisher(table, known, plan)
     parts = [finisher(sent.filter(pc.equal(sent["subtree"], node))) for node in (1, 2)]
     published = pa.concat_tables(parts).select(columns)
-    verifier = verification._verifier(table, known, asked, 1)
+    verifier = distributed_verification._verifier(table, known, asked, 1)
     (found,) = verifier(iter(published.to_batches()))
     verdict = pickle.loads(found["verdict"][0].as_py())  # noqa: S301
     assert verdict.verdict.private

@@ -5,10 +5,9 @@ Theorem: docs/theory/optimal-mechanism.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import permutations, product
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from quiltwork.audit.inner import single_chains
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief, MarkovChain
 from quiltwork.beliefs.matrices import BoolArray, FloatArray
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import UnsupportedError
 from quiltwork.queries import Count, Query
 
 _MOST_CHAINS = 512
@@ -92,37 +91,3 @@ def table_leakage(
     """
     found = count_laws(beliefs, length, query)
     return found.spread(np.asarray(table, dtype=np.float64))
-
-
-def shifted_chains(chain: MarkovChain, distance: float) -> Iterator[MarkovChain]:
-    """Yield chains with `distance` of each row's mass moved between two of its entries.
-
-    Every entry differs by at most `distance`, and by less where it would leave [0, 1]; impossible
-    transitions stay impossible. The start is kept as an array. Where there are more than 512
-    combinations, all rows move the same pair.
-    """
-    if not 0 < distance < 1:
-        raise InvalidInputError(f"distance must lie between 0 and 1, not {distance!r}.")
-    moves = [_moved_rows(row, distance) for row in chain.transition]
-    if np.prod([len(rows) for rows in moves], dtype=float) <= _MOST_CHAINS:
-        combinations = product(*moves)
-    else:
-        longest = max(len(rows) for rows in moves)
-        combinations = zip(*(_repeated(rows, longest) for rows in moves), strict=True)  # type: ignore[assignment]
-    for rows in combinations:
-        yield MarkovChain(np.array(rows), np.array(chain.start), chain.states)
-
-
-def _moved_rows(row: FloatArray, distance: float) -> list[FloatArray]:
-    found = [np.array(row)]
-    for giver, taker in permutations(np.flatnonzero(row > 0), 2):
-        moved = np.array(row)
-        amount = min(distance, row[giver] / 2, (1 - row[taker]))
-        moved[giver] -= amount
-        moved[taker] += amount
-        found.append(moved)
-    return found
-
-
-def _repeated(rows: list[FloatArray], number: int) -> list[FloatArray]:
-    return [rows[j % len(rows)] for j in range(number)]

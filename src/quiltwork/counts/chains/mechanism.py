@@ -32,7 +32,7 @@ from quiltwork.counts.chains.certificate import (
     repaired,
 )
 from quiltwork.counts.chains.chain_program import solve
-from quiltwork.counts.chains.count_laws import count_laws, shifted_chains, table_leakage
+from quiltwork.counts.chains.count_laws import count_laws, table_leakage
 from quiltwork.counts.choice import ExactMechanism
 from quiltwork.counts.consumers.consumer import Consumer
 from quiltwork.counts.dependent_people import belief_digest
@@ -80,20 +80,9 @@ class ChainMechanism(ExactMechanism):
     def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
         """Return what one answer leaks, in floats, under these beliefs or its own.
 
-        A chain that differs a little may leak more than epsilon: `nearby` shows how much.
+        A chain that differs a little may leak more than epsilon.
         """
         return table_leakage(beliefs or self.beliefs, self.length, self.query, self.matrix)
-
-    def nearby(self, distance: float) -> float:
-        """Return the largest leakage at chains whose entries differ by `distance` at most.
-
-        Looks at the corners of that box around every belief, mass moved between two entries of a
-        row: what is found is a fact about those chains, not a bound on all of them.
-        """
-        found = [self.leakage()]
-        for chain in self.beliefs:
-            found += [self.leakage(other) for other in shifted_chains(chain, distance)]
-        return max(found)
 
     @cached_property
     def geometric_loss(self) -> float:
@@ -146,7 +135,7 @@ class ChainMechanism(ExactMechanism):
                 f"the {beliefs} belief{'s' * (beliefs > 1)} given, verified in integers "
                 f"({self.certificate.checked:,} inequalities).",
                 priced,
-                "It trusts those beliefs completely; see nearby(0.02) for slightly wrong ones.",
+                "It trusts those beliefs completely: ask leakage(others) about wrong ones.",
             ]
         )
 
