@@ -200,7 +200,11 @@ class Ledger(ReadableLedger):
     def register(self, dataset: str, mark: str) -> Status:
         """Note by a mark which data the dataset is, once their rows were checked."""
         named, text = identifier(dataset, "dataset"), identifier(mark, "mark")
-        self._append(named, "register", {"mark": text}, lambda _: {})
+
+        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
+            self._totals.changed(tables, state, tables.append(draft))
+
+        self._append(named, "register", {"mark": text}, keep)
         return self.status(named)
 
     def registered(self, dataset: str) -> str | None:
