@@ -49,7 +49,12 @@ def run(progress: Callable[[int, int], None]) -> dict[str, int]:
 
 
 def check(
-    analysts: int, questions: int, fitting: int, kills: int = 0, database: str | None = None
+    analysts: int,
+    questions: int,
+    fitting: int,
+    kills: int = 0,
+    database: str | None = None,
+    pause: float = SECONDS_BETWEEN_KILLS,
 ) -> dict[str, int]:
     """So many analysts ask so many questions, of which so many fit the budget."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), database) as curator:
@@ -57,7 +62,7 @@ def check(
         curator.join("anna", "analyst")
         curator.as_("olga").share("steps", "anna")
         told = Told()
-        with _killing(curator, kills), ThreadPoolExecutor(analysts) as pool:
+        with _killing(curator, kills, pause), ThreadPoolExecutor(analysts) as pool:
             keys = [[f"a{a}q{q}" for q in range(questions)] for a in range(analysts)]
             work = [pool.submit(_ask_all, curator, own, fitting, told) for own in keys]
             for one in work:
@@ -95,13 +100,13 @@ def _ask(client: Curator, key: str, level: Fraction, told: Told) -> None:
 
 
 @contextmanager
-def _killing(curator: Running, kills: int) -> Iterator[None]:
+def _killing(curator: Running, kills: int, pause: float) -> Iterator[None]:
     """Kill the curator so often while the block runs, and start it again at once."""
     done = threading.Event()
 
     def work() -> None:
         for _ in range(kills):
-            if done.wait(SECONDS_BETWEEN_KILLS):
+            if done.wait(pause):
                 return
             curator.kill()
             curator.start()
