@@ -83,8 +83,8 @@ ORDINARY = (
     "completion bash",
     "demo --output header.csv",
     "reproduce no-such-experiment",
-    "serve --data header.csv",
     "bench no-such-bench",
+    "serve --data header.csv",
 )
 """One of each kind; `demo`, `reproduce`, `bench`, `serve` with what they refuse: they take long."""
 
