@@ -38,8 +38,10 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
+from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
+from quiltwork.service.examples import Example, example_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Part, Route, Service
@@ -85,6 +87,7 @@ class Preview(Document, frozen=True):
     confidence: float
     verdict: str | None = None
     reason: str | None = None
+    example: Example | None = None
 
 
 class Asked(Protocol):
@@ -135,6 +138,7 @@ class AskedSeries:
             scale=seen.scale,
             errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
             usefulness=seen.usefulness,
+            example=example_of(self.data, self.query, self.beliefs, self.epsilon, self.episode),
         )
 
     def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
@@ -235,6 +239,7 @@ def _previewed(
     scale: float,
     errors: tuple[float, float, float],
     usefulness: Usefulness | None,
+    example: Example | None = None,
 ) -> Preview:
     return Preview(
         dataset=quote.dataset,
@@ -251,6 +256,7 @@ def _previewed(
         confidence=_CONFIDENCE,
         verdict=None if usefulness is None else usefulness.verdict,
         reason=None if usefulness is None else usefulness.reason,
+        example=example,
     )
 
 
@@ -374,7 +380,8 @@ def _answer(
     for last in (False, True):
         length, asked = service.storage.read(look)
         try:
-            asked.answer(ledger, key, analyst)
+            with remembering(service.plans):
+                asked.answer(ledger, key, analyst)
             return
         except InvalidInputError:
             if last or service.ledger.status(found.name).length == length:
@@ -414,7 +421,8 @@ def _ask(call: Call) -> Released:
 def _preview(call: Call) -> Preview:
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
-    return asked.preview(service.ledger.preview(found.name, asked.price, call.caller.member))
+    with remembering(service.plans):
+        return asked.preview(service.ledger.preview(found.name, asked.price, call.caller.member))
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
