@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from quiltwork import files
-from quiltwork.arguments import choice, instance, listed
+from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.budget import Accountant
 from quiltwork.budget.accounting.account import check_growth
@@ -32,10 +32,10 @@ from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
-from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, note_draft, write_once
+from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, write_once
 from quiltwork.budget.ledger.numbers import amount, identifier, points
 from quiltwork.budget.ledger.readable import ReadableLedger
-from quiltwork.budget.ledger.records import NOTES, Quote, Receipt, Share, Status
+from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.shares import check_named, check_share
 from quiltwork.budget.ledger.store import Store
@@ -328,7 +328,7 @@ class Ledger(ReadableLedger):
         trace in it: a service that reads for others notes that here.
 
         Args:
-            kind: "refusal" or "read".
+            kind: "refusal", "read", or "act" for anything else that was done.
             text: what was done; never a value from the data.
             dataset: of which dataset; None for none.
             who: by whom.
@@ -337,10 +337,7 @@ class Ledger(ReadableLedger):
             InvalidInputError: for another kind, and names that are none.
             StorageError: if it could not be stored.
         """
-        choice(kind, NOTES, "kind")
-        name = "" if dataset is None else identifier(dataset, "dataset")
-        by = identifier(who, "who") if who else ""
-        draft = note_draft(kind, name, instance(text, str, "text"), by)
+        draft = noted(secrets.token_hex(16), kind, text, dataset, who)
         self._store.write(lambda tables: write_once(tables, draft))
 
     def complete(self, receipt: Receipt, answer: str) -> None:

@@ -13,7 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from quiltwork.arguments import choice, instance
 from quiltwork.budget.ledger.entries import Draft, canonical
+from quiltwork.budget.ledger.numbers import identifier
+from quiltwork.budget.ledger.records import NOTES
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables, now
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
@@ -27,10 +30,13 @@ _HOUR = 3600
 _LONGEST = 1000
 
 
-def note_draft(kind: str, dataset: str, text: str, who: str) -> Draft:
-    """Write a note."""
-    body = canonical({"text": text[:_LONGEST], "who": who, "at": now()})
-    return Draft(secrets.token_hex(16), dataset, kind, body)
+def noted(identity: str, kind: str, text: str, dataset: str | None, who: str) -> Draft:
+    """Write an entry that says what somebody did; for arguments and errors see `Ledger.note`."""
+    choice(kind, NOTES, "kind")
+    name = "" if dataset is None else identifier(dataset, "dataset")
+    by = identifier(who, "who") if who else ""
+    said = instance(text, str, "text")[:_LONGEST]
+    return Draft(identity, name, kind, canonical({"text": said, "who": by, "at": now()}))
 
 
 def write_once(tables: Tables, draft: Draft) -> None:
@@ -89,4 +95,4 @@ class Noting:
             return None
         if count == MOST_AN_HOUR:
             text = f"{text[: _LONGEST - 80]} (Further refusals of this hour are not noted.)"
-        return note_draft("refusal", self.dataset, text, self.who)
+        return noted(secrets.token_hex(16), "refusal", text, self.dataset, self.who)

@@ -12,22 +12,42 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.digests import digest
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration
 from quiltwork.influence.arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.grids import on_grid
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
+_plans: ContextVar[dict[Any, Plan] | None] = ContextVar("plans", default=None)
+_MOST_REMEMBERED = 128
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a plan follows from; two are the same if their texts are."""
+
+    query: Query = field(compare=False)
+    members: tuple[Belief, ...] = field(compare=False)
+    lengths: tuple[tuple[int, int], ...]
+    epsilon: Fraction
+    protection: Protection
+    texts: tuple[str, str]
+    """The query, in which 1 and True are different states, and a digest of the beliefs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +89,35 @@ def make_plan(
         InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
             may be too large for a float.
     """
-    counted = Counter(lengths)
+    counted = tuple(sorted(Counter(lengths).items()))
+    plans = _plans.get()
+    texts = ("", "") if plans is None else (repr(query), digest(members))
+    asked = _Asked(query, members, counted, epsilon, protection, texts)
+    if plans is None or isinstance(query, CustomQuery):
+        return _made(asked)
+    found = plans.get(asked) or _made(asked)
+    while len(plans) >= _MOST_REMEMBERED and plans:
+        plans.pop(next(iter(plans)), None)
+    plans[asked] = found
+    return found
+
+
+@contextmanager
+def remembering(plans: dict[Any, Plan]) -> Iterator[None]:
+    """Take plans from here while the block runs, and keep new ones, for who is often asked again.
+
+    What a plan warned of is told only when it is made.
+    """
+    token = _plans.set(plans)
+    try:
+        yield
+    finally:
+        _plans.reset(token)
+
+
+def _made(asked: _Asked) -> Plan:
+    query, members, protection = asked.query, asked.members, asked.protection
+    counted = Counter(dict(asked.lengths))
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
 
@@ -77,7 +125,7 @@ def make_plan(
         return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
-    fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)
+    fine, calibration = on_grid(query, calibrated, asked.epsilon, states, points, longest)
     law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
     plan = Plan(fine, calibration, law, points, max(counted), counted.total())
     _refuse_overflow(plan)
