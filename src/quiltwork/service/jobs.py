@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 from quiltwork.service.storage import Schema, Storage, Transaction
@@ -24,12 +25,13 @@ from quiltwork.service.storage import Schema, Storage, Transaction
 State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 
 _MOST_ATTEMPTS = 2
+_LAST = 2**62
 _TWICE = (
     "The worker ended twice while it was at this, without a word: it was killed, or there was not "
     "enough memory. Nothing was published; make the work smaller or give the worker more memory."
 )
 _FIELDS = (
-    "id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, beat, "
+    "number, id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, beat, "
     "created, started, finished, error, result"
 )
 SCHEMA = Schema(
@@ -111,6 +113,7 @@ class Job:
     """One piece of long work; times are milliseconds since 1970.
 
     Attributes:
+        number: its place among all jobs ever.
         id: its name, and the key under which it pays.
         kind: which function carries it out.
         owner: who asked for it.
@@ -131,6 +134,7 @@ class Job:
         result: what came of it, as JSON values.
     """
 
+    number: int
     id: str
     kind: str
     owner: str
@@ -156,6 +160,11 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def written(moment: int) -> str:
+    """Write a moment as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="seconds")
+
+
 def new_id() -> str:
     """Return a name for a job, fit for a path."""
     return secrets.token_hex(12)
@@ -176,9 +185,9 @@ def submit(
         return str(known[0])
     last = transaction.row("SELECT MAX(number) FROM curator_jobs")
     transaction.rows(
-        f"INSERT INTO curator_jobs (number, mark, lease, {_FIELDS}) "
+        f"INSERT INTO curator_jobs (mark, lease, {_FIELDS}) "  # noqa: S608
         f"VALUES ({', '.join('?' * 21)})",
-        *((last[0] or 0) + 1, mark, 0, identity, kind, owner, subject, json.dumps(dict(body))),
+        *(mark, 0, (last[0] or 0) + 1, identity, kind, owner, subject, json.dumps(dict(body))),
         *("queued", 0, 0, 0, 0, 0, "", 0, now(), None, None, "", "{}"),
     )
     return identity
@@ -186,16 +195,16 @@ def submit(
 
 def find(transaction: Transaction, identity: str) -> Job | None:
     """Return a job."""
-    row = transaction.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)
+    row = transaction.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
     return None if row is None else _job(row)
 
 
 def jobs_of(transaction: Transaction, owner: str, before: int | None, limit: int) -> list[Job]:
-    """Return the jobs that somebody asked for, the latest first; `before` continues a list."""
+    """Return the jobs that somebody asked for, the latest first: those `before` a number."""
     rows = transaction.rows(
-        f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND created < ? "
-        f"ORDER BY created DESC, number DESC LIMIT {int(limit)}",
-        *(owner, before or now() + 1),
+        f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND number < ? "  # noqa: S608
+        "ORDER BY number DESC LIMIT ?",
+        *(owner, _LAST if before is None else before, limit),
     )
     return [_job(row) for row in rows]
 
@@ -226,7 +235,7 @@ def claim(storage: Storage, worker: str, seconds: float, only: str | None = None
     names = "AND id = ?" if only is not None else ""
     chosen = () if only is None else (only,)
     waiting = (
-        f"SELECT {_FIELDS} FROM curator_jobs WHERE state IN ('queued', 'running') "
+        f"SELECT {_FIELDS} FROM curator_jobs WHERE state IN ('queued', 'running') "  # noqa: S608
         f"AND (state = 'queued' OR lease < ?) {names} ORDER BY number LIMIT 1"
     )
     if storage.read(lambda found: found.row(waiting, now(), *chosen)) is None:
@@ -369,10 +378,10 @@ def _end(
     result: Mapping[str, Any] | None = None,
 ) -> None:
     transaction.rows(
-        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, "
-        "done = CASE WHEN ? = 'done' THEN total ELSE done END WHERE id = ?",
-        *(state, now(), "" if state == "cancelled" else error),
-        *(json.dumps(dict(result or {})), state, job.id),
+        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, done = ? "
+        "WHERE id = ?",
+        *(state, now(), "" if state == "cancelled" else error, json.dumps(dict(result or {}))),
+        *(job.total if state == "done" else job.done, job.id),
     )
 
 

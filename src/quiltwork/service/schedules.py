@@ -472,11 +472,6 @@ def _milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def when(milliseconds: int) -> str:
-    """Write a moment as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
-
-
 def rounded_up(text: str) -> float:
     """Return an exact number as a float, rounded up."""
     return float_up(Fraction(text))
