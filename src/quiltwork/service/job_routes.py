@@ -15,7 +15,7 @@ _NO_WORKER = 60
 """Seconds without a sign of life after which nobody is said to be at work."""
 
 
-class Job(Document):
+class Job(Document, frozen=True):
     """One piece of long work; `waiting_for` says in words why it is not done yet.
 
     `place` counts the jobs before it, `worker_age` the seconds since its worker was heard of, or
@@ -40,7 +40,7 @@ class Job(Document):
     error: str
 
 
-class Jobs(Page, kw_only=True):
+class Jobs(Page, frozen=True, kw_only=True):
     """A page of jobs, the latest first."""
 
     items: list[Job]

@@ -158,7 +158,7 @@ def put_rows(service: Service, table: Stored, provider: str, upload: Upload) -> 
         InvalidInputError: for a file that cannot be a part of the table; its rows are not kept.
     """
     with upload.table() as path:
-        with _told_without(path):
+        with told_without(path):
             count = table.rules.table(path).encoded.rows
         file = service.vault.write([path.read_bytes()])
 
@@ -239,7 +239,7 @@ def publish(service: Service, lease: jobs.Job, progress: jobs.Progress) -> jobs.
             part.provider: str(stack.enter_context(service.vault.plain(part.file, part.suffix)))
             for part in parts
         }
-        with _told_without(*map(Path, paths.values())):
+        with told_without(*map(Path, paths.values())):
             pooled = Table.concat(paths, rules.quasi_identifiers, rules.sensitive)
             made = anonymize(pooled, rules.constraint, rules.m, progress=progress)
     progress(progress.total, progress.total)
@@ -313,7 +313,7 @@ def self_check(service: Service, table: Stored, provider: str) -> dict[str, Any]
     with (
         service.vault.plain(table.publication, ".csv") as shown,
         service.vault.plain(part.file, part.suffix) as own,
-        _told_without(shown, own),
+        told_without(shown, own),
     ):
         rules = table.rules
         view = own_view(rules.table(shown), rules.table(own), rules.constraint)
@@ -392,7 +392,7 @@ def _refuse_published(transaction: Transaction, table: Stored) -> None:
 
 
 @contextmanager
-def _told_without(*paths: Path) -> Iterator[None]:
+def told_without(*paths: Path) -> Iterator[None]:
     """Say of errors in files what is wrong, and not where the curator keeps them."""
     try:
         yield
