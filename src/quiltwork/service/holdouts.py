@@ -30,6 +30,7 @@ from quiltwork.service.tables import told_without
 
 if TYPE_CHECKING:
     from quiltwork.holdout import Answer, ReusableHoldout
+    from quiltwork.holdout.questions import Metric
     from quiltwork.holdout.studies import Study
     from quiltwork.holdout.transcript import Transcript
     from quiltwork.service.routes import Service
@@ -122,6 +123,23 @@ class Score:
     overfit: bool
     remaining: int
     created: int
+
+
+def check_metrics(rules: Rules) -> None:
+    """Refuse a metric that has no public ends and needs some.
+
+    Raises:
+        InvalidInputError: naming the metric.
+    """
+    for name in rules.metrics:
+        _measure(rules, name)
+
+
+def _measure(rules: Rules, name: str) -> Metric:
+    from quiltwork.holdout.questions import read_metric
+
+    ends = rules.metrics[name]
+    return read_metric(name, None if ends is None else (Fraction(ends[0]), Fraction(ends[1])))
 
 
 def create(transaction: Transaction, name: str, owner: str, rules: Rules) -> None:
@@ -249,15 +267,14 @@ def ask(
             a key of another question. Nothing was asked.
         BudgetExceeded: once all rounds are spent.
     """
-    from quiltwork.holdout.questions import plain_label, read_metric
+    from quiltwork.holdout.questions import plain_label
 
     rules = stored.rules
     if not stored.transcript:
         raise InvalidInputError("The holdout is not open yet.")
     if metric not in rules.metrics:
         raise InvalidInputError(f"This holdout is asked for {', '.join(sorted(rules.metrics))}.")
-    ends = rules.metrics[metric]
-    measure = read_metric(metric, None if ends is None else (Fraction(ends[0]), Fraction(ends[1])))
+    measure = _measure(rules, metric)
     given = {plain_label(name): text for name, text in said.items()}
     digest = hashlib.sha256(json.dumps([metric, sorted(given.items())]).encode()).hexdigest()
     with _turn(stored.name):
@@ -388,6 +405,12 @@ def holdouts_of(transaction: Transaction, member: str, after: str, limit: int) -
         "(SELECT name FROM curator_holdout_members WHERE member = ?)) ORDER BY name LIMIT ?",
         *(after, member, member, limit),
     )
+    return [_stored(row) for row in rows]
+
+
+def all_holdouts(transaction: Transaction, after: str, limit: int) -> list[Stored]:
+    """Return all of them, by name."""
+    rows = transaction.rows(f"{_HOLDOUT} WHERE name > ? ORDER BY name LIMIT ?", after, limit)
     return [_stored(row) for row in rows]
 
 

@@ -35,6 +35,8 @@ class Timing:
         runs: how many periods.
         begins: the instant of time point 1.
         step: the seconds between two time points.
+        local: whether time points are counted by what clocks show, which has no summer time; then
+            `begins` is that time, as if it were UTC.
     """
 
     every: Every
@@ -44,6 +46,7 @@ class Timing:
     runs: int
     begins: datetime
     step: int
+    local: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,14 @@ class Occurrence:
 
 
 def read_timing(
-    every: str, at: str, zone: str, first: str, runs: int, begins: str, step: int
+    every: str,
+    at: str,
+    zone: str,
+    first: str,
+    runs: int,
+    begins: datetime,
+    step: int,
+    local: bool = False,
 ) -> Timing:
     """Read a timing as it is written in a request.
 
@@ -69,19 +79,38 @@ def read_timing(
         cast("Every", choice(every, get_args(Every), "every")),
         _read(time.fromisoformat, at, "at", "a time of day such as 02:00"),
         read_zone(zone),
-        _read(date.fromisoformat, first, "first", "a day such as 2026-01-31"),
+        read_day(first, "first"),
         integer(runs, "runs", 1, MOST_RUNS),
-        _read(datetime.fromisoformat, begins, "begins", "an instant such as 2026-01-31T00:00Z"),
+        begins,
         integer(step, "step", 1),
+        local,
     )
-    if found.at.tzinfo is not None or found.begins.tzinfo is None:
-        raise InvalidInputError(
-            "at is a time of day of the zone, without an offset; begins is an instant, with one: "
-            "2026-01-31T00:00+01:00."
-        )
+    if found.at.tzinfo is not None:
+        raise InvalidInputError("at is a time of day of the zone: write it without an offset.")
     if every == "month" and found.first.day != 1:
         raise InvalidInputError("first must be the first day of a month where every is a month.")
     return found
+
+
+def read_instant(text: str, name: str) -> datetime:
+    """Read an instant with its offset from UTC.
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
+    found = _read(datetime.fromisoformat, text, name, "an instant such as 2026-01-31T00:00Z")
+    if found.tzinfo is None:
+        raise InvalidInputError(f"{name} needs its offset from UTC: 2026-01-31T00:00+01:00.")
+    return found
+
+
+def read_day(text: str, name: str) -> date:
+    """Read a day.
+
+    Raises:
+        InvalidInputError: for anything else.
+    """
+    return _read(date.fromisoformat, text, name, "a day such as 2026-01-31")
 
 
 def read_zone(name: str) -> ZoneInfo:
@@ -108,7 +137,8 @@ def occurrences(timing: Timing) -> tuple[Occurrence, ...]:
     """
     try:
         days = [_first_day(timing, number) for number in range(timing.runs + 1)]
-        edges = [_point_from(timing, _instant(day, time(), timing.zone)) for day in days]
+        clock = ZoneInfo("UTC") if timing.local else timing.zone
+        edges = [_point_from(timing, _instant(day, time(), clock)) for day in days]
         dues = [_instant(day, timing.at, timing.zone) for day in days[1:]]
     except (OverflowError, ValueError):
         raise InvalidInputError("The schedule reaches beyond the calendar; ask for less.") from None

@@ -31,7 +31,7 @@ from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
-from quiltwork.service.series import rows_arrived, series_of
+from quiltwork.service.arrived import rows_arrived, series_of
 from quiltwork.service.storage import Schema, Transaction
 
 if TYPE_CHECKING:
@@ -179,25 +179,35 @@ def identity(owner: str, key: str) -> str:
     return hashlib.sha256(json.dumps(["schedule", owner, key]).encode()).hexdigest()[:24]
 
 
+def made_before(
+    service: Service, known: Stored, dataset: str, body: Mapping[str, Any]
+) -> Stored:
+    """Return the schedule that was made under a key, finishing what was begun.
+
+    Raises:
+        InvalidInputError: if it is another one.
+    """
+    same = {**body, "scale": known.body["scale"]} == known.body
+    if known.dataset != dataset or not same:
+        raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
+    return _paid(service, known.id)
+
+
 def make(
     service: Service, dataset: str, owner: str, key: str, body: Mapping[str, Any], asked: Draft
 ) -> Stored:
-    """Make a schedule and debit all its runs, once for each key of an owner.
+    """Make a schedule under a new key of its owner, and debit all its runs.
 
     Raises:
         BudgetExceeded: if the budget, a cap or a reserve does not allow all of it; nothing was
             debited.
-        InvalidInputError: for a key of another schedule.
     """
     name, at = identity(owner, key), jobs.now()
     text = json.dumps({**body, "scale": asked.scale}, sort_keys=True)
 
     def insert(transaction: Transaction) -> None:
-        known = find(transaction, name)
-        if known is not None and (known.dataset, known.body) != (dataset, json.loads(text)):
-            raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
-        if known is not None:
-            return
+        if find(transaction, name) is not None:
+            return  # by another request under the same key
         transaction.rows(
             "INSERT INTO curator_schedules (id, dataset, owner, state, missed, body, created) "
             "VALUES (?, ?, ?, 'making', ?, ?, ?)",

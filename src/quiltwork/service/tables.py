@@ -345,6 +345,12 @@ def tables_of(transaction: Transaction, member: str, after: str, limit: int) -> 
     return [_stored(row) for row in rows]
 
 
+def all_tables(transaction: Transaction, after: str, limit: int) -> list[Stored]:
+    """Return all of them, by name."""
+    rows = transaction.rows(f"{_TABLE} WHERE name > ? ORDER BY name LIMIT ?", after, limit)
+    return [_stored(row) for row in rows]
+
+
 def is_admitted(transaction: Transaction, name: str, member: str) -> bool:
     """Whether somebody was admitted to a table."""
     row = "SELECT 1 FROM curator_table_members WHERE name = ? AND member = ?"
