@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from quiltwork.beliefs.coded import CodedSequences
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.datasets import registered
+from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.rows import loaded
+from quiltwork.service.rows import series_rows
 
 if TYPE_CHECKING:
     from quiltwork.service.routes import Service
@@ -32,10 +32,10 @@ def series_of(service: Service, dataset: str) -> CodedSequences:
         InvalidInputError: if the dataset is none.
         Problem: 409 if there are no rows.
     """
-    found = loaded(service, registered(service, dataset))
-    if not isinstance(found, CodedSequences):
+    found = registered(service, dataset)
+    if not isinstance(found.about, SeriesOf):
         raise InvalidInputError("Only series are published by a schedule, not counts.")
-    return found
+    return series_rows(service, dataset, found.about)
 
 
 def rows_arrived(service: Service, dataset: str) -> int:

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
-from quiltwork.exact import float_up
+from quiltwork.exact import float_up, to_fraction, typed_fraction
+from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdouts
-from quiltwork.service.datasets import exact_fraction
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Name, Number, Page, PageQuery
+from quiltwork.service.structs import Document, Name, Number, Page, PageQuery, exact_number
 from quiltwork.service.tables import told_without
 
 _Column = Annotated[str, Meta(min_length=1, max_length=200)]
 _Label = Annotated[str, Meta(max_length=1000)]
 Metric = Literal["accuracy", "neg_brier_score", "neg_mean_absolute_error", "neg_mean_squared_error"]
+
+
+State = Literal["waiting for tables", "ready to open", "open"]
 
 
 class NewHoldout(Document, frozen=True):
@@ -34,9 +38,9 @@ class NewHoldout(Document, frozen=True):
     noise: Number
     budget: Annotated[int, Meta(ge=1, le=10**6)]
     group: _Column | None = None
-    metrics: Annotated[dict[Metric, tuple[Number, Number] | None], Meta(min_length=1)] = {  # noqa: RUF012
-        "accuracy": None
-    }
+    metrics: Annotated[dict[Metric, tuple[Number, Number] | None], Meta(min_length=1)] = (
+        msgspec.field(default_factory=lambda: {"accuracy": None})
+    )
 
 
 class Promise(Document, frozen=True):
@@ -57,7 +61,7 @@ class Holdout(Document, frozen=True):
     target: str
     group: str | None
     metrics: list[str]
-    state: Literal["waiting for tables", "ready to open", "open"]
+    state: State
     created: str
     budget: int
     remaining: int
@@ -135,7 +139,7 @@ def _found(call: Call) -> holdouts.Stored:
 
 def _described(service: Service, stored: holdouts.Stored) -> Holdout:
     transcript, rules = holdouts.transcript_of(service, stored), stored.rules
-    ready = "ready to open" if stored.train and stored.holdout else "waiting for tables"
+    state: State = "ready to open" if stored.train and stored.holdout else "waiting for tables"
     return Holdout(
         name=stored.name,
         owner=stored.owner,
@@ -143,7 +147,7 @@ def _described(service: Service, stored: holdouts.Stored) -> Holdout:
         target=rules.target,
         group=rules.group,
         metrics=sorted(rules.metrics),
-        state=ready if transcript is None else "open",
+        state=state if transcript is None else "open",
         created=written(stored.created),
         budget=rules.budget,
         remaining=rules.budget if transcript is None else transcript.remaining,
@@ -153,7 +157,7 @@ def _described(service: Service, stored: holdouts.Stored) -> Holdout:
     )
 
 
-def _promise(transcript: holdouts.Transcript) -> Promise:
+def _promise(transcript: Transcript) -> Promise:
     from quiltwork.beliefs import beliefs_from_json
     from quiltwork.holdout.guarantee import guarantee
 
@@ -181,8 +185,8 @@ def _register(call: Call) -> Holdout:
         identity=asked.id_column,
         target=asked.target,
         group=asked.group,
-        threshold=str(exact_fraction(asked.threshold)),
-        noise=str(exact_fraction(asked.noise)),
+        threshold=str(exact_number(asked.threshold, "threshold")),
+        noise=str(exact_number(asked.noise, "noise")),
         budget=asked.budget,
         metrics={name: _ends(ends) for name, ends in asked.metrics.items()},
     )
@@ -193,7 +197,11 @@ def _register(call: Call) -> Holdout:
 
 
 def _ends(ends: tuple[int | float | str, int | float | str] | None) -> tuple[str, str] | None:
-    return None if ends is None else (str(exact_fraction(ends[0])), str(exact_fraction(ends[1])))
+    """Write the public ends of a target exactly; the lower one is often 0 or below."""
+    if ends is None:
+        return None
+    low, high = (typed_fraction(end) if isinstance(end, str) else end for end in ends)
+    return str(to_fraction(low, "limits")), str(to_fraction(high, "limits"))
 
 
 def _read(call: Call) -> Holdout:
@@ -224,9 +232,9 @@ def _admit(call: Call) -> Holdout:
 
 def _put_side(call: Call) -> SideRows:
     side = call.path["side"]
-    if side not in holdouts.SIDES or call.upload is None:
+    if side not in holdouts.SIDES:
         raise not_found()
-    rows = holdouts.put_side(call.service, _found(call), side, call.upload)
+    rows = holdouts.put_side(call.service, _found(call), side, call.sent)
     return SideRows(name=call.path["holdout"], side=side, rows=rows)
 
 
@@ -243,17 +251,15 @@ def _ask_by_file(call: Call) -> Score:
     from quiltwork.holdout.studies import read_predictions
 
     stored = _found(call)
-    if call.upload is None or call.upload.suffix != ".csv":
+    if call.sent.suffix != ".csv":
         raise Problem(415, "unsupported-media", "Send predictions as text/csv.")
-    with call.upload.table() as path, told_without(path):
+    with call.sent.table() as path, told_without(path):
         said = read_predictions(str(path), stored.rules.identity)
     return _scored(call, call.query.metric, said)
 
 
 def _scored(call: Call, metric: str, said: Mapping[str, str]) -> Score:
-    found = holdouts.ask(
-        call.service, _found(call), call.caller.member, call.key, metric, said
-    )
+    found = holdouts.ask(call.service, _found(call), call.caller.member, call.key, metric, said)
     return _score(found)
 
 
@@ -273,6 +279,7 @@ _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 PART = Part(
     schema=holdouts.SCHEMA,
     belongs={"holdout": holdout_is_own},
+    files=holdouts.files,
     routes=(
         Route(
             *("register_holdout", "POST", _ALL, "holdout.create", _register),

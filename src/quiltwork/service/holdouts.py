@@ -281,7 +281,9 @@ def ask(
         found = service.storage.read(lambda t: _scored(t, stored.name, member, key))
         if found is not None:
             if found[0] != digest:
-                raise InvalidInputError("This Idempotency-Key asked another question; use a new one.")
+                raise InvalidInputError(
+                    "This Idempotency-Key asked another question; use a new one."
+                )
             return found[1]
         study = study_of(service, stored)
         _check_ids(study, given)
@@ -351,8 +353,9 @@ def standings(transaction: Transaction, name: str) -> list[Score]:
 def study_of(service: Service, stored: Stored) -> Study:
     """Return both tables."""
     rules = stored.rules
-    return _study(service.vault, stored.train, stored.holdout, rules.identity, rules.target,
-                  rules.group)
+    return _study(
+        service.vault, stored.train, stored.holdout, rules.identity, rules.target, rules.group
+    )
 
 
 @lru_cache(maxsize=4)
@@ -401,7 +404,7 @@ def find(transaction: Transaction, name: str) -> Stored | None:
 def holdouts_of(transaction: Transaction, member: str, after: str, limit: int) -> list[Stored]:
     """Return the holdouts that somebody owns or was admitted to, by name."""
     rows = transaction.rows(
-        f"{_HOLDOUT} WHERE name > ? AND (owner = ? OR name IN "
+        f"{_HOLDOUT} WHERE name > ? AND (owner = ? OR name IN "  # noqa: S608
         "(SELECT name FROM curator_holdout_members WHERE member = ?)) ORDER BY name LIMIT ?",
         *(after, member, member, limit),
     )
@@ -418,6 +421,12 @@ def is_admitted(transaction: Transaction, name: str, member: str) -> bool:
     """Whether somebody may ask a holdout."""
     row = "SELECT 1 FROM curator_holdout_members WHERE name = ? AND member = ?"
     return transaction.row(row, name, member) is not None
+
+
+def files(transaction: Transaction) -> list[str]:
+    """Return the files of the vault that holdouts need."""
+    rows = transaction.rows("SELECT train, holdout FROM curator_holdouts")
+    return [str(name) for row in rows for name in row if name]
 
 
 _HOLDOUT = "SELECT name, owner, body, train, holdout, transcript, created FROM curator_holdouts"

@@ -1,4 +1,4 @@
-"""What can be asked about jobs: where they are, how far, whether anybody is at work; and to stop."""
+"""What can be asked about jobs: where they are, whether anybody is at work; and to stop."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Long work as rows: who asked for it, who is at it, how far it is, and who may still write.
 
-A worker leases a job: it gets the next fencing number, and must be heard of again before the lease
-ends. Whatever it writes is written in a transaction that first looks whether the number is still
-the job's (`fenced`), so a worker that was thought dead and comes back can write nothing. A job whose
-worker was not heard of in time is leased once more; if that ends in the same way it has failed, for
-it may be the job that kills its workers. Writers alternate as in the ledger, so a look and the change
-that rests on it are one step on both databases.
+A worker leases a job: it gets the next fencing number, and must be heard of before the lease ends.
+Whatever it writes is written in a transaction that first looks whether that number is still the
+job's (`fenced`), so a worker that was thought dead and comes back can write nothing. A job whose
+worker was not heard of in time is leased once more; if that ends in the same way it has failed, as
+it may be the job that kills its workers. Writers alternate as in the ledger, so a look and the
+change that rests on it are one step on both databases.
 
-What a job spends it pays for under its own id, so nobody pays twice for it whoever carries it out.
+What a job spends it pays for under its own mark, so nobody pays twice for it whoever does it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _TWICE = (
     "enough memory. Nothing was published; make the work smaller or give the worker more memory."
 )
 _FIELDS = (
-    "number, id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, beat, "
-    "created, started, finished, error, result"
+    "number, id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, "
+    "beat, created, started, finished, error, result"
 )
 SCHEMA = Schema(
     "jobs",

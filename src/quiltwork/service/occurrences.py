@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -142,7 +143,7 @@ def occurrences(timing: Timing) -> tuple[Occurrence, ...]:
         dues = [_instant(day, timing.at, timing.zone) for day in days[1:]]
     except (OverflowError, ValueError):
         raise InvalidInputError("The schedule reaches beyond the calendar; ask for less.") from None
-    if edges[0] < 1 or any(stop <= start for start, stop in zip(edges, edges[1:], strict=False)):
+    if edges[0] < 1 or any(stop <= start for start, stop in pairwise(edges)):
         raise InvalidInputError(
             "A period of the schedule begins before the first time point of the data, or is "
             "shorter than their step; choose a later first day or longer periods."

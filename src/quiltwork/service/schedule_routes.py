@@ -1,4 +1,4 @@
-"""What can be asked about schedules: their price before they are made, their runs, their answers."""
+"""What can be asked about schedules: their price before they are made, runs and answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import schedules
 from quiltwork.service.arrived import data_clock
-from quiltwork.service.datasets import exact_number, registered
+from quiltwork.service.datasets import registered
 from quiltwork.service.jobs import find as find_job
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
@@ -27,7 +27,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service
 from quiltwork.service.storage import Transaction
-from quiltwork.service.structs import Document, Number, Page, PageQuery
+from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number
 
 _Short = Annotated[str, Meta(max_length=100)]
 
@@ -149,10 +149,11 @@ def _timing(service: Service, dataset: str, asked: NewSchedule) -> Timing:
 
 def _drafted(call: Call) -> schedules.Draft:
     asked, dataset = call.body, call.path["dataset"]
-    if registered(call.service, dataset).kind != "series":
-        raise InvalidInputError("Only series are published by a schedule, not counts.")
+    found = registered(call.service, dataset)
+    if found.kind != "series" or found.deleted:
+        raise InvalidInputError("A schedule publishes from a series that was not deleted.")
     timing = _timing(call.service, dataset, asked)
-    level = exact_number(asked.epsilon)
+    level = exact_number(asked.epsilon, "epsilon")
     return schedules.draft(call.service, dataset, asked.question, level, timing)
 
 

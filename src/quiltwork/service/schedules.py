@@ -30,8 +30,8 @@ from quiltwork.exact import float_up
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
-from quiltwork.service.occurrences import Occurrence, Timing, occurrences
 from quiltwork.service.arrived import rows_arrived, series_of
+from quiltwork.service.occurrences import Occurrence, Timing, occurrences
 from quiltwork.service.storage import Schema, Transaction
 
 if TYPE_CHECKING:
@@ -179,9 +179,7 @@ def identity(owner: str, key: str) -> str:
     return hashlib.sha256(json.dumps(["schedule", owner, key]).encode()).hexdigest()[:24]
 
 
-def made_before(
-    service: Service, known: Stored, dataset: str, body: Mapping[str, Any]
-) -> Stored:
+def made_before(service: Service, known: Stored, dataset: str, body: Mapping[str, Any]) -> Stored:
     """Return the schedule that was made under a key, finishing what was begun.
 
     Raises:

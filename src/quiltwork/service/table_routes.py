@@ -10,7 +10,7 @@ from quiltwork.service import jobs, tables
 from quiltwork.service.job_routes import Job, shown
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
-from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service
 from quiltwork.service.storage import Transaction
@@ -186,9 +186,7 @@ def _list(call: Call) -> Tables:
 def _create(call: Call) -> Table:
     name, rules, who = call.body.name, _rules(call.body.rules), call.caller.member
     call.service.storage.write(lambda t: tables.create(t, name, who, rules))
-    return call.service.storage.read(
-        lambda t: _described(t, tables.current(t, name), call.caller)
-    )
+    return call.service.storage.read(lambda t: _described(t, tables.current(t, name), call.caller))
 
 
 def _set(call: Call) -> Table:
@@ -204,9 +202,7 @@ def _admit(call: Call) -> Table:
 
 
 def _put_rows(call: Call) -> PartOfTable:
-    if call.upload is None:
-        raise Problem(400, "bad-request", "Send a CSV or Parquet file.")
-    count = tables.put_rows(call.service, _found(call), call.caller.member, call.upload)
+    count = tables.put_rows(call.service, _found(call), call.caller.member, call.sent)
     return PartOfTable(provider=call.caller.member, rows=count)
 
 
@@ -218,7 +214,9 @@ def _publish(call: Call) -> Job:
     """Queue the publication; a small table is published within the request."""
     service, stored = call.service, _found(call)
     identity = tables.submit(service, stored)
-    rows = sum(part.rows for part in service.storage.read(lambda t: tables.parts_of(t, stored.name)))
+    rows = sum(
+        part.rows for part in service.storage.read(lambda t: tables.parts_of(t, stored.name))
+    )
     if rows <= tables.SMALL:
         pace = Pace()
         lease = jobs.claim(service.storage, "the server", pace.lease, only=identity)
@@ -261,6 +259,7 @@ _ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
 PART = Part(
     schema=tables.SCHEMA,
     belongs={"table": table_is_own},
+    files=tables.files,
     routes=(
         Route(
             *("make_table", "POST", _ALL, "table.create", _create),

@@ -338,7 +338,7 @@ def find(transaction: Transaction, name: str) -> Stored | None:
 def tables_of(transaction: Transaction, member: str, after: str, limit: int) -> list[Stored]:
     """Return the tables that somebody owns or was admitted to, by name."""
     rows = transaction.rows(
-        f"{_TABLE} WHERE name > ? AND (owner = ? OR name IN "
+        f"{_TABLE} WHERE name > ? AND (owner = ? OR name IN "  # noqa: S608
         "(SELECT name FROM curator_table_members WHERE member = ?)) ORDER BY name LIMIT ?",
         *(after, member, member, limit),
     )
@@ -367,6 +367,13 @@ def part_of(transaction: Transaction, name: str, provider: str) -> Part | None:
     """Return the rows that one provider gave."""
     row = transaction.row(f"{_PART} WHERE name = ? AND provider = ?", name, provider)
     return None if row is None else Part(*row)
+
+
+def files(transaction: Transaction) -> list[str]:
+    """Return the files of the vault that tables need."""
+    parts = transaction.rows("SELECT file FROM curator_table_parts")
+    made = transaction.rows("SELECT publication FROM curator_tables WHERE publication <> ''")
+    return [str(name) for (name,) in (*parts, *made)]
 
 
 _TABLE = "SELECT name, owner, body, job, publication, report, created FROM curator_tables"

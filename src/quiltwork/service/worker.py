@@ -132,7 +132,23 @@ def work(service: Service, pace: Pace, stop: threading.Event) -> None:
         jobs.worker_left(service.storage, name)
 
 
-def run(service: Service, pace: Pace = Pace(), supervised: bool = False) -> None:
+def open_for_work(settings: Settings) -> Service:
+    """Open a curator beside its server: what that has in hand is left alone."""
+    from quiltwork.budget import Ledger
+    from quiltwork.service.parts import PARTS
+    from quiltwork.service.routes import Service
+    from quiltwork.service.settings import private_folder
+    from quiltwork.service.storage import Storage
+    from quiltwork.service.vault import Vault
+
+    ledger = Ledger.open(settings.database)
+    storage = Storage(ledger)
+    storage.prepare(part.schema for part in PARTS if part.schema is not None)
+    vault = Vault(private_folder(settings.data / "vault"), settings.key)
+    return Service(settings, ledger, storage, vault, PARTS)
+
+
+def run(service: Service, pace: Pace, *, supervised: bool) -> None:
     """Be a worker until SIGTERM, SIGINT, or, supervised, until the server is gone."""
     stop = threading.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
@@ -163,7 +179,7 @@ def supervised(settings: Settings) -> Iterator[None]:
         pause = 1.0
         while not stop.is_set():
             began = jobs.now()
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)  # noqa: S603
             while process.poll() is None and not stop.wait(0.2):
                 pass
             if stop.is_set():

@@ -117,7 +117,9 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
         InvalidInputError: if it holds what JSON has not.
     """
     kept = {
-        name: value for name, value in description.items() if name not in ("mechanism", BEGINNING_OF, *_ANSWER)
+        name: value
+        for name, value in description.items()
+        if name not in ("mechanism", BEGINNING_OF, *_ANSWER)
     }
     try:
         found: dict[str, Any] = json.loads(json.dumps(kept, default=_own, allow_nan=False))
