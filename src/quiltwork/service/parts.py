@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from quiltwork.service import datasets, log, members, questions, releases, rows
+from quiltwork.service import (
+    datasets,
+    holdout_routes,
+    job_routes,
+    log,
+    members,
+    questions,
+    releases,
+    rows,
+    schedule_routes,
+    table_routes,
+)
 from quiltwork.service.routes import Part
 
 PARTS: tuple[Part, ...] = (
@@ -11,5 +22,9 @@ PARTS: tuple[Part, ...] = (
     rows.PART,
     questions.PART,
     releases.PART,
+    job_routes.PART,
+    schedule_routes.PART,
+    table_routes.PART,
+    holdout_routes.PART,
     log.PART,
 )
