@@ -55,7 +55,8 @@ def survey(team):
 
 def test_an_analyst_previews_asks_and_is_refused_when_the_budget_is_spent(team, steps):
     before = team.told("anna", "POST", "/v1/datasets/steps/preview", json=HISTOGRAM)
-    assert before["granted"] and before["spent_before"] == 0
+    assert before["granted"]
+    assert before["spent_before"] == 0
     answer = team.told("anna", "POST", "/v1/datasets/steps/releases", "k1", json=HISTOGRAM)
     assert answer["cells"] == ["rest", "walk"]
     assert len(answer["values"]) == len(answer["intervals"]) == 2
