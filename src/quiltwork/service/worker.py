@@ -62,7 +62,7 @@ def carry_out(
     with _heard_of(service, lease, progress, pace, stop), suppress(LeaseLostError):
         try:
             outcome = WORKS[lease.kind](service, lease, progress)
-            jobs.finish(storage, lease, outcome.result, outcome.also)
+            jobs.finish(storage, lease, outcome.result, outcome.also, progress.total)
         except StoppedError:
             jobs.give_back(storage, lease)
         except CancelledError:
