@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -36,6 +36,8 @@ from quiltwork.service.structs import NAME, converted, read_document
 from quiltwork.service.tokens import is_token
 from quiltwork.service.uploads import Upload, received, suffix_of, too_large
 from quiltwork.service.vault import Vault
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _JSON = "application/json"
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -70,14 +72,12 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
         "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
     }
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in service.routes:
+        by_path.setdefault(route.path, {})[route.method] = _endpoint(service, route, metrics)
     api = [
-        StarletteRoute(
-            route.path,
-            _endpoint(service, route, metrics),
-            methods=[route.method],
-            name=route.name,
-        )
-        for route in service.routes
+        StarletteRoute(path, _by_method(endpoints), methods=list(endpoints))
+        for path, endpoints in by_path.items()
     ]
     app = Starlette(
         routes=[
@@ -104,16 +104,24 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     service.ledger.close()
 
 
-def _plain(answer: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """One endpoint for all methods of a path; HEAD is answered as GET is."""
+
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await endpoints[method](request)
+
+    return endpoint
+
+
+def _plain(answer: Callable[[], Response]) -> Endpoint:
     async def endpoint(_: Request) -> Response:
         return answer()
 
     return endpoint
 
 
-def _endpoint(
-    service: Service, route: Route, metrics: Metrics
-) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         begun = time.perf_counter()
         try:
@@ -198,8 +206,6 @@ def _read_query(route: Route, request: Request) -> Any:
     found = request.query_params.multi_items()
     if len(dict(found)) < len(found) or (found and route.query is None):
         raise Problem(400, "bad-request", "A parameter of the query stands twice, or is unknown.")
-    if any("\0" in value for _, value in found):
-        raise Problem(400, "bad-request", "The query has the zero character.")
     return None if route.query is None else converted(dict(found), route.query, strict=False)
 
 
