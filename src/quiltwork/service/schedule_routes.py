@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -118,9 +119,9 @@ class RunAnswer(Document, frozen=True):
 
 
 class DayQuery(Document, frozen=True):
-    """By which day."""
+    """By which day; today, in UTC, if nothing is said."""
 
-    by: _Short
+    by: _Short = ""
 
 
 def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
@@ -251,7 +252,8 @@ def _read(call: Call) -> Schedule:
 
 
 def _cost(call: Call) -> CostBy:
-    day = read_day(call.query.by, "by")
+    by = call.query.by
+    day = read_day(by, "by") if by else datetime.now(UTC).date()
     return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
 
 

@@ -189,7 +189,9 @@ def supervised(settings: Settings) -> Iterator[None]:
         pause = 1.0
         while not stop.is_set():
             began = jobs.now()
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)  # noqa: S603
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
+            )  # noqa: S603
             while process.poll() is None and not stop.wait(0.2):
                 pass
             if stop.is_set():
