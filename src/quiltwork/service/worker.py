@@ -43,8 +43,8 @@ _STOP_SECONDS = 20.0
 class Pace:
     """Seconds: of a lease, between two signs of life, between two looks at the queue."""
 
-    lease: float = 20.0
-    beat: float = 4.0
+    lease: float = 10.0
+    beat: float = 2.0
     look: float = 0.5
 
 
@@ -189,17 +189,15 @@ def supervised(settings: Settings) -> Iterator[None]:
         pause = 1.0
         while not stop.is_set():
             began = jobs.now()
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603
                 command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
-            )  # noqa: S603
+            )
             while process.poll() is None and not stop.wait(0.2):
                 pass
-            if stop.is_set():
-                _end(process)
-                return
+            _end(process)
             quick = jobs.now() - began < 1000 * _LONGEST_PAUSE
-            pause = min(2 * pause, _LONGEST_PAUSE) if quick else 1.0
             stop.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE) if quick else 1.0
 
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()
