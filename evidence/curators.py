@@ -64,6 +64,8 @@ class Running:
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(30)
+            if self.process.stdout is not None:
+                self.process.stdout.close()
             self.process = None
 
     def as_(self, member: str) -> Curator:

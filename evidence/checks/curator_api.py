@@ -65,9 +65,13 @@ def _fuzzed(curator: Running, member: str | None, examples: int) -> int:
     from schemathesis.config import SchemathesisConfig
     from schemathesis.generation import GenerationMode
 
-    taken = ["2xx", "401", "403", "404", "409", "422"]
+    refused = ["401", "403", "404", "409", "413", "422"]
+    statuses = {
+        "positive_data_acceptance": ["2xx", *refused],
+        "negative_data_rejection": ["400", "405", "415", *refused],
+    }
     config = SchemathesisConfig.from_dict(
-        {"checks": {"positive_data_acceptance": {"expected-statuses": taken}}}
+        {"checks": {name: {"expected-statuses": some} for name, some in statuses.items()}}
     )
     schema = schemathesis.openapi.from_url(f"{curator.address}/openapi.json", config=config)
     headers = {}
