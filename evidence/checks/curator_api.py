@@ -31,11 +31,12 @@ def check(
     examples: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
     members: tuple[str | None, ...] = (None, "olga", *TEAM),
+    database: str | None = None,
 ) -> dict[str, int]:
     """So many examples of each operation, fitting and not, with real objects and made-up ones."""
     cases = 0
     for number, member in enumerate(members):
-        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as curator:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), database) as curator:
             _team(curator)
             cases += _fuzzed(curator, member, examples)
             log = (Path(folder) / "stderr").read_text()

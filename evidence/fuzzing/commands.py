@@ -83,9 +83,9 @@ ORDINARY = (
     "completion bash",
     "demo --output header.csv",
     "reproduce no-such-experiment",
+    "bench no-such-bench",
     "serve --data header.csv",
     "worker --data header.csv",
-    "bench no-such-bench",
 )
 """One of each kind; those that take long, `_LONG`, with what they refuse."""
 
