@@ -114,8 +114,6 @@ class AskedSeries:
     beliefs: Any
     episode: int
     data: CodedSequences
-    length: int | None
-    """Of the ledger, which is ahead of the rows where a schedule was paid for."""
 
     @property
     def price(self) -> Any:
@@ -155,7 +153,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
-            beginning_of=self.length,
+            beginning_of=ledger.status(self.dataset).length,  # a schedule may be paid for ahead
         )
 
 
@@ -275,8 +273,7 @@ def read_question(service: Service, found: Registered, question: Question) -> As
         query = read_query(question.query)
         status = service.ledger.status(found.name)
         data = series_rows(service, found.name, found.about)
-        known = (status.beliefs, status.episode, data, status.length)
-        return AskedSeries(found.name, query, epsilon, *known)
+        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
     table = converted(question.query, TableQuery)
     _check_table(table, found.about)
     rows = counted_rows(service, found.name)
