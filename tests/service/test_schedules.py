@@ -100,6 +100,8 @@ def test_a_schedule_is_refused_as_a_whole_and_nothing_is_debited(steps):
 
 def test_a_schedule_that_was_accepted_runs_to_its_end_though_others_spend_the_rest(steps):
     schedule = made(steps)
+    steps.told("olga", "POST", "/v1/datasets/steps/preview", json=question(0.3))
+    steps.told("olga", "POST", "/v1/datasets/steps/releases", "q", json=question(0.3))
     for n in range(9):
         steps.ask("olga", "POST", "/v1/datasets/steps/releases", f"q{n}", json=question(0.3))
     refused = steps.ask("olga", "POST", "/v1/datasets/steps/releases", "more", json=question(0.3))

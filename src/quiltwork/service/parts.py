@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quiltwork.service import (
+    admission,
     datasets,
     holdout_routes,
     job_routes,
@@ -28,6 +29,7 @@ PARTS: tuple[Part, ...] = (
     releases.PART,
     job_routes.PART,
     schedule_routes.PART,
+    admission.PART,
     table_routes.PART,
     holdout_routes.PART,
     log.PART,
