@@ -86,11 +86,12 @@ ORDINARY = (
     "reproduce no-such-experiment",
     "bench no-such-bench",
     "serve --data header.csv",
+    "worker --data header.csv",
 )
-"""One of each kind; `demo`, `reproduce`, `bench`, `serve` with what they refuse: they take long."""
+"""One of each kind; those that take long, `_LONG`, with what they refuse."""
 
 _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
-_LONG = {"demo", "reproduce", "bench", "serve"}  # what they refuse stays, and words are added to it
+_LONG = {"demo", "reproduce", "bench", "serve", "worker"}  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 
 

@@ -13,6 +13,7 @@ from quiltwork.service.app import create_app, open_service
 from quiltwork.service.members import invite, issue
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import Settings
+from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 ROWS = "activity\n" + "rest\nwalk\nrest\nrest\n" * 25
@@ -28,6 +29,7 @@ class Team:
     service: Service
     client: TestClient
     secrets: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
 
     def join(self, member: str, role: str, by: str = "olga") -> None:
         """Invite somebody and keep a token for `as_`."""

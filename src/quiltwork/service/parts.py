@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from quiltwork.service import datasets, log, members, plans, questions, releases, rows, shares
+from quiltwork.service import (
+    admission,
+    datasets,
+    holdout_routes,
+    job_routes,
+    log,
+    members,
+    plans,
+    questions,
+    releases,
+    rows,
+    schedule_routes,
+    shares,
+    table_routes,
+)
 from quiltwork.service.routes import Part
 
 PARTS: tuple[Part, ...] = (
@@ -13,5 +27,10 @@ PARTS: tuple[Part, ...] = (
     questions.PART,
     plans.PART,
     releases.PART,
+    job_routes.PART,
+    schedule_routes.PART,
+    admission.PART,
+    table_routes.PART,
+    holdout_routes.PART,
     log.PART,
 )

@@ -24,8 +24,8 @@ from quiltwork.beliefs.coded import CodedSequences
 from quiltwork.budget import Ledger, Quote
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.counts.contributions import limited_counts
-from quiltwork.counts.count_table_level import table_level
 from quiltwork.counts.count_table import release_table
+from quiltwork.counts.count_table_level import table_level
 from quiltwork.errors import (
     BudgetExceeded,
     InvalidInputError,
@@ -152,6 +152,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
+            beginning_of=ledger.status(self.dataset).length,  # a schedule may be paid for ahead
         )
 
 
@@ -396,7 +397,8 @@ def _preview(call: Call) -> Preview:
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
     with remembering(service.plans):
-        return asked.preview(service.ledger.preview(found.name, asked.price, call.caller.member))
+        price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
+        return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"

@@ -28,7 +28,15 @@ from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
-from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced, stored_answer
+from quiltwork.budget.ledger.debits import (
+    check_all,
+    debited,
+    made_before,
+    previewed,
+    priced,
+    read_keys,
+    stored_answer,
+)
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
@@ -291,23 +299,33 @@ class Ledger(ReadableLedger):
         raise found
 
     def debit_all(
-        self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
+        self,
+        dataset: str,
+        spendings: Iterable[Any],
+        analyst: str | None = None,
+        keys: Iterable[str] | None = None,
     ) -> tuple[Receipt, ...]:
-        """Debit several releases together, or none of them; as `debit`, without keys.
+        """Debit several releases together, or none of them; as `debit`.
 
-        Cost: one pricing for all, and one more each where there are analysts; the rest grows with
-        what is added, not with the history.
+        With `keys`, one for each, asking again makes no second debit and returns the receipts of
+        the first, also of those that have no answer yet: releases that are paid for before their
+        data are there. Cost: one pricing for all, and one more each where there are analysts; the
+        rest grows with what is added, not with the history.
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
+        marks = read_keys(keys, len(asked))
 
         def work(tables: Tables) -> list[Receipt]:
             before = state = self._spent_by(tables, name, who)
+            found = made_before(tables, before, asked, marks, who)
+            if found is not None:
+                return found
             check_all(tables, before, asked)
             found = []
-            for identity, one in asked:
-                of = (identity, one, None, who)
+            for (identity, one), key in zip(asked, marks, strict=True):
+                of = (identity, one, key, who)
                 found.append(debited(tables, self._totals, state, *of, checked=True, keep=False))
                 state = self._totals.latest(name)
             self._totals.keep(tables, before)
