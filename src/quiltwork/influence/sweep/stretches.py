@@ -92,9 +92,18 @@ def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
 
 
 def endless(
-    side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
+    side: Side,
+    bounds: FloatArray,
+    node: int,
+    toward: int,
+    levels: FloatArray,
+    steps: int,
+    gap: float = 0.0,
 ) -> FloatArray:
-    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
+    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …).
+
+    `gap` is what every step pays on its way.
+    """
     lanes = len(levels)
     nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
     if isinstance(side, Exact) and (fast := kernels(side.walk.size, steps)) is not None:
@@ -102,12 +111,13 @@ def endless(
         spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
         first = nodes.min(axis=1)
         count = np.full(lanes, steps)
-        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result)
+        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result, gap)
         return result if toward > 0 else result[:, ::-1]
     stepper, known = side.stepper(lanes), [bounds]
+    paid = gap * ~np.eye(bounds.shape[-1], dtype=np.bool_)
     for step in range(1, steps + 1):
         beyond = known[: -side.spans[-1] - 1 : -1]
-        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)))
+        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)) + paid)
     return np.stack(known, axis=1)
 
 
@@ -155,13 +165,14 @@ def sweep_stretches(
     spent: FloatArray,
     first: IntArray,
     result: FloatArray,
+    gap: float = 0.0,
 ) -> None:
     """Sweep stretches with the compiled loops."""
     walk = side.walk
     possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
     if side.to_left:
         possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
-    margins = np.array([walk.margin(span) for span in side.spans])
+    margins = np.array([walk.margin(span) + gap for span in side.spans])
     fast.sweep(
         *side.stacked,
         np.array(side.spans),
