@@ -25,7 +25,8 @@ _CLOSE = 2.0**-32
 _FAIR = 2.0**-9
 _HARDLY = 2.0**-8
 _ROUGH = 2.0**-6
-_LITTLE = 2000
+_FINE = 2.0**-12
+_LITTLE, _MANY = 2000, 20_000
 _LONG, _STRIDES = 256, (4, 8)
 _TURNS = 80
 _NEWTON = 20
@@ -89,15 +90,14 @@ def largest_factor(
         return sweep.worst(unit.times(factor), nodes)
 
     close = _CLOSE
-    if isinstance(sweep, Sweep) and unit.length > SHORT and _felt_far(sweep, unit, low):
-        close = _FAIR
+    if isinstance(sweep, Sweep) and unit.length > SHORT:
+        many = sweep.walk.programs > _MANY
+        close = _FINE if many else _FAIR if _felt_far(sweep, unit, low) else _CLOSE
     factor, leak = _raised(leak_at, low, epsilon, close)
     return _short(factor), leak
 
 
-def _between_ends(
-    between: Between, fits: tuple[float, Leak], epsilon: float
-) -> tuple[float, Leak]:
+def _between_ends(between: Between, fits: tuple[float, Leak], epsilon: float) -> tuple[float, Leak]:
     """The largest factor for a run of one level that feels both its ends, from one that fits.
 
     Long strides are quick, and what they add to a leak grows with them: so the factor is met at
@@ -108,7 +108,9 @@ def _between_ends(
         long, longer = (between.in_strides(times * between.stride) for times in _STRIDES)
         fits, slope = _secants(longer.leak, fits, start, slope, epsilon, _ROUGH)
         leak = long.leak(fits[0]).leak
-        leak -= (fits[1].leak - leak) * (long.stride - between.stride) / (longer.stride - long.stride)
+        leak -= (
+            (fits[1].leak - leak) * (long.stride - between.stride) / (longer.stride - long.stride)
+        )
         ahead = (math.log(epsilon / leak) - _FAIR / 2) / slope if leak > 0 else 0.0
         start = fits[0] * math.exp(max(ahead, 0.0))
         if start < endless[0] * (1 + _HARDLY):
@@ -130,6 +132,9 @@ def _secants(
     last: tuple[float, float] | None = None
     for _ in range(_NEWTON):
         found = leak_at(factor)
+        if math.isinf(found.leak):  # no bound so high up
+            factor = math.sqrt(factor * fits[0])
+            continue
         room = math.log(epsilon / found.leak)
         if room >= 0 and factor >= fits[0]:  # by finer steps, so at least as good
             fits = factor, found
@@ -212,6 +217,14 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[f
         found = sweep.constant(own * factor, forward * factor, backward * factor)
         return Leak(math.inf, 1, 0.0, 0.0, 0.0) if found is None else found
 
+    if sweep.walk.programs > _MANY:
+        coarse = sweep.coarse if isinstance(sweep.left, Exact) else None
+        start = None
+        if coarse is not None:
+            start = _endless(replace(sweep, left=coarse, right=coarse), unit, epsilon, high)
+        low = epsilon / unit.total
+        fits = (low, _all_at_once(epsilon, own * low)) if start is None else start
+        return _secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
     low = high = _balanced(sweep, own, forward, backward, epsilon, high) or high
     worst: Leak | None = None
     while (best := leak_at(low)).leak > epsilon:

@@ -215,3 +215,36 @@ def sweep(
             place = node - first[g]
             if 0 <= place < result.shape[1]:
                 result[g, place] = now
+
+
+@_njit
+def sweep_two(
+    p: Any,
+    q: Any,
+    toward: int,
+    start: Any,
+    begin: Any,
+    steps: Any,
+    levels: Any,
+    first: Any,
+    result: Any,
+) -> None:
+    """The same for two states whose steps are all likely, with ratios in place of logarithms.
+
+    A step is t = (p0 + p1·w)/(q0 + q1·w) at the two ends of w = u(1)/u(0), and the bounds are the
+    largest t and the inverse of the least. `start`, `levels` and `result` are exponentials.
+    """
+    up = 1 + 2.0**-48
+    for g in range(len(start)):
+        more, less = start[g, 0, 1], start[g, 1, 0]
+        for j in range(steps[g] + 1):
+            if j > 0:
+                level = levels[g, j - 1] * up
+                high, low = level * less, 1 / (level * more)
+                one = (p[0] + p[1] * high) / (q[0] + q[1] * high)
+                other = (p[0] + p[1] * low) / (q[0] + q[1] * low)
+                more, less = max(one, other) * up, up / min(one, other)
+            place = begin[g] + toward * j - first[g]
+            if 0 <= place < result.shape[1]:
+                result[g, place, 0, 0] = result[g, place, 1, 1] = 1.0
+                result[g, place, 0, 1], result[g, place, 1, 0] = more, less

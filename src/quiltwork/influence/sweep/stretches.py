@@ -19,6 +19,8 @@ _CONVERGED = 2.0**-36
 _FIRST_NODES = 256
 _MOST_TURNS = 64
 _FIRST_RAISE, _LAST_RAISE = -36, -8
+_ORDINARY = 64.0
+_LONG_PERIOD, _LONG_RAISE = 256, -20
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,9 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
     node = (1 << 40) // period * period + 1
     levels, off = np.array([level]), ~np.eye(side.walk.size, dtype=np.bool_)
     ahead, power = min(_FIRST_NODES, period), _FIRST_RAISE
+    if period >= _LONG_PERIOD:  # which what is added at its beginning does not outlive
+        power = _LONG_RAISE
+    again = True
     bounds = side.rest(np.array([node - toward * ahead]))
     while True:
         if ahead:
@@ -143,7 +148,9 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
         both = np.isfinite(found[:, -1]) & np.isfinite(raised)
         moved = np.abs(found[:, -1][both] - raised[both]).max(initial=0.0)
         bounds = found[:, -1]
-        if moved > 2.0 ** (power + 1):  # not yet where it stays: longer sweeps
+        if moved > 2.0 ** (power + 1) and again:  # not yet where it stays
+            again, ahead = False, 0
+        elif moved > 2.0 ** (power + 1):  # longer sweeps
             ahead = 2 * max(ahead, period)
             ahead -= ahead % period
             if ahead > _MOST_TURNS * period:
@@ -153,6 +160,13 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
             ahead = 0
             if power >= _LAST_RAISE:
                 return None
+
+
+def _plain_two(side: Exact, spent: FloatArray) -> bool:
+    """Whether two states are swept by ratios: all steps likely, and no level beyond what is met."""
+    walk = side.walk
+    alike = walk.size == 2 and walk.spans == (1,) and side.uniform() and not side.any_start
+    return alike and walk.all_told and float(spent.max(initial=0.0)) < _ORDINARY
 
 
 def sweep_stretches(
@@ -169,6 +183,13 @@ def sweep_stretches(
 ) -> None:
     """Sweep stretches with the compiled loops."""
     walk = side.walk
+    if _plain_two(side, spent) and not gap and np.isfinite(start).all():
+        rows = walk.steps[0].T if side.to_left else walk.steps[0]
+        where = 1 if side.to_left else -1, np.exp(start), begin, steps, np.exp(spent), first
+        fast.sweep_two(*rows, *where, result)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where no node is
+            np.log(result, out=result)
+        return
     possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
     if side.to_left:
         possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
