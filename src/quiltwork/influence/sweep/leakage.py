@@ -160,6 +160,8 @@ class Sweep:
             first, last = (self._pairs(ends) for ends in (nodes, nodes + self.episode - 1))
             return _most(left, first), _most(right, last)
         x, y = self.walk.pairs
+        if not len(x):
+            return np.zeros(len(nodes)), np.zeros(len(nodes))
         shape = len(nodes), self.walk.size, self.walk.size
         left, right = (np.broadcast_to(one, shape)[:, x, y] for one in (left, right))
         with np.errstate(invalid="ignore"):
