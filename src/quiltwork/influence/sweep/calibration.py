@@ -58,8 +58,8 @@ def largest_factor(
 ) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
-    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; in
-    series whose ends are felt far inside within 2^-12, or that of an endless series, which is less.
+    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; of
+    chains with many pairs of states whose ends are felt far inside within half a percent.
     """
     if isinstance(sweep, Sweep):
         unit = sweep.charged(unit)
