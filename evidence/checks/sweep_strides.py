@@ -16,6 +16,7 @@ from evidence.sweep_program import chain_law, chain_supremum, two_state_suprema
 from quiltwork.beliefs import MarkovChain
 from quiltwork.influence.sweep import Levels, sweep_of
 from quiltwork.influence.sweep.between import Between
+from quiltwork.influence.sweep.sides import Exact
 
 NAME = "strides of the sweep"
 CLAIM = (
@@ -28,7 +29,7 @@ CASES = 4_000
 class Forgets(Between):
     """What is spent on the nodes between two strides goes unpaid."""
 
-    def _bounds(self, side, level, toward):
+    def _bounds(self, side: Exact, level: float, toward: int) -> np.ndarray:
         return super(Forgets, replace(self, stride=1))._bounds(side, level, toward)[
             : self.steps + 1
         ]

@@ -141,4 +141,5 @@ class Between:
         gap = (self.stride - 1) * level * (1 + 2.0**-50) + margin
         node = np.array([1 << 40])
         levels = np.array([level])
-        return endless(side, side.rest(node), 1 << 40, toward, levels, self.steps, gap)[0]
+        found = endless(side, side.rest(node), 1 << 40, toward, levels, self.steps, gap)
+        return np.asarray(found[0])
