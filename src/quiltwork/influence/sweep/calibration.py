@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from quiltwork.influence.sweep.between import Between
 from quiltwork.influence.sweep.endless import SHORT, most_warm_up
 from quiltwork.influence.sweep.leakage import Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
@@ -21,7 +22,12 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.sides import Contracted, Exact
 
 _CLOSE = 2.0**-32
-_FAIR = 2.0**-13
+_FAIR = 2.0**-9
+_HARDLY = 2.0**-8
+_ROUGH = 2.0**-6
+_FINE = 2.0**-12
+_LITTLE, _MANY = 2000, 20_000
+_LONG, _STRIDES = 256, (4, 8)
 _TURNS = 80
 _NEWTON = 20
 _NEAR = 2.0**-20
@@ -52,8 +58,8 @@ def largest_factor(
 ) -> tuple[float, Leak]:
     """Return the largest x at which `unit` times x leaks at most ε about `nodes`, and that leak.
 
-    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; in
-    series whose ends are felt far inside within 2^-12, or that of an endless series, which is less.
+    Infinite where nothing can be learnt about them. x is within a relative 2^-31 of the largest; of
+    chains with many pairs of states whose ends are felt far inside within half a percent.
     """
     if isinstance(sweep, Sweep):
         unit = sweep.charged(unit)
@@ -70,6 +76,12 @@ def largest_factor(
         if _unfelt(sweep, unit, nodes, factor):
             return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
         low = factor
+        several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
+        between = None if several else Between.of(sweep, unit, nodes)
+        if between is not None:
+            if between.worthwhile:
+                factor, leak = _between_ends(between, (factor, leak), epsilon)
+            return _short(factor), leak
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
         factor, leak = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
         return _short(factor), replace(leak, node=nodes.start)
@@ -78,10 +90,64 @@ def largest_factor(
         return sweep.worst(unit.times(factor), nodes)
 
     close = _CLOSE
-    if isinstance(sweep, Sweep) and unit.length > SHORT and _felt_far(sweep, unit, low):
-        close = _FAIR
+    if isinstance(sweep, Sweep) and unit.length > SHORT:
+        many = sweep.walk.programs > _MANY
+        close = _FINE if many else _FAIR if _felt_far(sweep, unit, low) else _CLOSE
     factor, leak = _raised(leak_at, low, epsilon, close)
     return _short(factor), leak
+
+
+def _between_ends(between: Between, fits: tuple[float, Leak], epsilon: float) -> tuple[float, Leak]:
+    """The largest factor for a run of one level that feels both its ends, from one that fits.
+
+    Long strides are quick, and what they add to a leak grows with them: so the factor is met at
+    the first or second try with short ones.
+    """
+    start, slope, endless = fits[0], 1.0, fits
+    if between.steps > _LONG and between.sweep.walk.spans == (1,):
+        long, longer = (between.in_strides(times * between.stride) for times in _STRIDES)
+        fits, slope = _secants(longer.leak, fits, start, slope, epsilon, _ROUGH)
+        leak = long.leak(fits[0]).leak
+        leak -= (
+            (fits[1].leak - leak) * (long.stride - between.stride) / (longer.stride - long.stride)
+        )
+        ahead = (math.log(epsilon / leak) - _FAIR / 2) / slope if leak > 0 else 0.0
+        start = fits[0] * math.exp(max(ahead, 0.0))
+        if start < endless[0] * (1 + _HARDLY):
+            return endless
+    programs = between.steps * len(between.sweep.walk.pairs[0])
+    close = _CLOSE if programs <= _LITTLE else _FAIR
+    return _secants(between.leak, fits, start, slope, epsilon, close)[0]
+
+
+def _secants(
+    leak_at: Callable[[float], Leak],
+    fits: tuple[float, Leak],
+    factor: float,
+    slope: float,
+    epsilon: float,
+    close: float,
+) -> tuple[tuple[float, Leak], float]:
+    """The largest factor found that leaks at most ε, and how leaks grow there, on logarithms."""
+    last: tuple[float, float] | None = None
+    for _ in range(_NEWTON):
+        found = leak_at(factor)
+        if math.isinf(found.leak):  # no bound so high up
+            factor = math.sqrt(factor * fits[0])
+            continue
+        room = math.log(epsilon / found.leak)
+        if room >= 0 and factor >= fits[0]:  # by finer steps, so at least as good
+            fits = factor, found
+        if 0 <= room <= close:
+            break
+        if last is not None and last[0] != factor:
+            measured = (last[1] - room) / math.log(factor / last[0])
+            slope = min(max(measured, 0.25), 4.0)
+        last = factor, room
+        factor *= math.exp((room - close / 2) / slope)
+        if factor <= fits[0]:
+            break
+    return fits, slope
 
 
 def _long_work(sweep: Sweep, length: int) -> bool:
@@ -151,6 +217,14 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float, high: float) -> tuple[f
         found = sweep.constant(own * factor, forward * factor, backward * factor)
         return Leak(math.inf, 1, 0.0, 0.0, 0.0) if found is None else found
 
+    if sweep.walk.programs > _MANY:
+        coarse = sweep.coarse if isinstance(sweep.left, Exact) else None
+        start = None
+        if coarse is not None:
+            start = _endless(replace(sweep, left=coarse, right=coarse), unit, epsilon, high)
+        low = epsilon / unit.total
+        fits = (low, _all_at_once(epsilon, own * low)) if start is None else start
+        return _secants(leak_at, fits, fits[0], 1.0, epsilon, _FINE)[0]
     low = high = _balanced(sweep, own, forward, backward, epsilon, high) or high
     worst: Leak | None = None
     while (best := leak_at(low)).leak > epsilon:
@@ -283,7 +357,8 @@ def _felt_far(sweep: Sweep, unit: Levels, factor: float) -> bool:
 def _reach(sweep: Sweep, unit: Levels, factor: float, most: int) -> int:
     """About how many nodes away an end is felt on either side; at most `most`."""
     sides = (sweep.left, unit.backward), (sweep.right, unit.forward)
-    bits, found = 13 if unit.length > SHORT else 24, [0]
+    little = unit.length * len(sweep.walk.pairs[0]) <= _LITTLE
+    bits, found = 24 if little else 9, [0]
     for side, levels in sides:
         if isinstance(side, Contracted):
             found.append(side.felt(most, bits))

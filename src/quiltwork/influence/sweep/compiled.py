@@ -18,10 +18,14 @@ _LARGE = 12
 
 @dataclass(frozen=True)
 class Kernels:
-    """The compiled functions: `solve` one set of programs, `sweep` many stretches of nodes."""
+    """The compiled functions: `solve` one set of programs, `sweep` many stretches of nodes.
+
+    `sweep_two` is for two states.
+    """
 
     solve: Callable[..., None]
     sweep: Callable[..., None]
+    sweep_two: Callable[..., None]
 
 
 class _Work:
@@ -50,4 +54,4 @@ def _compiled() -> Kernels | None:
         return None
     from quiltwork.influence.sweep import loops
 
-    return Kernels(loops.solve, loops.sweep)
+    return Kernels(loops.solve, loops.sweep, loops.sweep_two)

@@ -16,14 +16,15 @@ import numpy as np
 from quiltwork.influence.sweep.compiled import compilable
 from quiltwork.influence.sweep.levels import Levels, few_levels
 from quiltwork.influence.sweep.program import FloatArray
-from quiltwork.influence.sweep.sides import Side
+from quiltwork.influence.sweep.sides import Exact, Side
 from quiltwork.influence.sweep.stretches import SMALL_PIECE, agree, endless
 from quiltwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from quiltwork.influence.sweep.leakage import Sweep
 
-_END, _GRID = 2.0**-30, 24
+_BITS, _GRID = 30, 24
+_END = 2.0**-_BITS
 _STRIDE = 32
 SHORT = 512
 
@@ -39,16 +40,13 @@ class Endless:
     def __init__(self, sweep: Sweep, levels: Levels, room: float = 1.0) -> None:
         """Look at levels up to the highest, or to `room` times it."""
         self.sweep, self.length = sweep, levels.length
+        self.short = levels.length <= SHORT or _felt_everywhere(sweep, levels)
+        """Whether the series is swept from end to end, in one piece."""
         most = max(4, min(_GRID, 64 * _GRID // sweep.walk.size**2))
         self.grids = tuple(
             np.zeros(1) if self.short else few_levels(np.append(row, row.max() * room), most)
             for row in (levels.backward, levels.forward)
         )
-
-    @property
-    def short(self) -> bool:
-        """Whether the series is swept from end to end, in one piece."""
-        return self.length <= SHORT
 
     @property
     def warm_up(self) -> int:
@@ -102,3 +100,12 @@ class Endless:
             settled = agree(found[:-1, -1], found[:-1, -1 - period], 0.0)
             if steps >= most or (settled and agree(bounds[-1], bounds[-2], _END)):
                 return found[:-1, -period:].max(axis=1), steps + side.spans[-1]
+
+
+def _felt_everywhere(sweep: Sweep, levels: Levels) -> bool:
+    """Whether a sweep that begins further out begins about as far out as the series is long."""
+    side, most = sweep.right, levels.length // 4
+    if levels.length > most_warm_up() or sweep.walk.period > 1 or sweep.walk.size == 1:
+        return False
+    level = float(levels.forward.max())
+    return isinstance(side, Exact) and side.homogeneous.felt(level, most, _BITS) >= most

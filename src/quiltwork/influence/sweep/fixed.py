@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NEWTON = 40
 _CLOSE = 2.0**-41
+_STUCK = 2.0**-26
 _FIRST_INFLATION = 2.0**-36
 _MOST_INFLATION = 2.0**-8
 _FAR = 200.0
@@ -140,17 +141,21 @@ class Homogeneous:
 
     def _newton(self, level: float, r: FloatArray) -> FloatArray | None:
         infinite = ~np.isfinite(r)
-        jacobian = None
+        jacobian, last = None, np.inf
         for turn in range(_NEWTON):
             found, _ = self.step(level, np.where(infinite, np.inf, r))
             jacobian = self.jacobian(found, infinite)
             with np.errstate(invalid="ignore"):
                 gain = np.where(infinite, 0.0, found.values - r)
-            if np.abs(gain).max(initial=0.0) <= _CLOSE:
+            moved = np.abs(gain).max(initial=0.0)
+            if moved <= _CLOSE:
                 break
             ahead = r + _solve(jacobian, gain)
             wild = not np.isfinite(ahead[~infinite]).all() or ahead[~infinite].max() > _FAR
-            r = found.values if wild or turn > _NEWTON // 2 else np.maximum(ahead, self.rest)
+            stuck = last / 2 < moved < _STUCK  # between two trees that are as good as each other
+            slow = turn > _NEWTON // 2
+            r = found.values if wild or stuck or slow else np.maximum(ahead, self.rest)
+            last = moved
             infinite |= ~(r < _FAR)
         return self._certified(level, r, jacobian, infinite)
 

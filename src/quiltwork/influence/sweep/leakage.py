@@ -159,15 +159,19 @@ class Sweep:
         if self.episode > 1:
             first, last = (self._pairs(ends) for ends in (nodes, nodes + self.episode - 1))
             return _most(left, first), _most(right, last)
-        secret = self._secret(nodes)
-        left, right = (np.broadcast_to(one, secret.shape) for one in (left, right))
+        x, y = self.walk.pairs
+        if not len(x):
+            return np.zeros(len(nodes)), np.zeros(len(nodes))
+        shape = len(nodes), self.walk.size, self.walk.size
+        left, right = (np.broadcast_to(one, shape)[:, x, y] for one in (left, right))
         with np.errstate(invalid="ignore"):
-            both = np.nan_to_num(left + right, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-        flat = np.where(secret, both, -np.inf).reshape(len(nodes), -1)
-        pair = flat.argmax(axis=1)[:, np.newaxis]
-        total = np.maximum(np.take_along_axis(flat, pair, 1)[:, 0], 0.0)
-        before = np.take_along_axis(left.reshape(len(nodes), -1), pair, 1)[:, 0]
-        before = np.clip(before, 0.0, total)
+            both = left + right
+        both[np.isnan(both)] = np.inf
+        both[~self._secret(nodes)[:, x, y]] = -np.inf
+        pair = both.argmax(axis=1)
+        rows = np.arange(len(nodes))
+        total = np.maximum(both[rows, pair], 0.0)
+        before = np.clip(left[rows, pair], 0.0, total)
         with np.errstate(invalid="ignore"):
             after = np.where(total > before, total - before, 0.0)
         return before, after * (1 + 2.0**-51)

@@ -77,26 +77,24 @@ def solve(
     group: Any,
     parent: Any,
     upper: Any,
-    planted: Any,
+    order: Any,
     values: Any,
     slope: Any,
     high: Any,
     low: Any,
 ) -> None:
-    """Solve every pair of rows; `planted` says which rows of `parent` and `upper` hold a tree."""
+    """Solve every pair of rows; `parent`, `upper` and `order` hold its tree, see `best_tree`."""
     count, size = above.shape
     numbers, places = np.empty((size + 9, size)), np.empty((6, size), dtype=np.int64)
     flags, flow = np.empty(size, dtype=np.bool_), np.empty(size)
     for m in range(count):
-        if not planted[m] and m > 0 and group[m - 1] == group[m]:
+        if order[m, 0] == -2 and m > 0 and group[m - 1] == group[m]:
             # a tree of the same limits is feasible, whatever the rows it was found for
-            parent[m], upper[m] = parent[m - 1], upper[m - 1]
-            planted[m] = True
-        tree = parent[m], upper[m], planted[m]
+            parent[m], upper[m], order[m] = parent[m - 1], upper[m - 1], order[m - 1]
+        tree = parent, upper, order, m
         values[m] = best_tree(
             above[m], below[m], limits[group[m]], *tree, flow, numbers, places, flags
         )
-        planted[m] = True
         for z in range(size):
             change = flow[z] if upper[m, z] else -flow[z]
             slope[m, z] = 0.0 if parent[m, z] == z else max(change, 0.0)
@@ -137,10 +135,11 @@ def sweep(
     p, q = np.empty(size), np.empty(size)
     ring, now = np.empty((widest, size, size)), np.empty((size, size))
     closed, a = np.empty((size, size)), np.empty((size, size))
-    parent = np.zeros((len(spans), pairs, size), dtype=np.int64)
-    upper = np.zeros((len(spans), pairs, size), dtype=np.bool_)
+    parent = np.zeros((len(spans) * pairs, size), dtype=np.int64)
+    upper = np.zeros((len(spans) * pairs, size), dtype=np.bool_)
+    order = np.empty((len(spans) * pairs, size), dtype=np.int64)
     for g in range(count):
-        planted = np.zeros((len(spans), pairs), dtype=np.bool_)
+        order[:, 0] = -2
         ring[0] = start[g]
         for j in range(steps[g] + 1):
             node = begin[g] + toward * j
@@ -191,12 +190,12 @@ def sweep(
                         elif size == 2:
                             value = _two(p, q, high, low)
                         else:
-                            if not planted[s, m] and m > 0 and planted[s, m - 1]:
-                                parent[s, m], upper[s, m] = parent[s, m - 1], upper[s, m - 1]
-                                planted[s, m] = True
-                            tree = parent[s, m], upper[s, m], planted[s, m]
+                            row = s * pairs + m
+                            if order[row, 0] == -2 and m > 0 and order[row - 1, 0] > -2:
+                                parent[row], upper[row] = parent[row - 1], upper[row - 1]
+                                order[row] = order[row - 1]
+                            tree = parent, upper, order, row
                             value = best_tree(p, q, a, *tree, flow, numbers, places, flags)
-                            planted[s, m] = True
                         if not any_start and (large or value == np.inf):
                             bound = _without_trees(p, q, closed)
                             if large:
@@ -216,3 +215,36 @@ def sweep(
             place = node - first[g]
             if 0 <= place < result.shape[1]:
                 result[g, place] = now
+
+
+@_njit
+def sweep_two(
+    p: Any,
+    q: Any,
+    toward: int,
+    start: Any,
+    begin: Any,
+    steps: Any,
+    levels: Any,
+    first: Any,
+    result: Any,
+) -> None:
+    """The same for two states whose steps are all likely, with ratios in place of logarithms.
+
+    A step is t = (p0 + p1·w)/(q0 + q1·w) at the two ends of w = u(1)/u(0), and the bounds are the
+    largest t and the inverse of the least. `start`, `levels` and `result` are exponentials.
+    """
+    up = 1 + 2.0**-48
+    for g in range(len(start)):
+        more, less = start[g, 0, 1], start[g, 1, 0]
+        for j in range(steps[g] + 1):
+            if j > 0:
+                level = levels[g, j - 1] * up
+                high, low = level * less, 1 / (level * more)
+                one = (p[0] + p[1] * high) / (q[0] + q[1] * high)
+                other = (p[0] + p[1] * low) / (q[0] + q[1] * low)
+                more, less = max(one, other) * up, up / min(one, other)
+            place = begin[g] + toward * j - first[g]
+            if 0 <= place < result.shape[1]:
+                result[g, place, 0, 0] = result[g, place, 1, 1] = 1.0
+                result[g, place, 0, 1], result[g, place, 1, 0] = more, less

@@ -225,9 +225,10 @@ def _best_tree(
         _plant(above, below, a, parent, upper, v)
     broken = _ordered(a, parent, upper, v, order) < size or not planted
     for z in range(size):
-        for y in range(size):
-            if z != y and v[z] - v[y] > a[z, y] + FEASIBLE:
-                broken = True
+        high, crossed = v[z] - FEASIBLE, 0
+        for y in range(size):  # counted, which is quicker than to stop at the first
+            crossed += high - v[y] > a[z, y]
+        broken = broken or crossed > 0
     if broken and not _climb(above, below, a, parent, upper, work, order):
         _plant(above, below, a, parent, upper, v)
     top, bottom = 0.0, 0.0
@@ -274,25 +275,98 @@ def _best_tree(
 
 
 @_njit
+def _kept(
+    above: Any, below: Any, a: Any, parent: Any, upper: Any, order: Any, row: int, work: Any
+) -> float:
+    """The bound by the tree in a row, if it is still the best and all states are reached; else NaN.
+
+    The same sums as in `_best_tree`, in one pass: mostly trees stay, and then this is all there is.
+    """
+    size, most, top, bottom = len(above), 0.0, 0.0, 0.0
+    work[0, order[row, 0]] = 0.0
+    for place in range(1, size):
+        z = order[row, place]
+        y = parent[row, z]
+        v = work[0, y] + a[z, y] if upper[row, z] else work[0, y] - a[y, z]
+        work[0, z] = v
+        most = max(most, v)
+    for z in range(size):
+        weight = np.exp(work[0, z] - most)
+        work[1, z], work[2, z] = above[z] * weight, below[z] * weight
+        top += work[1, z]
+        bottom += work[2, z]
+        if above[z] == 0 and below[z] == 0:
+            return np.nan
+    if not (top > 0 and bottom > 0):
+        return np.nan
+    rounding = 8 * (size + 4) * 2.0**-53
+    p_raised, q_raised = (1 + rounding) / top, (1 + MARGIN / 2) * (1 - rounding) / bottom
+    for z in range(size):
+        work[3, z], work[4, z] = work[1, z] / top, work[2, z] / bottom
+        work[5, z] = work[1, z] * p_raised - work[2, z] * q_raised
+    for place in range(size - 1, 0, -1):
+        z = order[row, place]
+        y = parent[row, z]
+        p, q, left, high = work[3, z], work[4, z], work[5, z], upper[row, z]
+        wrong = q - p if high else p - q
+        if wrong > SIGN * (p + q) or (left > 0 and not high):
+            return np.nan
+        work[3, y] += p
+        work[4, y] += q
+        work[5, y] += max(left, 0.0) if high else left
+    if work[5, order[row, 0]] > 0:
+        return np.nan
+    for z in range(size):
+        high, crossed = work[0, z] - FEASIBLE, 0
+        for y in range(size):  # counted, which is quicker than to stop at the first
+            crossed += high - work[0, y] > a[z, y]
+        if crossed > 0:
+            return np.nan
+    return float(np.log(top / bottom) + MARGIN)
+
+
+@_njit
 def best_tree(
     above: Any,
     below: Any,
     a: Any,
     parent: Any,
     upper: Any,
-    planted: bool,
+    order: Any,
+    row: int,
     flow: Any,
     numbers: Any,
     places: Any,
     flags: Any,
 ) -> float:
-    """One program from a kept tree, on the states that its rows reach: limits are closed.
+    """One program from the tree in a row, on the states that its rows reach: limits are closed.
 
-    `flow` gets what each node and those below it have of p less of q. The last three are room to
-    work in: (k + 9, k) numbers, (6, k) places, (k,) flags.
+    `order` lists the nodes from the root outwards; −1 first where only some states were reached, −2
+    where there is no tree. `flow` gets what each node and those below it have of p less of q. The
+    last three are room to work in: (k + 9, k) numbers, (6, k) places, (k,) flags.
     """
     size, found = len(above), 0
+    if order[row, 0] >= 0:
+        value = _kept(above, below, a, parent, upper, order, row, numbers)
+        if not np.isnan(value):
+            for z in range(size):
+                flow[z] = numbers[3, z] - numbers[4, z]
+            return value
     seen, place, branch = places[3], places[4], places[5]
+    planted = order[row, 0] > -2
+    for z in range(size):
+        found += above[z] > 0 or below[z] > 0
+    if found == size:
+        work = numbers[size + 2 :]
+        tree = parent[row], upper[row], planted
+        value = _best_tree(above, below, a, *tree, work, places)
+        for z in range(size):
+            flow[z] = work[3, z] - work[4, z]
+            order[row, z] = places[0, z]
+        if np.isinf(value):
+            order[row, 0] = -1
+        return value
+    found = 0
     for z in range(size):
         place[z] = -1
         flow[z] = 0.0
@@ -304,7 +378,7 @@ def best_tree(
     for i in range(found):
         z = seen[i]
         rows[0, i], rows[1, i] = above[z], below[z]
-        branch[i], flags[i] = place[parent[z]], upper[z]
+        branch[i], flags[i] = place[parent[row, z]], upper[row, z]
         planted = planted and branch[i] >= 0
         for j in range(found):
             limits[i, j] = a[z, seen[j]]
@@ -312,9 +386,10 @@ def best_tree(
         rows[0], rows[1], limits, branch[:found], flags[:found], planted, work, places[:3, :found]
     )
     for z in range(size):
-        parent[z] = z
+        parent[row, z] = z
     for i in range(found):
         z = seen[i]
-        parent[z], upper[z] = seen[branch[i]], flags[i]
+        parent[row, z], upper[row, z] = seen[branch[i]], flags[i]
         flow[z] = work[3, i] - work[4, i]
+    order[row, 0] = -1
     return value

@@ -119,7 +119,7 @@ class Program:
         self.group = group
         self.size = size
         self._trees: Trees | None = None
-        self._kept: tuple[IntArray, BoolArray, BoolArray] | None = None
+        self._kept: tuple[IntArray, BoolArray, IntArray] | None = None
 
     def bound(self, rows: Rows, limits: FloatArray) -> FloatArray:
         """Upper bounds on L, within `MARGIN`; `limits` is (groups, k, k), +inf for none."""
@@ -169,7 +169,7 @@ class Program:
             self._kept = (
                 np.zeros(shape, dtype=np.int64),
                 np.zeros(shape, dtype=np.bool_),
-                np.zeros(shape[0], dtype=np.bool_),
+                np.full(shape, -2, dtype=np.int64),
             )
         values, slope = np.empty(shape[0]), np.empty(shape)
         high, low = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)

@@ -19,6 +19,8 @@ _CONVERGED = 2.0**-36
 _FIRST_NODES = 256
 _MOST_TURNS = 64
 _FIRST_RAISE, _LAST_RAISE = -36, -8
+_ORDINARY = 64.0
+_LONG_PERIOD, _LONG_RAISE = 256, -20
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +94,18 @@ def agree(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
 
 
 def endless(
-    side: Side, bounds: FloatArray, node: int, toward: int, levels: FloatArray, steps: int
+    side: Side,
+    bounds: FloatArray,
+    node: int,
+    toward: int,
+    levels: FloatArray,
+    steps: int,
+    gap: float = 0.0,
 ) -> FloatArray:
-    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …)."""
+    """The bounds after 0, 1, …, `steps` steps at constant levels: (levels, steps + 1, …).
+
+    `gap` is what every step pays on its way.
+    """
     lanes = len(levels)
     nodes = np.full((lanes, 1), node) + toward * np.arange(steps + 1)
     if isinstance(side, Exact) and (fast := kernels(side.walk.size, steps)) is not None:
@@ -102,12 +113,13 @@ def endless(
         spent = np.repeat(levels[:, np.newaxis], steps + 1, axis=1)
         first = nodes.min(axis=1)
         count = np.full(lanes, steps)
-        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result)
+        sweep_stretches(fast, side, bounds, nodes[:, 0], count, nodes, spent, first, result, gap)
         return result if toward > 0 else result[:, ::-1]
     stepper, known = side.stepper(lanes), [bounds]
+    paid = gap * ~np.eye(bounds.shape[-1], dtype=np.bool_)
     for step in range(1, steps + 1):
         beyond = known[: -side.spans[-1] - 1 : -1]
-        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)))
+        known.append(stepper.step(nodes[:, step], beyond, [levels] * len(beyond)) + paid)
     return np.stack(known, axis=1)
 
 
@@ -122,6 +134,9 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
     node = (1 << 40) // period * period + 1
     levels, off = np.array([level]), ~np.eye(side.walk.size, dtype=np.bool_)
     ahead, power = min(_FIRST_NODES, period), _FIRST_RAISE
+    if period >= _LONG_PERIOD:  # which what is added at its beginning does not outlive
+        power = _LONG_RAISE
+    again = True
     bounds = side.rest(np.array([node - toward * ahead]))
     while True:
         if ahead:
@@ -133,7 +148,9 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
         both = np.isfinite(found[:, -1]) & np.isfinite(raised)
         moved = np.abs(found[:, -1][both] - raised[both]).max(initial=0.0)
         bounds = found[:, -1]
-        if moved > 2.0 ** (power + 1):  # not yet where it stays: longer sweeps
+        if moved > 2.0 ** (power + 1) and again:  # not yet where it stays
+            again, ahead = False, 0
+        elif moved > 2.0 ** (power + 1):  # longer sweeps
             ahead = 2 * max(ahead, period)
             ahead -= ahead % period
             if ahead > _MOST_TURNS * period:
@@ -143,6 +160,13 @@ def cyclic_bounds(side: Exact, level: float) -> FloatArray | None:
             ahead = 0
             if power >= _LAST_RAISE:
                 return None
+
+
+def _plain_two(side: Exact, spent: FloatArray) -> bool:
+    """Whether two states are swept by ratios: all steps likely, and no level beyond what is met."""
+    walk = side.walk
+    alike = walk.size == 2 and walk.spans == (1,) and side.uniform() and not side.any_start
+    return alike and walk.all_told and float(spent.max(initial=0.0)) < _ORDINARY
 
 
 def sweep_stretches(
@@ -155,13 +179,21 @@ def sweep_stretches(
     spent: FloatArray,
     first: IntArray,
     result: FloatArray,
+    gap: float = 0.0,
 ) -> None:
     """Sweep stretches with the compiled loops."""
     walk = side.walk
+    if _plain_two(side, spent) and not gap and np.isfinite(start).all():
+        rows = walk.steps[0].T if side.to_left else walk.steps[0]
+        where = 1 if side.to_left else -1, np.exp(start), begin, steps, np.exp(spent), first
+        fast.sweep_two(*rows, *where, result)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where no node is
+            np.log(result, out=result)
+        return
     possible = np.ones((*visited.shape, walk.size), dtype=np.bool_)
     if side.to_left:
         possible = walk.possible_at(visited.ravel()).reshape(possible.shape)
-    margins = np.array([walk.margin(span) for span in side.spans])
+    margins = np.array([walk.margin(span) + gap for span in side.spans])
     fast.sweep(
         *side.stacked,
         np.array(side.spans),

@@ -30,6 +30,8 @@ _UNLIKELY = 1e-6
 _UNLIKELY_FROM_ANY = 0.04
 """From any start: laws that one step allows for are out of reach after several."""
 _MOST_BEHIND = 32
+_MANY_PAIRS = 20_000
+"""In longer periods one step is taken where all are possible: five times the work gains little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,8 @@ class Walk:
         if not self.all_told and self.size > _MOST_BEHIND:
             return (1,)
         unlikely = _UNLIKELY_FROM_ANY if self.laws is None else _UNLIKELY
+        if self.laws is not None and self.period * len(self.pairs[0]) > _MANY_PAIRS:
+            unlikely = 0.0
         return (1,) if bool((self.steps > unlikely).all()) else _SPANS
 
     @cached_property
@@ -110,6 +114,11 @@ class Walk:
         """All ordered pairs of different states."""
         x, y = np.nonzero(~np.eye(self.size, dtype=np.bool_))
         return x, y
+
+    @property
+    def programs(self) -> int:
+        """How many are solved on one side in a period."""
+        return self.period * len(self.pairs[0]) * len(self.spans)
 
     @cached_property
     def products(self) -> dict[int, FloatArray]:

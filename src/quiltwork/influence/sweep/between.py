@@ -1,0 +1,145 @@
+"""A run of one level between two ends that are both felt everywhere in it.
+
+At a constant level what lies beyond a node tells more the further away the end is, so that bounds
+at every few nodes serve those in between; and where the chain changes slowly, steps of several
+nodes lose little.
+
+Cost: one step per side and stride, O(k³) each for all pairs of a few states.
+
+Theorem: docs/theory/sweep.md (Endless series)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from quiltwork.influence.ratios import product_margin
+from quiltwork.influence.sweep.leakage import Leak, Sweep
+from quiltwork.influence.sweep.levels import Levels
+from quiltwork.influence.sweep.program import FloatArray, IntArray
+from quiltwork.influence.sweep.sides import Exact
+from quiltwork.influence.sweep.stretches import endless
+
+_CELLS = 1 << 22
+_LOST = 2.0**-9
+_MOST_STRIDE = 64
+_TOO_FAR = 0.5
+_MOST_WORK = 1 << 27
+"""So many entries of programs are looked at for one side: some seconds for 51 states."""
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Series whose levels are at most constant ones on first..last, and 0 outside.
+
+    Attributes:
+        levels: the highest own, forward and backward level.
+        total: what changing everything costs.
+        stride: how many nodes a step takes.
+    """
+
+    sweep: Sweep
+    left: Exact
+    right: Exact
+    levels: tuple[float, float, float]
+    total: float
+    first: int
+    last: int
+    nodes: range
+    stride: int = 1
+
+    @classmethod
+    def of(cls, sweep: Sweep, unit: Levels, nodes: range) -> Between | None:
+        """See a series so; None where nodes differ in their matrices, states or levels."""
+        left, right = sweep.left, sweep.right
+        if not (isinstance(left, Exact) and isinstance(right, Exact)):
+            return None
+        if sweep.walk.size == 1 or not (left.uniform() and right.uniform()):
+            return None
+        rows = unit.own, unit.forward, unit.backward
+        runs = np.flatnonzero(np.max(rows, axis=0) > 0)
+        if len(runs) > 1:
+            return None
+        first, last = int(unit.first[runs[0]]), int(unit.last[runs[-1]])
+        highest = tuple(float(row.max()) for row in rows)
+        stop = max(nodes.start, nodes.stop - sweep.episode) + 1
+        asked = range(nodes.start, stop)
+        levels, total = (highest[0], highest[1], highest[2]), unit.total
+        whole = cls(sweep, left, right, levels, total, first, last, asked)
+        size = sweep.walk.size
+        long = (last - first) * len(sweep.walk.pairs[0]) * size**2 // _MOST_WORK
+        return whole.in_strides(max(whole.harmless, long))
+
+    @property
+    def steps(self) -> int:
+        """How many steps lead from one end to the other."""
+        return -(-(self.last - self.first) // self.stride)
+
+    @property
+    def overlap(self) -> float:
+        """The largest share that two rows have in common.
+
+        About so much more is told by a level that is moved one node nearer.
+        """
+        matrix = self.sweep.walk.steps[0]
+        x, y = self.sweep.walk.pairs
+        return float(np.minimum(matrix[x], matrix[y]).sum(axis=1).max())
+
+    @property
+    def harmless(self) -> int:
+        """The stride that costs two thousandths of what neighbours add, or less."""
+        few = 2 * _LOST / max(self.overlap, _LOST / _MOST_STRIDE), (self.last - self.first) * _LOST
+        return 1 + min(*map(int, few), _MOST_STRIDE)
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether strides are short enough to tell more than a series without ends does."""
+        return (self.stride - 1) * self.overlap < _TOO_FAR
+
+    def in_strides(self, stride: int) -> Between:
+        """The same in steps of so many nodes, where one is taken at a time."""
+        walk = self.sweep.walk
+        if stride == 1 or walk.spans != (1,):
+            return self
+        steps = np.linalg.matrix_power(walk.steps[0], stride)[np.newaxis]
+        longer = replace(walk, steps=steps)
+        sides = (Exact(longer, to_left=to_left) for to_left in (True, False))
+        left, right = sides
+        return replace(self, left=left, right=right, stride=stride)
+
+    def leak(self, factor: float) -> Leak:
+        """What the worst node leaks at these levels times a factor."""
+        own, forward, backward = (level * factor for level in self.levels)
+        more = self.sweep.episode - 1
+        left = self._bounds(self.left, backward, 1)
+        right = self._bounds(self.right, forward, -1)
+        spent = own + more * forward
+        worst = Leak(0.0, self.nodes.start, spent, 0.0, 0.0)
+        size = max(1, _CELLS // self.sweep.walk.size**2)
+        for begin in range(self.nodes.start, self.nodes.stop, size):
+            nodes = np.arange(begin, min(begin + size, self.nodes.stop))
+            behind = self._strides(nodes - self.first)
+            beyond = self._strides(self.last - nodes - more)
+            alone = np.full(len(nodes), spent)
+            before, after = self.sweep.told(nodes, alone, left[behind], right[beyond])
+            top = int(np.argmax(before + after))
+            sides = float(before[top]), float(after[top])
+            leak = (spent + sum(sides)) * (1 + 2.0**-50)
+            if leak > worst.leak:
+                worst = Leak(leak, int(nodes[top]), spent, *sides)
+        return replace(worst, leak=min(worst.leak, self.total * factor * (1 + 2.0**-50)))
+
+    def _strides(self, distance: IntArray) -> IntArray:
+        """Which bounds hold so far from an end: those of the next node that was stepped on."""
+        return np.asarray(-(-np.clip(distance, 0, self.last - self.first) // self.stride))
+
+    def _bounds(self, side: Exact, level: float, toward: int) -> FloatArray:
+        """Bounds 0, 1, … strides away from the end."""
+        margin = float(product_margin(self.stride, self.sweep.walk.size)) if self.stride > 1 else 0
+        gap = (self.stride - 1) * level * (1 + 2.0**-50) + margin
+        node = np.array([1 << 40])
+        levels = np.array([level])
+        found = endless(side, side.rest(node), 1 << 40, toward, levels, self.steps, gap)
+        return np.asarray(found[0])

@@ -1,0 +1,40 @@
+"""Series whose two ends are felt in their middle, and days of many phases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import quiltwork as qw
+from evidence.checks.sweep_strides import caught, check
+from quiltwork.influence.sweep import Levels, sweep_of
+
+
+def test_no_mechanism_tells_more_than_strides_say():
+    assert check(25)["violations"] == 0
+    assert caught(8) > 0
+
+
+@pytest.mark.parametrize("initial", ["stationary", "any"])
+@pytest.mark.parametrize(("length", "sticky"), [(300, 0.99), (900, 0.9987), (900, 0.9)])
+def test_noise_of_series_of_any_length_leaks_epsilon_and_hardly_less(length, sticky, initial):
+    """One sweep of the whole series, node by node, against strides, secants or no ends at all."""
+    rows = sticky * np.eye(3) + (1 - sticky) * np.array(
+        [[0.2, 0.5, 0.3], [0.1, 0.6, 0.3], [0.6, 0.1, 0.3]]
+    )
+    chain = qw.MarkovChain(rows, initial)
+    scale = float(qw.calibrate(chain, length, 1, method="sweep").exact_scale)
+    levels, nodes = Levels.constant(1 / scale, length), range(1, length + 1)
+    leak = sweep_of(chain, length).worst(levels, nodes).leak
+    assert 0.985 < leak <= 1 + 1e-12
+
+
+def test_days_of_many_phases_are_calibrated_close_to_what_they_leak():
+    phase = np.cos(2 * np.pi * np.arange(720) / 720)[:, None, None] / 2 + 0.5
+    one, other = np.random.default_rng(3).dirichlet(np.ones(6), (2, 6))
+    chain = qw.CyclicChain(0.8 * np.eye(6) + 0.2 * (phase * one + (1 - phase) * other))
+    found = qw.calibrate(chain, 2000, 1, method="sweep")
+    kept = qw.influence_curve(chain, 2000, method="sweep").epsilon(Fraction(1) / found.exact_scale)
+    assert 0.999 < kept <= 1
