@@ -9,13 +9,12 @@ the caller asks again with the same entry identity, behind the same lock (`store
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database, Statement
+from quiltwork.budget.ledger.databases import LEDGER_ROW, Connection, Database
 from quiltwork.budget.ledger.schema import POSTGRES_MIGRATIONS
 from quiltwork.errors import (
     InvalidInputError,
@@ -149,15 +148,6 @@ class PostgresDatabase(Database):
         All in one message: each takes as long as the server is far away.
         """
         connection.execute(f"{self._begin_to_write}; {self.locked_row}")
-
-    def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
-        """Send statements without waiting for the answer to each."""
-        known = cast("psycopg.Connection[Any]", connection)
-        if not self._psycopg.Pipeline.is_supported():
-            super().run(connection, statements)
-            return
-        with known.pipeline():
-            super().run(connection, statements)
 
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""

@@ -68,8 +68,8 @@ class Tables:
 
     def commit(self) -> None:
         """Make everything durable."""
-        self._unsent.append(("COMMIT", ()))
         self._send()
+        self._connection.execute("COMMIT")
 
     def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:
         """Add an entry after the last one."""
