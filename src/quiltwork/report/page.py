@@ -52,7 +52,7 @@ def _mark() -> str:
     """Draw nine patches of a quilt."""
     patches = "".join(
         f'<rect x="{2 + 14 * (i % 3)}" y="{2 + 14 * (i // 3)}" width="12" height="12" rx="2" '
-        f'style="fill:var(--{colour})" opacity="{0.9 if i % 2 == 0 else 0.45}"/>'
+        f'fill="var(--{colour})" opacity="{0.9 if i % 2 == 0 else 0.45}"/>'
         for i, colour in enumerate(_PATCHES)
     )
     return f'<svg class="mark" viewBox="0 0 44 44" aria-hidden="true">{patches}</svg>'
