@@ -17,6 +17,10 @@ class Html:
 
     text: str
 
+    def __html__(self) -> str:
+        """Return it to templates, which escape what does not say that it is ready."""
+        return self.text
+
 
 def escaped(content: object) -> str:
     """Return markup for anything: `Html` as it is, the rest as escaped text.

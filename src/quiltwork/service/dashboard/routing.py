@@ -1,0 +1,88 @@
+"""Which page is at which address."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from quiltwork.service.dashboard import sessions
+from quiltwork.service.dashboard.pages import people
+from quiltwork.service.dashboard.rendering import HEADERS, assets, render
+from quiltwork.service.dashboard.web import Page, endpoint, hidden_field, own_form, refusal
+from quiltwork.service.problems import Problem
+from quiltwork.service.routes import Part
+
+PART = Part(schema=sessions.SCHEMA)
+
+_PAGES: tuple[tuple[str, str, Page], ...] = (
+    ("GET", "/members", people.members),
+    ("POST", "/members", people.invite),
+    ("GET", "/members/{member}", people.member),
+    ("POST", "/members/{member}/remove", people.remove),
+    ("POST", "/members/{member}/tokens", people.issue),
+    ("POST", "/members/{member}/tokens/{token}/revoke", people.revoke),
+    ("GET", "/log", people.log),
+    ("POST", "/log", people.verify),
+)
+
+
+def routes() -> tuple[BaseRoute, ...]:
+    """Return everything that a browser asks for, outside the API."""
+    return (
+        Route("/assets/{name}", _asset),
+        Route("/sign-in", _sign_in, methods=["GET", "POST"]),
+        Route("/sign-out", _sign_out, methods=["POST"]),
+        *(Route(path, endpoint(page), methods=[method]) for method, path, page in _PAGES),
+    )
+
+
+async def _asset(request: Request) -> Response:
+    found = assets().get(request.path_params["name"])
+    if found is None:
+        return Response(status_code=404, headers=HEADERS)
+    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.content, headers=HEADERS | kept, media_type=found.media_type)
+
+
+async def _sign_in(request: Request) -> Response:
+    service: Any = request.app.state.service
+    visit, wrong = sessions.visit_of(request), False
+    if request.method == "POST":
+        try:
+            form, _ = await own_form(request, service, visit)
+        except Problem as problem:
+            return refusal(request, problem)
+        cookie = await run_sync(sessions.begin, service, form.get("token", "").strip())
+        if cookie is not None:
+            done = RedirectResponse("/", 303, headers=HEADERS)
+            sessions.set_cookie(request, done, cookie)
+            return done
+        wrong = True
+    visit = visit or secrets.token_hex(32)
+    values = {
+        "heading": "Sign in",
+        "who": None,
+        "flash": None,
+        "wrong": wrong,
+        "csrf": hidden_field(visit),
+    }
+    page = HTMLResponse(render("sign_in.html", values), 401 if wrong else 200, headers=HEADERS)
+    sessions.set_visit(request, page, visit)
+    return page
+
+
+async def _sign_out(request: Request) -> Response:
+    cookie = sessions.cookie_of(request)
+    try:
+        await own_form(request, request.app.state.service, cookie)
+    except Problem as problem:
+        return refusal(request, problem)
+    await run_sync(sessions.end, request.app.state.service, cookie)
+    done = RedirectResponse("/sign-in", 303, headers=HEADERS)
+    sessions.set_cookie(request, done, "")
+    return done

@@ -1,0 +1,312 @@
+"""From a browser's request to a page: session, form, right, template, headers.
+
+A page is an ordinary function from a `Visit` to a `Shown` or a `Go`. It asks the curator by the
+names of the API's routes (`Visit.ask`), through the same table of rights, so that no page shows or
+does what the API would refuse.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from anyio.to_thread import run_sync
+from markupsafe import Markup
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from quiltwork.errors import QuiltworkError
+from quiltwork.service.dashboard import sessions
+from quiltwork.service.dashboard.rendering import HEADERS, render
+from quiltwork.service.problems import Problem, body_of, header_values, problem_of
+from quiltwork.service.rights import Caller, scope
+from quiltwork.service.routes import Service, perform
+from quiltwork.service.structs import converted
+
+_FORM_FIELD = "form"
+_MENU = (
+    ("Overview", "/", "dataset.list"),
+    ("Schedules", "/schedules", "schedule.list"),
+    ("Tables", "/tables", "table.list"),
+    ("Leaderboards", "/leaderboards", "board.list"),
+    ("Jobs", "/jobs", "job.list"),
+    ("Members", "/members", "member.list"),
+    ("Audit log", "/log", "log.read"),
+)
+TOLD = {
+    "asked": "The answer is below. What it cost has been taken from the budget.",
+    "registered": "The dataset is registered. Nothing has been spent yet.",
+    "added": "The rows have arrived.",
+    "shared": "Access was changed.",
+    "retired": "The dataset is retired: nothing more is granted, the ledger stays.",
+    "deleted": "The rows are deleted. The ledger and the log stay.",
+    "revoked": "The token is revoked, at once.",
+    "removed": "The member is removed, with all tokens.",
+    "scheduled": "The schedule is planned and paid for as a whole.",
+    "cancelled": "It is cancelled.",
+    "submitted": "Your rows have arrived; only you and the worker can read them.",
+    "created": "It is made.",
+    "queued": "The work is queued.",
+    "scored": "Your predictions were scored.",
+}
+"""What a page says after something was done, by the word in its address."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of somebody who has signed in.
+
+    Attributes:
+        service: the curator.
+        caller: who it is.
+        here: the path of the page.
+        path: the parameters of the path.
+        query: the parameters of the query.
+        form: the fields of a form.
+        files: what was chosen to be uploaded, by the name of its field.
+        cookie: of the session.
+        fragment: whether only the part that changes is asked for.
+    """
+
+    service: Service
+    caller: Caller
+    here: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, UploadFile] = field(default_factory=dict)
+    cookie: str = ""
+    fragment: bool = False
+
+    def may(self, action: str) -> bool:
+        """Whether the caller may do something at all."""
+        return scope(self.caller, action) is not None
+
+    def ask(
+        self,
+        name: str,
+        path: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> Any:
+        """Do what a route of the API does, as the caller, and return its struct."""
+        route = self.service.route(name)
+        if route.request is not None:
+            rest["body"] = converted(dict(body or {}), route.request)
+        if route.query is not None:
+            rest["query"] = converted(dict(query or {}), route.query)
+        return perform(self.service, route, self.caller, path, **rest)
+
+    def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
+        """Return all items of a list, page after page."""
+        found: list[Any] = []
+        after = None
+        while True:
+            page = self.ask(name, path, query={"limit": 100, "after": after})
+            found += page.items
+            after = page.next
+            if after is None:
+                return found
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page: its template and what it is filled with; `part` is the template of what changes."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Go to another page, and say there what was done: a word of `TOLD`."""
+
+    address: str
+    told: str = ""
+
+
+Page: TypeAlias = Callable[[Visit], Shown | Go]
+
+
+def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """Return what Starlette calls for a page."""
+
+    async def answer(request: Request) -> Response:
+        service: Service = request.app.state.service
+        try:
+            visit = await _visit(request, service)
+            if visit is None:
+                return _must_sign_in(request)
+            response = await run_sync(_answered, page, visit)
+        except Problem as problem:
+            response = refusal(request, problem)
+        return response
+
+    return answer
+
+
+def _answered(page: Page, visit: Visit) -> Response:
+    try:
+        found = page(visit)
+    except (Problem, QuiltworkError) as error:
+        found = problem_page(problem_of(error))
+    return _response(found, visit)
+
+
+def problem_page(problem: Problem) -> Shown:
+    """Return the page that says what was refused."""
+    details = problem.details()
+    return Shown("problem.html", {"heading": details.title, "problem": details}, problem.status)
+
+
+def _response(found: Shown | Go, visit: Visit) -> Response:
+    if isinstance(found, Go):
+        address = f"{found.address}?told={found.told}" if found.told else found.address
+        return RedirectResponse(address, 303, headers=HEADERS)
+    values = {**_frame(visit), **found.values}
+    template = found.part if visit.fragment and found.part else found.template
+    return HTMLResponse(render(template, values), found.status, headers=HEADERS)
+
+
+def _frame(visit: Visit) -> dict[str, Any]:
+    caller = visit.caller
+    menu = [
+        {"name": name, "href": at, "here": visit.here == at or (at != "/" and _under(visit, at))}
+        for name, at, action in _MENU
+        if visit.may(action)
+    ]
+    if not visit.may("member.list"):
+        at = f"/members/{caller.member}"
+        menu.append({"name": "Your tokens", "href": at, "here": visit.here == at})
+    told = TOLD.get(visit.query.get("told", ""))
+    return {
+        "who": {"name": caller.member, "roles": caller.role},
+        "menu": menu,
+        "csrf": hidden_field(visit.cookie),
+        "may": visit.may,
+        "flash": {"kind": "good", "text": told} if told else None,
+    }
+
+
+def _under(visit: Visit, place: str) -> bool:
+    return visit.here.startswith(f"{place}/")
+
+
+def hidden_field(cookie: str) -> Markup:
+    """Return the hidden field that every form carries."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(
+        _FORM_FIELD, sessions.form_value(cookie)
+    )
+
+
+async def _visit(request: Request, service: Service) -> Visit | None:
+    cookie = sessions.cookie_of(request)
+    caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
+    if caller is None:
+        return None
+    form, files = await own_form(request, service, cookie)
+    return Visit(
+        service,
+        caller,
+        request.url.path,
+        request.path_params,
+        dict(request.query_params),
+        form,
+        files,
+        cookie,
+        "x-fragment" in request.headers,
+    )
+
+
+async def own_form(
+    request: Request, service: Service, cookie: str
+) -> tuple[dict[str, str], dict[str, UploadFile]]:
+    """Read a form that a page of ours has shown to this browser.
+
+    Raises:
+        Problem: 403 if it comes from elsewhere, 413 if it is too large, 400 if it is no form.
+    """
+    if request.method != "POST":
+        return {}, {}
+    _check_origin(request)
+    found = await _read_form(request, service)
+    texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
+    files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
+    if not cookie or not sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, "")):
+        raise Problem(403, "forbidden", "This form is too old, or not ours; open the page again.")
+    lists = {name for name in texts if name.endswith("[]")}
+    for name in lists:
+        texts[name] = "\n".join(str(one) for one in found.getlist(name))
+    return texts, {name: one for name, one in files.items() if one.filename}
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse what a page of another origin has sent, by what the browser says about it."""
+    origin = request.headers.get("origin")
+    here = request.headers.get("host", "")
+    elsewhere = origin is not None and urlsplit(origin).netloc != here
+    if elsewhere or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise Problem(403, "forbidden", "Forms of other sites are not taken.")
+
+
+async def _read_form(request: Request, service: Service) -> FormData:
+    limits = service.settings.limits
+    most = limits.upload + limits.document
+
+    async def counted() -> Any:
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise Problem(413, "too-large", f"A form takes at most {most:,} bytes.")
+            yield part
+
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    if kind == "multipart/form-data":
+        parser = MultiPartParser(
+            request.headers, counted(), max_files=8, max_fields=200, max_part_size=limits.document
+        )
+        parser.spool_max_size = most  # rows never touch the disk unencrypted
+        try:
+            return await parser.parse()
+        except MultiPartException:
+            raise Problem(400, "bad-request", "The form cannot be read.") from None
+    if kind != "application/x-www-form-urlencoded":
+        raise Problem(415, "unsupported-media", "Pages take forms.")
+    return await request.form(max_fields=200)
+
+
+def _must_sign_in(request: Request) -> Response:
+    if not _wants_page(request) or "x-fragment" in request.headers:
+        problem = Problem(401, "unauthenticated", "Sign in to see pages; the API takes a token.")
+        return Response(body_of(problem), 401, header_values(problem) | HEADERS)
+    response = RedirectResponse("/sign-in", 303, headers=HEADERS)
+    if sessions.cookie_of(request):
+        sessions.set_cookie(request, response, "")
+    return response
+
+
+def _wants_page(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def refusal(request: Request, problem: Problem) -> Response:
+    """Answer a request that reached no page: as a page to browsers, as JSON to others."""
+    if not _wants_page(request):
+        return Response(body_of(problem), problem.status, header_values(problem) | HEADERS)
+    shown = problem_page(problem)
+    values = {"who": None, "flash": None, **shown.values}
+    return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
+
+
+def fresh_key() -> str:
+    """Return a key for a form that spends: sent twice, it is answered once."""
+    return secrets.token_hex(16)
