@@ -25,7 +25,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -52,7 +52,9 @@ def assets() -> Mapping[str, Asset]:
     """Return the files that pages bring, by name."""
     folder = files(__package__) / "static"
     style = PAGE_STYLE + (folder / "dashboard.css").read_text(encoding="utf-8")
-    drawn = mark().replace("<svg", f'<svg xmlns="http://www.w3.org/2000/svg" style="{LIGHT}"')
+    drawn = mark().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
+    for name, colour in (pair.split(":") for pair in LIGHT.split(";")):
+        drawn = drawn.replace(f"var({name})", colour)
     return {
         "style.css": Asset(style.encode(), "text/css; charset=utf-8"),
         "dashboard.js": Asset((folder / "dashboard.js").read_bytes(), "text/javascript"),
