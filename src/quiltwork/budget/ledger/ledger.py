@@ -281,7 +281,7 @@ class Ledger(ReadableLedger):
         trace in it: a service that reads for others notes that here.
 
         Args:
-            kind: "refusal" or "read".
+            kind: "refusal", "read", or "act" for anything else that was done.
             text: what was done; never a value from the data.
             dataset: of which dataset; None for none.
             who: by whom.
@@ -290,12 +290,7 @@ class Ledger(ReadableLedger):
             InvalidInputError: for another kind, and names that are none.
             StorageError: if it could not be stored.
         """
-        choice(kind, NOTES, "kind")
-        name = "" if dataset is None else identifier(dataset, "dataset")
-        by = identifier(who, "who") if who else ""
-        said = instance(text, str, "text")[:_LONGEST_NOTE]
-        body = canonical({"text": said, "who": by, "at": now()})
-        draft = Draft(secrets.token_hex(16), name, kind, body)
+        draft = noted(secrets.token_hex(16), kind, text, dataset, who)
 
         def work(tables: Tables) -> None:
             if tables.with_id(draft.id) is None:
@@ -416,3 +411,12 @@ class Ledger(ReadableLedger):
                 self._totals.changed(tables, state, tables.append(draft), **changed)
 
         self._totals.write(work)
+
+
+def noted(identity: str, kind: str, text: str, dataset: str | None, who: str) -> Draft:
+    """Write an entry that says what somebody did; for arguments and errors see `Ledger.note`."""
+    choice(kind, NOTES, "kind")
+    name = "" if dataset is None else identifier(dataset, "dataset")
+    by = identifier(who, "who") if who else ""
+    said = instance(text, str, "text")[:_LONGEST_NOTE]
+    return Draft(identity, name, kind, canonical({"text": said, "who": by, "at": now()}))

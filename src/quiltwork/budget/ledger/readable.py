@@ -48,6 +48,11 @@ class ReadableLedger:
         """Where the ledger is, without a password; a file by its whole path."""
         return self._store.database.url
 
+    @property
+    def store(self) -> Store:
+        """The transactions on its database, for tables that somebody keeps beside the ledger's."""
+        return self._store
+
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
         self._store.close()

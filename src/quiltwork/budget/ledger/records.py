@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quiltwork.budget.ledger.ledger import Ledger
 
 State: TypeAlias = Literal["debited", "released"]
-NOTES = ("refusal", "read")
+NOTES = ("refusal", "read", "act")
 """Kinds of entries that say what somebody did, and change nothing."""
 
 

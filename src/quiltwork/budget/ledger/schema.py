@@ -11,15 +11,17 @@ computed from the log at any time.
 - Version 3: the totals of every dataset, and an index of its entries without answers.
 - Version 4: debits compose by `levels`, which was called `joint-quilt`; totals are added up anew.
 - Version 5: every analyst has keys of her own, and refusals and reads are noted among the entries.
+- Version 6: what a curator's members do is noted too.
 """
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 
-IS_STEP = "kind NOT IN ('answer', 'refusal', 'read')"
+_NOTED = "'refusal', 'read', 'act'"
+IS_STEP = f"kind NOT IN ('answer', {_NOTED})"
 """Entries that change what a dataset grants, by which its total is told; indexed as it is here."""
-IS_NOTE = "kind IN ('refusal', 'read')"
+IS_NOTE = f"kind IN ({_NOTED})"
 
 _TABLES = (
     """CREATE TABLE quiltwork_ledger (
@@ -66,6 +68,13 @@ _TOTALS = (
 _NO_TOTALS = ("DELETE FROM quiltwork_totals", "DELETE FROM quiltwork_levels")
 _NOTES = (
     "DROP INDEX quiltwork_by_dataset",
+    "CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) "
+    "WHERE kind NOT IN ('answer', 'refusal', 'read')",
+    "CREATE INDEX quiltwork_notes ON quiltwork_entries (seq) WHERE kind IN ('refusal', 'read')",
+)
+_ACTS = (
+    "DROP INDEX quiltwork_by_dataset",
+    "DROP INDEX quiltwork_notes",
     f"CREATE INDEX quiltwork_by_dataset ON quiltwork_entries (dataset, seq) WHERE {IS_STEP}",
     f"CREATE INDEX quiltwork_notes ON quiltwork_entries (seq) WHERE {IS_NOTE}",
 )
@@ -90,6 +99,7 @@ SQLITE_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _sqlite(_TOTALS),
     _NO_TOTALS,
     _NOTES,
+    _ACTS,
 )
 
 POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -106,4 +116,5 @@ POSTGRES_MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _TOTALS,
     _NO_TOTALS,
     _NOTES,
+    _ACTS,
 )

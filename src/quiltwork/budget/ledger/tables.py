@@ -252,6 +252,10 @@ class Tables:
         before = origin(self.ledger_id) if entry.seq == 1 else previous
         return next(follow(Head(entry.seq - 1, before or ""), [entry]))
 
+    def execute(self, statement: str, *parameters: object) -> list[Any]:
+        """Run a statement on other tables of the database; return the rows of a SELECT."""
+        return self._rows(statement, *parameters)
+
     def _rows(self, statement: str, *parameters: object) -> list[Any]:
         cursor = self._connection.execute(self._database.sql(statement), parameters)
         has_rows = statement.startswith("SELECT")

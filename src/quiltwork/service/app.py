@@ -1,0 +1,281 @@
+"""The application: from a request over HTTP to a handler in a thread, and back.
+
+What can be refused without asking anybody is refused first: a token that is none, a body that is
+too large. Then one thread recognises the caller, checks her right, reads the body and does the
+work, so the event loop never waits for a database or a computation.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.routing import Route as StarletteRoute
+
+from quiltwork.budget import Ledger
+from quiltwork.service.members import authenticated
+from quiltwork.service.metrics import Metrics
+from quiltwork.service.openapi import KEY_PATTERN, description
+from quiltwork.service.parts import PARTS
+from quiltwork.service.problems import Problem, body_of, header_values, not_found, problem_of
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Part, Route, Service, check
+from quiltwork.service.settings import Settings, private_folder
+from quiltwork.service.storage import Storage
+from quiltwork.service.structs import NAME, converted, read_document
+from quiltwork.service.tokens import is_token
+from quiltwork.service.uploads import Upload, received, suffix_of, too_large
+from quiltwork.service.vault import Vault
+
+_JSON = "application/json"
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
+
+
+def open_service(settings: Settings, parts: tuple[Part, ...] = PARTS) -> Service:
+    """Open storage, ledger and vault, and bring the tables to their present version."""
+    private_folder(settings.data)
+    ledger = Ledger.open(settings.database)
+    storage = Storage(ledger)
+    storage.prepare(part.schema for part in parts if part.schema is not None)
+    vault = Vault(private_folder(settings.data / "vault"), settings.key)
+    return Service(settings, ledger, storage, vault, parts)
+
+
+def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:
+    """Return the application of a curator; `pages` are routes that are no part of the API."""
+    metrics = Metrics()
+    text = msgspec.json.encode(description(service.routes))
+    plain: dict[str, Callable[[], Response]] = {
+        "/openapi.json": lambda: Response(text, media_type=_JSON),
+        "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
+        "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
+    }
+    api = [
+        StarletteRoute(
+            route.path,
+            _endpoint(service, route, metrics),
+            methods=[route.method],
+            name=route.name,
+        )
+        for route in service.routes
+    ]
+    app = Starlette(
+        routes=[
+            *(StarletteRoute(path, _plain(answer)) for path, answer in plain.items()),
+            *api,
+            *pages,
+        ],
+        exception_handlers={HTTPException: _http_problem, Exception: _unexpected},
+        lifespan=lambda _: _lifespan(service),
+    )
+    app.state.service = service
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(service: Service) -> AsyncIterator[None]:
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    limiter.total_tokens = service.settings.limits.threads
+    async with AsyncExitStack() as stack:
+        for part in service.parts:
+            if part.running is not None:
+                await stack.enter_async_context(part.running(service))
+        yield
+    service.ledger.close()
+
+
+def _plain(answer: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(_: Request) -> Response:
+        return answer()
+
+    return endpoint
+
+
+def _endpoint(
+    service: Service, route: Route, metrics: Metrics
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        begun = time.perf_counter()
+        try:
+            response = await _answered(service, route, request)
+        except ClientDisconnect:
+            response = Response(status_code=400)
+        except Exception as error:
+            response = problem_response(problem_of(error))
+        metrics.saw(route.name, response.status_code, time.perf_counter() - begun)
+        return response
+
+    return endpoint
+
+
+async def _answered(service: Service, route: Route, request: Request) -> Response:
+    secret = bearer(request)
+    limits = service.settings.limits
+    most = limits.upload if route.upload else limits.document
+    _check_length(request, most)
+    path = {name: str(value) for name, value in request.path_params.items()}
+    query, key = _read_query(route, request), _read_key(route, request)
+    found: Any
+    if route.upload:
+        found = await _with_upload(service, route, request, secret, path, query=query, key=key)
+    else:
+        body = await _read_body(request, most)
+        media_type = request.headers.get("content-type", "")
+
+        def work() -> Any:
+            caller = recognised(service, secret)
+            _check_path(path)
+            check(route, service, caller, path)
+            read = _read_json(route, body, media_type, limits.depth)
+            return route.handler(Call(service, caller, path, query, read, key))
+
+        found = await anyio.to_thread.run_sync(work)
+    content = b"" if route.response is None else msgspec.json.encode(found)
+    return Response(content, route.status, _HEADERS, _JSON if content else None)
+
+
+def bearer(request: Request) -> str:
+    """Return the token of a request; one that cannot be any is refused without asking anybody.
+
+    Raises:
+        Problem: 401.
+    """
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not is_token(secret.strip()):
+        raise _unauthenticated()
+    return secret.strip()
+
+
+def recognised(service: Service, secret: str) -> Caller:
+    """Return whose token it is; blocks.
+
+    Raises:
+        Problem: 401.
+    """
+    caller = authenticated(service, secret)
+    if caller is None:
+        raise _unauthenticated()
+    return caller
+
+
+def _unauthenticated() -> Problem:
+    detail = "Send a token that is valid as `Authorization: Bearer …`."
+    return Problem(401, "unauthenticated", detail, {"WWW-Authenticate": "Bearer"})
+
+
+def _check_length(request: Request, most: int) -> None:
+    text = request.headers.get("content-length", "0")
+    if not text.isdecimal() or len(text) > 15 or int(text) > most:
+        raise too_large(most)
+
+
+def _check_path(path: dict[str, str]) -> None:
+    if not all(re.match(NAME, value) for value in path.values()):
+        raise not_found()
+
+
+def _read_query(route: Route, request: Request) -> Any:
+    found = request.query_params.multi_items()
+    if len(dict(found)) < len(found) or (found and route.query is None):
+        raise Problem(400, "bad-request", "A parameter of the query stands twice, or is unknown.")
+    if any("\0" in value for _, value in found):
+        raise Problem(400, "bad-request", "The query has the zero character.")
+    return None if route.query is None else converted(dict(found), route.query, strict=False)
+
+
+def _read_key(route: Route, request: Request) -> str:
+    if not route.spends:
+        return ""
+    key = request.headers.get("idempotency-key", "")
+    if not re.match(KEY_PATTERN, key):
+        raise Problem(
+            400,
+            "bad-request",
+            "This may spend budget: send an Idempotency-Key of up to 200 letters, a new one for "
+            "each question and the same one to ask again.",
+        )
+    return key
+
+
+async def _read_body(request: Request, most: int) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _read_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
+    if route.request is None:
+        if body:
+            raise Problem(400, "bad-request", "Nothing is read from a body here; leave it out.")
+        return None
+    if media_type.partition(";")[0].strip().lower() != _JSON:
+        raise Problem(415, "unsupported-media", f"Send {_JSON} as Content-Type.")
+    return read_document(body, route.request, depth)
+
+
+async def _with_upload(
+    service: Service, route: Route, request: Request, secret: str, path: dict[str, str], **rest: Any
+) -> Any:
+    """Recognise the caller and check her right before anything is read, then stream and work."""
+    suffix = suffix_of(request.headers.get("content-type", ""))
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+
+    def admitted() -> Caller:
+        caller = recognised(service, secret)
+        _check_path(path)
+        check(route, service, caller, path)
+        return caller
+
+    caller = await anyio.to_thread.run_sync(admitted)
+    stream = request.stream()
+
+    def parts() -> Iterator[bytes]:
+        while (part := anyio.from_thread.run(_next, stream)) is not None:
+            yield part
+
+    def work() -> Any:
+        limits = service.settings.limits
+        name = service.vault.write(received(parts(), limits, encoding))
+        upload = Upload(name, suffix, service.vault, limits)
+        try:
+            return route.handler(Call(service, caller, path, upload=upload, **rest))
+        finally:
+            upload.discard()
+
+    return await anyio.to_thread.run_sync(work)
+
+
+async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(stream, None)
+
+
+def problem_response(problem: Problem) -> Response:
+    """Return a problem as the answer to a request."""
+    return Response(body_of(problem), problem.status, {**_HEADERS, **header_values(problem)})
+
+
+async def _http_problem(_: Request, error: Exception) -> Response:
+    """Tell Starlette's own refusals in the same shape."""
+    status = getattr(error, "status_code", 400)
+    kind = _HTTP_KINDS.get(status, "bad-request")
+    headers = getattr(error, "headers", None)
+    return problem_response(Problem(status, kind, str(getattr(error, "detail", "")), headers))
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    return problem_response(problem_of(error))

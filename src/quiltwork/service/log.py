@@ -1,0 +1,97 @@
+"""The audit log and its verification: the ledger's chain, as an auditor reads it.
+
+What members do is noted by those who do it (`Transaction.note`); granted debits are entries of
+their own. Answers are left out: an auditor sees who asked what, not what was released by it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from quiltwork.errors import StorageError
+from quiltwork.service.members import paged
+from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.structs import Document, Page
+
+_LONGEST = 2**63 - 1
+
+
+class LogQuery(Document, frozen=True):
+    """Which entries: those after a number, at most so many."""
+
+    after: Annotated[int, Meta(ge=0, le=_LONGEST)] = 0
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+
+
+class LogEntry(Document, frozen=True):
+    """One entry of the chain; `content` is what was written, without answers."""
+
+    number: int
+    kind: str
+    dataset: str
+    content: dict[str, Any]
+    hash: str
+
+
+class LogPage(Page, frozen=True, kw_only=True):
+    """A page of the log, oldest first."""
+
+    items: list[LogEntry]
+
+
+class Verified(Document, frozen=True):
+    """What a verification found, and where the chain ends: keep it, to compare later."""
+
+    intact: bool
+    detail: str
+    ledger: str | None = None
+    entries: int | None = None
+    hash: str | None = None
+
+
+def _read(call: Call) -> LogPage:
+    found = call.service.ledger.log(call.query.after, call.query.limit + 1)
+    items = [
+        LogEntry(
+            number=entry.seq,
+            kind=entry.kind,
+            dataset=entry.dataset,
+            content={k: v for k, v in entry.content.items() if k != "answer"},
+            hash=entry.hash,
+        )
+        for entry in found
+    ]
+    return LogPage(**paged(items, call.query.limit, lambda one: one.number))
+
+
+def _verify(call: Call) -> Verified:
+    try:
+        end = call.service.ledger.verify()
+    except StorageError as error:
+        return Verified(intact=False, detail=str(error))
+    return Verified(
+        intact=True,
+        detail="Every entry is as it was written, and every total is that of its entries.",
+        ledger=end.ledger_id,
+        entries=end.count,
+        hash=end.hash,
+    )
+
+
+PART = Part(
+    routes=(
+        Route(
+            *("read_log", "GET", "/v1/log", "log.read", _read),
+            "Read who did what, without answers.",
+            response=LogPage,
+            query=LogQuery,
+        ),
+        Route(
+            *("verify_log", "POST", "/v1/log/verification", "log.verify", _verify),
+            "Check the chain of hashes and every total.",
+            response=Verified,
+        ),
+    ),
+)

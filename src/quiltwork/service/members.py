@@ -1,0 +1,423 @@
+"""Members and their tokens: who somebody is, and what a token may do for her.
+
+Times of last use are kept in memory and written now and then, so that asking costs no write; a
+crash forgets half a minute of them. Revoking, removing and expiring take effect at once.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import anyio
+from msgspec import Meta
+
+from quiltwork.budget.ledger.tables import now
+from quiltwork.errors import InvalidInputError
+from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.rights import RIGHTS, Caller, Role
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text
+from quiltwork.service.tokens import hashed, is_token, new_token
+
+SCHEMA = Schema(
+    "members",
+    (
+        (
+            """CREATE TABLE curator_members (
+                name TEXT NOT NULL PRIMARY KEY,
+                role TEXT NOT NULL,
+                invited_by TEXT NOT NULL,
+                created TEXT NOT NULL,
+                removed TEXT
+            )""",
+            """CREATE TABLE curator_tokens (
+                id TEXT NOT NULL PRIMARY KEY,
+                hash TEXT NOT NULL UNIQUE,
+                member TEXT NOT NULL,
+                label TEXT NOT NULL,
+                created TEXT NOT NULL,
+                expires TEXT NOT NULL,
+                revoked TEXT,
+                used TEXT,
+                datasets TEXT,
+                actions TEXT
+            )""",
+            "CREATE INDEX curator_tokens_of ON curator_tokens (member)",
+        ),
+    ),
+)
+_SECONDS_BETWEEN_WRITES = 30
+_LISTED = "SELECT id, member, label, created, expires, revoked, used, datasets, actions"
+
+
+class NewMember(Document, frozen=True):
+    """Somebody to invite."""
+
+    name: Name
+    role: Role
+
+
+class Member(Document, frozen=True):
+    """Somebody who may ask something of the curator."""
+
+    name: str
+    role: Role
+    invited_by: str
+    created: str
+    removed: str | None = None
+
+
+class Members(Page, frozen=True, kw_only=True):
+    """A page of members."""
+
+    items: list[Member]
+
+
+class NewToken(Document, frozen=True):
+    """What a token is to be for; without datasets or actions, for all of its member's."""
+
+    label: Text = ""
+    days: Annotated[int, Meta(ge=1, le=3650)] = 90
+    datasets: Annotated[list[Name], Meta(min_length=1, max_length=1000)] | None = None
+    actions: Annotated[list[str], Meta(min_length=1, max_length=100)] | None = None
+
+
+class Token(Document, frozen=True):
+    """A token, without what would let anybody use it."""
+
+    id: str
+    member: str
+    label: str
+    created: str
+    expires: str
+    revoked: str | None = None
+    used: str | None = None
+    datasets: list[str] | None = None
+    actions: list[str] | None = None
+
+
+class IssuedToken(Document, frozen=True):
+    """A new token: `secret` is shown this once and kept nowhere."""
+
+    secret: str
+    token: Token
+
+
+class Tokens(Page, frozen=True, kw_only=True):
+    """A page of tokens."""
+
+    items: list[Token]
+
+
+class Self(Document, frozen=True):
+    """Who the caller is, and what the token allows."""
+
+    member: str
+    role: Role
+    token: str
+    actions: list[str]
+    datasets: list[str] | None = None
+
+
+def authenticated(service: Service, secret: str) -> Caller | None:
+    """Return whose token this is; None for what is no token, expired, revoked or unknown."""
+    if not is_token(secret):
+        return None
+    found = service.storage.read(
+        lambda t: t.row(
+            "SELECT t.id, t.member, m.role, t.expires, t.datasets, t.actions "
+            "FROM curator_tokens t JOIN curator_members m ON m.name = t.member "
+            "WHERE t.hash = ? AND t.revoked IS NULL AND m.removed IS NULL",
+            hashed(secret),
+        )
+    )
+    at = now()
+    if found is None or found[3] <= at:
+        return None
+    token, member, role, _, datasets, actions = found
+    service.uses[token] = at
+    return Caller(member, role, token, _names(datasets), _names(actions))
+
+
+def member_of(service: Service, name: str) -> Member | None:
+    """Return a member who was not removed."""
+    found = service.storage.read(
+        lambda t: t.row(
+            "SELECT name, role, invited_by, created FROM curator_members "
+            "WHERE name = ? AND removed IS NULL",
+            name,
+        )
+    )
+    return None if found is None else Member(**_row(Member, found))
+
+
+def invite(service: Service, name: str, role: Role, by: str) -> Member:
+    """Add a member; a name is never given to somebody else again.
+
+    Raises:
+        Problem: 409 if there is, or was, a member of this name.
+    """
+    made = Member(name=name, role=role, invited_by=by, created=now())
+
+    def work(t: Transaction) -> None:
+        old = t.row("SELECT role, invited_by, created FROM curator_members WHERE name = ?", name)
+        if old is not None and tuple(old) != (role, by, made.created):
+            raise Problem(409, "conflict", f"There is, or was, a member {name!r}; names stay.")
+        t.rows(
+            "INSERT INTO curator_members (name, role, invited_by, created) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (name) DO NOTHING",
+            *(name, role, by, made.created),
+        )
+        t.note("act", f"invited {name} as {role}", by)
+
+    service.storage.write(work)
+    return made
+
+
+def issue(
+    service: Service,
+    member: str,
+    by: str,
+    label: str = "",
+    days: int = 90,
+    datasets: list[str] | None = None,
+    actions: list[str] | None = None,
+) -> IssuedToken:
+    """Make a token for a member; its secret is returned and kept nowhere."""
+    secret = new_token()
+    expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
+    token = Token(
+        id=secrets.token_hex(8),
+        member=member,
+        label=label,
+        created=now(),
+        expires=expires,
+        datasets=datasets,
+        actions=actions,
+    )
+
+    def work(t: Transaction) -> None:
+        t.rows(
+            "INSERT INTO curator_tokens "
+            "(id, hash, member, label, created, expires, datasets, actions) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            *(token.id, hashed(secret), member, label, token.created, expires),
+            *(None if part is None else json.dumps(part) for part in (datasets, actions)),
+        )
+        t.note("act", f"made token {token.id} for {member}, until {expires}", by)
+
+    service.storage.write(work)
+    return IssuedToken(secret=secret, token=token)
+
+
+def write_uses(service: Service) -> None:
+    """Write the times of last use that have gathered."""
+    gathered = {token: service.uses.pop(token) for token in list(service.uses)}
+
+    def work(t: Transaction) -> None:
+        for token, at in gathered.items():
+            t.rows("UPDATE curator_tokens SET used = ? WHERE id = ?", at, token)
+
+    if gathered:
+        service.storage.write(work)
+
+
+def member_is_own(service: Service, caller: Caller, name: str) -> bool | None:
+    """Whether a member is the caller, or was invited by her."""
+    found = member_of(service, name)
+    return None if found is None else caller.member in (found.name, found.invited_by)
+
+
+def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
+    """Whether a token is the caller's, or of somebody whom she invited."""
+    found = service.storage.read(
+        lambda t: t.row("SELECT member FROM curator_tokens WHERE id = ?", token)
+    )
+    return None if found is None else member_is_own(service, caller, found[0])
+
+
+def _show_self(call: Call) -> Self:
+    caller = call.caller
+    allowed = [action for action, roles in RIGHTS.items() if caller.role in roles]
+    return Self(
+        member=caller.member,
+        role=caller.role,
+        token=caller.token,
+        actions=[one for one in allowed if caller.actions is None or one in caller.actions],
+        datasets=None if caller.datasets is None else sorted(caller.datasets),
+    )
+
+
+def _invite(call: Call) -> Member:
+    return invite(call.service, call.body.name, call.body.role, call.caller.member)
+
+
+def _list_members(call: Call) -> Members:
+    found = call.service.storage.read(
+        lambda t: t.rows(
+            "SELECT name, role, invited_by, created, removed FROM curator_members "
+            "WHERE (name = ? OR invited_by = ?) AND name > ? ORDER BY name LIMIT ?",
+            *(call.caller.member, call.caller.member),
+            *(call.query.after or "", call.query.limit + 1),
+        )
+    )
+    items = [Member(**_row(Member, row)) for row in found]
+    return Members(**paged(items, call.query.limit, lambda one: one.name))
+
+
+def _remove(call: Call) -> None:
+    name, at = call.path["member"], now()
+    if name == call.caller.member:
+        raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
+
+    def work(t: Transaction) -> None:
+        t.rows("UPDATE curator_members SET removed = ? WHERE name = ?", at, name)
+        t.rows(
+            "UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name
+        )
+        t.note("act", f"removed {name}", call.caller.member)
+
+    call.service.storage.write(work)
+
+
+def _issue(call: Call) -> IssuedToken:
+    asked, caller = call.body, call.caller
+    unknown = sorted(set(asked.actions or ()) - RIGHTS.keys())
+    if unknown:
+        raise InvalidInputError(f"There is no action {unknown[0]!r}; GET /v1/me lists yours.")
+    if caller.actions is not None and not set(asked.actions or RIGHTS) <= caller.actions:
+        raise Problem(403, "forbidden", "A narrowed token makes only tokens as narrow.")
+    return issue(
+        call.service,
+        call.path["member"],
+        caller.member,
+        asked.label,
+        asked.days,
+        asked.datasets,
+        asked.actions,
+    )
+
+
+def _list_tokens(call: Call) -> Tokens:
+    found = call.service.storage.read(
+        lambda t: t.rows(
+            f"{_LISTED} FROM curator_tokens WHERE member = ? AND id > ? ORDER BY id LIMIT ?",
+            *(call.path["member"], call.query.after or "", call.query.limit + 1),
+        )
+    )
+    items = [Token(**_row(Token, _read_lists(row))) for row in found]
+    items = [_with_use(call.service, one) for one in items]
+    return Tokens(**paged(items, call.query.limit, lambda one: one.id))
+
+
+def _revoke(call: Call) -> None:
+    member, token, at = call.path["member"], call.path["token"], now()
+
+    def work(t: Transaction) -> None:
+        if (
+            t.row("SELECT id FROM curator_tokens WHERE id = ? AND member = ?", token, member)
+            is None
+        ):
+            raise not_found()
+        t.rows("UPDATE curator_tokens SET revoked = ? WHERE id = ? AND revoked IS NULL", at, token)
+        t.note("act", f"revoked token {token} of {member}", call.caller.member)
+
+    call.service.storage.write(work)
+
+
+def paged(items: list[Any], limit: int, cursor: Any) -> dict[str, Any]:
+    """Return the fields of a page from `limit` items or one more, which says that more follow."""
+    page = items[:limit]
+    return {"items": page, "next": str(cursor(page[-1])) if len(items) > limit else None}
+
+
+def _with_use(service: Service, token: Token) -> Token:
+    from msgspec.structs import replace
+
+    at = service.uses.get(token.id)
+    return token if at is None else replace(token, used=at)
+
+
+def _row(kind: type, values: Any) -> dict[str, Any]:
+    return dict(zip(kind.__struct_fields__, values, strict=False))  # type: ignore[attr-defined]
+
+
+def _read_lists(row: Any) -> list[Any]:
+    *plain, datasets, actions = row
+    return [*plain, *(None if part is None else json.loads(part) for part in (datasets, actions))]
+
+
+def _names(text: str | None) -> frozenset[str] | None:
+    return None if text is None else frozenset(json.loads(text))
+
+
+@asynccontextmanager
+async def _running(service: Service) -> AsyncIterator[None]:
+    """Write times of last use while the application runs, and at its end."""
+
+    async def keep_writing() -> None:
+        while True:
+            await anyio.sleep(_SECONDS_BETWEEN_WRITES)
+            await anyio.to_thread.run_sync(write_uses, service)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(keep_writing)
+        yield
+        group.cancel_scope.cancel()
+    write_uses(service)
+
+
+_OF_MEMBER = "/v1/members/{member}"
+
+PART = Part(
+    schema=SCHEMA,
+    belongs={"member": member_is_own, "token": token_is_own},
+    running=_running,
+    routes=(
+        Route(
+            "show_self", "GET", "/v1/me", "self.read", _show_self, "Say who is asking.", None, Self
+        ),
+        Route(
+            *("invite_member", "POST", "/v1/members", "member.create", _invite),
+            "Invite somebody, in one role.",
+            request=NewMember,
+            response=Member,
+            status=201,
+        ),
+        Route(
+            *("list_members", "GET", "/v1/members", "member.list", _list_members),
+            "List yourself and those whom you invited.",
+            response=Members,
+            query=PageQuery,
+        ),
+        Route(
+            *("remove_member", "DELETE", _OF_MEMBER, "member.remove", _remove),
+            "Remove somebody whom you invited, with all tokens.",
+            status=204,
+        ),
+        Route(
+            *("make_token", "POST", f"{_OF_MEMBER}/tokens", "token.create", _issue),
+            "Make a token for yourself or somebody whom you invited; it is shown once.",
+            request=NewToken,
+            response=IssuedToken,
+            status=201,
+        ),
+        Route(
+            *("list_tokens", "GET", f"{_OF_MEMBER}/tokens", "token.list", _list_tokens),
+            "List tokens, with their last use.",
+            response=Tokens,
+            query=PageQuery,
+        ),
+        Route(
+            *("revoke_token", "DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", _revoke),
+            "Revoke a token, at once.",
+            status=204,
+        ),
+    ),
+)

@@ -1,0 +1,106 @@
+"""Refusals and failures in one shape: problem details (RFC 9457), never a page.
+
+The sentences of quiltwork's own errors are told as they are, since they depend on public things
+alone: the request, the beliefs, the ledger. Everything unexpected is opaque; its traceback might
+quote rows, so it goes nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    QuiltworkError,
+    StorageError,
+    UnsupportedError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+
+_STATUS: tuple[tuple[type[QuiltworkError], str, int], ...] = (
+    (BudgetExceeded, "budget-exceeded", 409),
+    (NotPrivateError, "not-private", 409),
+    (InvalidInputError, "invalid-input", 422),
+    (UnsupportedError, "unsupported", 422),
+    (StorageError, "storage", 503),
+)
+_TITLES = {
+    "bad-request": "The request cannot be read",
+    "unauthenticated": "A valid token is needed",
+    "forbidden": "Not yours to do",
+    "not-found": "There is no such thing here",
+    "method-not-allowed": "Not done in this way",
+    "conflict": "Something else is there already",
+    "too-large": "Too large",
+    "unsupported-media": "Not a format that is taken here",
+    "invalid-input": "Something in the request is wrong",
+    "unsupported": "There is no proof for this",
+    "budget-exceeded": "The budget does not allow it",
+    "not-private": "It would not be private",
+    "storage": "The curator's storage cannot be used now",
+    "internal": "A fault of the curator",
+}
+
+
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told: `kind` is stable, `detail` is a sentence for people."""
+
+    type: str
+    title: str
+    status: int
+    kind: str
+    detail: str
+
+
+class Problem(Exception):  # noqa: N818  (the name of RFC 9457)
+    """A refusal that has its answer: raise it anywhere within a request."""
+
+    def __init__(
+        self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Take status, kind (a key of the titles) and a sentence without values from the data."""
+        super().__init__(detail)
+        self.status, self.kind, self.detail = status, kind, detail
+        self.headers = dict(headers or {})
+
+    def details(self) -> ProblemDetails:
+        """Return what is told."""
+        return ProblemDetails(
+            type=f"urn:quiltwork:problem:{self.kind}",
+            title=_TITLES[self.kind],
+            status=self.status,
+            kind=self.kind,
+            detail=self.detail,
+        )
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return what is told of an error; what is not known is opaque."""
+    if isinstance(error, Problem):
+        return error
+    for known, kind, status in _STATUS:
+        if isinstance(error, known):
+            headers = {"Retry-After": "1"} if status == 503 else {}
+            return Problem(status, kind, str(error), headers)
+    return Problem(500, "internal", "Nothing was told to anybody; tell whoever runs the curator.")
+
+
+def not_found() -> Problem:
+    """What is said of everything that a caller may not know to exist."""
+    return Problem(404, "not-found", "There is nothing of this name that you may see.")
+
+
+def body_of(problem: Problem) -> bytes:
+    """Write a problem as JSON."""
+    return msgspec.json.encode(problem.details())
+
+
+def header_values(problem: Problem) -> dict[str, Any]:
+    """Return the headers of a problem's answer."""
+    return {"Content-Type": MEDIA_TYPE, **problem.headers}

@@ -1,0 +1,177 @@
+"""Routes as data: from one record each come the handler's checks, the OpenAPI text and the tests.
+
+A handler is an ordinary function from a `Call` to a struct; it runs in a thread, after the caller
+was recognised, the action allowed, the object found to be hers, and the body read. `perform` does
+all of that for HTTP and for the pages of the dashboard alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from quiltwork.errors import StorageError
+from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.rights import Caller, scope
+from quiltwork.service.settings import Settings
+from quiltwork.service.storage import Schema, Storage
+
+if TYPE_CHECKING:
+    from quiltwork.budget import Ledger
+    from quiltwork.service.uploads import Upload
+    from quiltwork.service.vault import Vault
+
+_NARROW = ("self.read", "dataset.list")
+"""What a token that is for some datasets may do without naming one of them."""
+
+Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
+Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
+"""Whether an object is the caller's own; None if there is no such object."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request, as a handler sees it.
+
+    Attributes:
+        service: the curator.
+        caller: who asks; allowed to, already.
+        path: the parameters of the path.
+        query: the struct that the route names for the query, read; None without one.
+        body: the struct that the route names, read; None without one.
+        key: the Idempotency-Key of a route that spends.
+        upload: what was uploaded, on a route that takes an upload.
+    """
+
+    service: Service
+    caller: Caller
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Any = None
+    body: Any = None
+    key: str = ""
+    upload: Upload | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """One thing that can be asked of the curator.
+
+    Attributes:
+        name: unique; `perform` and the client know it by this.
+        method: of HTTP.
+        path: with its parameters, as `/v1/datasets/{dataset}`; each must be known to `belongs`
+            of some part, or be listed in `free`.
+        action: its line in the table of rights.
+        handler: from a `Call` to a struct of type `response`.
+        summary: one sentence, for the API's description.
+        request: the struct of the body; None without one.
+        response: the struct of the answer; None for 204.
+        query: the struct of the query's parameters; None without any.
+        status: of the answer.
+        spends: whether it needs an Idempotency-Key.
+        upload: whether the body is a file, streamed.
+        free: parameters of the path that name nothing that belongs to anybody.
+    """
+
+    name: str
+    method: Method
+    path: str
+    action: str
+    handler: Callable[[Call], Any]
+    summary: str
+    request: type | None = None
+    response: type | None = None
+    query: type | None = None
+    status: int = 200
+    spends: bool = False
+    upload: bool = False
+    free: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the curator: its tables, routes, whose its objects are, what runs beside it.
+
+    Attributes:
+        schema: its tables.
+        routes: what can be asked.
+        belongs: by the name of a path's parameter, whether an object is a caller's own.
+        running: entered while the application runs, for workers and the like.
+    """
+
+    schema: Schema | None = None
+    routes: tuple[Route, ...] = ()
+    belongs: Mapping[str, Belongs] = field(default_factory=dict)
+    running: Callable[[Service], AbstractAsyncContextManager[None]] | None = None
+
+
+@dataclass(frozen=True)
+class Service:
+    """A curator at work: everything that handlers use. Made by `app.open_service`."""
+
+    settings: Settings
+    ledger: Ledger
+    storage: Storage
+    vault: Vault
+    parts: tuple[Part, ...]
+    uses: dict[str, str] = field(default_factory=dict)
+    """When tokens were last used, until that is written."""
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """All routes of all parts."""
+        return tuple(route for part in self.parts for route in part.routes)
+
+    def route(self, name: str) -> Route:
+        """Return the route of a name."""
+        return next(route for route in self.routes if route.name == name)
+
+    def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:
+        """Whether an object is the caller's own; None if there is none, or her token excludes it.
+
+        A token that is narrowed to datasets reaches nothing else.
+        """
+        if caller.datasets is not None and parameter == "dataset" and value not in caller.datasets:
+            return None
+        for part in self.parts:
+            if parameter in part.belongs:
+                return part.belongs[parameter](self, caller, value)
+        raise StorageError(f"No part says whose a {parameter} is.")
+
+
+def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str]) -> None:
+    """Refuse what the table of rights does not allow; refusals are noted in the audit log.
+
+    Raises:
+        Problem: 403 if the role or the token never may; 404 if the object is not there, or not
+            the caller's and hence none of her business.
+    """
+    allowed = scope(caller, route.action)
+    if allowed is None:
+        service.ledger.note("refusal", f"may not {route.action}", None, caller.member)
+        raise Problem(403, "forbidden", f"Your role or your token does not allow {route.action}.")
+    if caller.datasets is not None and "dataset" not in path and route.action not in _NARROW:
+        raise Problem(403, "forbidden", "Your token is for some datasets, and nothing else.")
+    for parameter, value in path.items():
+        if parameter not in route.free:
+            own = service.belongs(caller, parameter, value)
+            if own is None or (allowed == "own" and not own):
+                raise not_found()
+
+
+def perform(
+    service: Service,
+    route: Route,
+    caller: Caller,
+    path: Mapping[str, str] | None = None,
+    **rest: Any,
+) -> Any:
+    """Check the caller's right and do what a route does; `rest` are the other fields of `Call`.
+
+    Blocks: call it in a thread.
+    """
+    found = dict(path or {})
+    check(route, service, caller, found)
+    return route.handler(Call(service, caller, found, **rest))

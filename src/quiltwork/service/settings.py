@@ -1,0 +1,107 @@
+"""What a curator is started with: where its data are, what it takes, whom it listens to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from quiltwork.errors import InvalidInputError, StorageError
+
+KEY = "QUILTWORK_KEY"
+"""The environment variable with the key of files at rest: 32 bytes, as base64 or hexadecimal."""
+OWNER_ONLY_FOLDER = 0o700
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one request may bring; what is larger is refused before it is read.
+
+    Attributes:
+        document: bytes of a JSON document.
+        depth: how deeply a JSON document may be nested.
+        upload: bytes of an upload as it is sent.
+        unpacked: how many times its own size an upload may unpack to.
+        rows: of one upload.
+        columns: of one upload.
+        field: characters of one cell.
+        page: entries on a page of a list.
+        threads: requests that are worked on at the same time; others wait.
+    """
+
+    document: int = 1_000_000
+    depth: int = 32
+    upload: int = 64_000_000
+    unpacked: int = 20
+    rows: int = 5_000_000
+    columns: int = 200
+    field: int = 1_000
+    page: int = 100
+    threads: int = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One curator.
+
+    Attributes:
+        database: URL of the ledger's database, which holds the curator's own tables too.
+        data: the folder of files at rest; only its user may read it.
+        key: encrypts files at rest; None keeps them as they are.
+        host: the address to listen on.
+        port: the port to listen on.
+        allowed_hosts: names under which requests may come in.
+        limits: the most that one request may bring.
+    """
+
+    database: str
+    data: Path
+    key: bytes | None = field(default=None, repr=False)
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allowed_hosts: tuple[str, ...] = _LOOPBACK
+    limits: Limits = Limits()
+
+
+def key_from(environment: Mapping[str, str] = os.environ) -> bytes | None:
+    """Return the key of files at rest that the environment holds; None without one.
+
+    Raises:
+        InvalidInputError: if it is not 32 bytes in base64 or hexadecimal.
+    """
+    text = environment.get(KEY, "").strip()
+    if not text:
+        return None
+    try:
+        key = bytes.fromhex(text) if len(text) == 64 else base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        key = b""
+    if len(key) != 32:
+        raise InvalidInputError(
+            f"{KEY} must be 32 random bytes in base64 or hexadecimal; make one with "
+            "`openssl rand -base64 32`, and keep it apart from the data."
+        )
+    return key
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only its user can read, or check that one is.
+
+    Raises:
+        StorageError: if it cannot be made, or others may read it.
+    """
+    try:
+        path.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
+        others = path.stat().st_mode & 0o077
+    except OSError as error:
+        raise StorageError(f"The data directory {str(path)!r}: {error.strerror}.") from None
+    if others and os.name != "nt":
+        raise StorageError(
+            f"The data directory {str(path)!r} can be read by others; run chmod 700 on it, or "
+            "name another one."
+        )
+    return path

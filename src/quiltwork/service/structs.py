@@ -1,0 +1,132 @@
+"""Documents of the API: structs that refuse what they do not know, and a reader that is strict.
+
+`read_document` also refuses what msgspec lets through or JSON leaves open: keys that stand twice,
+numbers that are no ordinary floats (NaN, infinite, subnormal), deep nesting, half surrogates and
+the zero character, which not every database can hold.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+
+from quiltwork.service.problems import Problem
+
+Kind = TypeVar("Kind")
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=NAME, max_length=100)]
+"""A dataset, a member, a table: fit for a path."""
+Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
+Number: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=100)]
+"""An exact number: 1, 0.1 (read as one tenth) or "1/3"."""
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+_SMALLEST = sys.float_info.min
+
+
+class Document(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False
+):
+    """Base of what is sent and answered."""
+
+
+class Page(Document, frozen=True):
+    """Base of the pages of a list: ask for the next with `after=` its `next`."""
+
+    next: str | None = None
+
+
+class PageQuery(Document, frozen=True):
+    """How a list is asked for."""
+
+    after: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+
+
+def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
+    """Read a JSON document as a struct.
+
+    Raises:
+        Problem: 400 for what is no JSON, 422 for another document.
+    """
+    return converted(_parsed(text, depth), kind)
+
+
+def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
+    """Read plain values as a struct; texts as numbers too if not `strict`."""
+    try:
+        return msgspec.convert(found, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid-input", f"{error}.") from None
+    except RecursionError:
+        raise _unreadable("it is nested too deeply") from None
+
+
+def _parsed(text: bytes, depth: int) -> Any:
+    _check_depth(text, depth)
+    try:
+        found = json.loads(
+            text.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_float=_float,
+            parse_constant=_no_number,
+        )
+        if b"\\u" in text:
+            _check_letters(found)
+    except UnicodeError:
+        raise _unreadable("it is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise _unreadable("look for a comma, a quote or a bracket too many or too few") from None
+    return found
+
+
+def _check_depth(text: bytes, most: int) -> None:
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub(b"", text)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > most:
+            raise _unreadable(f"it is nested more than {most} deep")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _unreadable("a key stands twice in one object")
+    return found
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or (number and abs(number) < _SMALLEST):
+        raise _unreadable("a number is outside the range of ordinary floats")
+    if not number and re.search("[1-9]", re.split("[eE]", text)[0]):
+        raise _unreadable("a number is outside the range of ordinary floats")
+    return number
+
+
+def _no_number(_: str) -> Any:
+    raise _unreadable("NaN and Infinity are no numbers of JSON")
+
+
+def _check_letters(found: Any) -> None:
+    if isinstance(found, str):
+        found.encode("utf-8")  # half a pair of surrogates has no letter
+        if "\0" in found:
+            raise _unreadable("it has the zero character")
+    elif isinstance(found, list):
+        for part in found:
+            _check_letters(part)
+    elif isinstance(found, dict):
+        for part in (*found, *found.values()):
+            _check_letters(part)
+
+
+def _unreadable(reason: str) -> Problem:
+    return Problem(400, "bad-request", f"The body is no JSON document that is taken: {reason}.")

@@ -1,0 +1,137 @@
+"""Uploads: streamed to the disk under limits, and read as a table only after that.
+
+Bytes are counted as they come, so that what is too large ends early. A CSV file may come
+compressed (`Content-Encoding: gzip`) and is unpacked while it comes, up to a multiple of its size.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from quiltwork import delimited, files
+from quiltwork.errors import InvalidInputError
+from quiltwork.service.problems import Problem
+from quiltwork.service.settings import Limits
+from quiltwork.service.vault import Vault
+
+MEDIA_TYPES = {"text/csv": ".csv", "application/vnd.apache.parquet": ".parquet"}
+_UNPACKED_FREELY = 1 << 20
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that was sent, at rest.
+
+    Attributes:
+        name: in the vault.
+        suffix: what kind of file it is: ".csv" or ".parquet".
+        vault: where it is.
+        limits: what it may hold.
+    """
+
+    name: str
+    suffix: str
+    vault: Vault
+    limits: Limits
+
+    @contextmanager
+    def table(self) -> Iterator[Path]:
+        """Lend a path at which the file can be read; rows, columns and cells are within limits.
+
+        Raises:
+            InvalidInputError: if they are not, or the file is not what it says.
+        """
+        with self.vault.plain(self.name, self.suffix) as path:
+            self._check(path)
+            yield path
+
+    def discard(self) -> None:
+        """Forget the file."""
+        self.vault.delete(self.name)
+
+    def _check(self, path: Path) -> None:
+        if self.suffix == ".parquet":
+            found = files.table_file(str(path))
+            self._check_size(found.count_rows(), len(found.schema.names))
+            return
+        longest = self.limits.field
+
+        def read(rows: Iterator[list[str]]) -> None:
+            for number, row in enumerate(rows):
+                self._check_size(number, len(row))
+                if any(len(cell) > longest for cell in row):
+                    raise InvalidInputError(f"A cell of row {number} has over {longest} letters.")
+
+        delimited.with_csv(str(path), read)
+
+    def _check_size(self, rows: int, columns: int) -> None:
+        if rows > self.limits.rows or columns > self.limits.columns:
+            raise InvalidInputError(
+                f"A file may have {self.limits.rows:,} rows of {self.limits.columns} columns."
+            )
+
+
+def suffix_of(media_type: str) -> str:
+    """Return how the name of such a file ends.
+
+    Raises:
+        Problem: 415 for other media types.
+    """
+    found = MEDIA_TYPES.get(media_type.partition(";")[0].strip().lower())
+    if found is None:
+        raise Problem(
+            415, "unsupported-media", f"Send one of {', '.join(MEDIA_TYPES)} as Content-Type."
+        )
+    return found
+
+
+def received(parts: Iterable[bytes], limits: Limits, encoding: str = "") -> Iterator[bytes]:
+    """Pass on what comes, unpacked, as long as it is within limits.
+
+    Raises:
+        Problem: 413 if it is too much, 415 for another encoding, 400 if it cannot be unpacked.
+    """
+    limited = _limited(parts, limits.upload)
+    if encoding in ("", "identity"):
+        return limited
+    if encoding != "gzip":
+        raise Problem(415, "unsupported-media", "Send it as it is, or in gzip.")
+    return _unpacked(limited, limits)
+
+
+def _limited(parts: Iterable[bytes], most: int) -> Iterator[bytes]:
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > most:
+            raise too_large(most)
+        yield part
+
+
+def _unpacked(parts: Iterable[bytes], limits: Limits) -> Iterator[bytes]:
+    stream = zlib.decompressobj(wbits=31)
+    packed = size = 0
+    try:
+        for part in parts:
+            packed += len(part)
+            while part:
+                piece = stream.decompress(part, 1 << 20)
+                part, size = stream.unconsumed_tail, size + len(piece)
+                if size > max(_UNPACKED_FREELY, limits.unpacked * packed):
+                    raise Problem(413, "too-large", "It unpacks to too many times its size.")
+                if size > limits.unpacked * limits.upload:
+                    raise too_large(limits.upload)
+                yield piece
+    except zlib.error:
+        raise Problem(400, "bad-request", "The body is not gzip.") from None
+    if not stream.eof:
+        raise Problem(400, "bad-request", "The body ends before its gzip does.")
+
+
+def too_large(most: int) -> Problem:
+    """What is said of a body with more bytes than are taken."""
+    return Problem(413, "too-large", f"A body may have {most:,} bytes here.")

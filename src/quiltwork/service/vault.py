@@ -1,0 +1,182 @@
+"""Files at rest: named at random, for their user only, sealed where the curator has a key.
+
+A sealed file is AES-256-GCM in chunks: each has its own nonce, and is bound to its file, its place
+and to being the last, so that nothing can be cut, swapped or put in. Deleting overwrites a file
+before its name goes; what a file system or a backup keeps of it elsewhere is not ours to reach,
+and is unreadable without the key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.files import OWNER_ONLY
+
+_CHUNK = 1 << 20
+_MAGIC = b"quiltwork sealed 1\n"
+_TAG = 16
+_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Vault:
+    """A folder of files; with a key, what is in them can be read only with it."""
+
+    folder: Path
+    key: bytes | None = field(default=None, repr=False)
+
+    def write(self, parts: Iterable[bytes]) -> str:
+        """Keep some bytes durably; return the name they are found under.
+
+        Whatever `parts` raises is raised, and nothing is kept.
+        """
+        name = secrets.token_hex(16)
+        path = self.folder / f"{name}.part"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+            with os.fdopen(descriptor, "wb") as file:
+                for part in self._sealed(name, parts) if self.key else parts:
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            path.rename(self.folder / name)
+            self._sync()
+        except OSError as error:
+            self._forget(path)
+            raise StorageError(f"The data directory: {error.strerror}.") from None
+        except BaseException:
+            self._forget(path)
+            raise
+        return name
+
+    def read(self, name: str) -> Iterator[bytes]:
+        """Yield what is kept under a name.
+
+        Raises:
+            StorageError: if it is gone, was changed, or needs another key.
+        """
+        try:
+            with self._path(name).open("rb") as file:
+                start = file.read(len(_MAGIC))
+                if start == _MAGIC:
+                    yield from self._opened(name, file)
+                else:
+                    yield start
+                    while part := file.read(_CHUNK):
+                        yield part
+        except OSError as error:
+            raise StorageError(f"A file of the data directory: {error.strerror}.") from None
+
+    def delete(self, name: str) -> None:
+        """Overwrite and remove a file; nothing happens if it is gone."""
+        self._forget(self._path(name))
+        self._sync()
+
+    def names(self) -> set[str]:
+        """Return all names; what was not finished is removed first."""
+        for path in self.folder.glob("*.part"):
+            self._forget(path)
+        return {path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name)}
+
+    @contextmanager
+    def plain(self, name: str, suffix: str) -> Iterator[Path]:
+        """Lend a path at which other code can read the file as it was sent.
+
+        On Linux it is in memory only; elsewhere it is on the disk while it is lent.
+        """
+        lent = self.folder / f"{secrets.token_hex(16)}{suffix}"
+        create = getattr(os, "memfd_create", None)
+        descriptor = (
+            create("curator")
+            if create is not None
+            else os.open(lent, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        )
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                for part in self.read(name):
+                    file.write(part)
+            if create is not None:
+                lent.symlink_to(f"/proc/{os.getpid()}/fd/{descriptor}")
+            yield lent
+        finally:
+            os.close(descriptor)
+            if lent.is_symlink():
+                lent.unlink()
+            else:
+                self._forget(lent)
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise InvalidInputError("This is no name of a file at rest.")
+        return self.folder / name
+
+    def _forget(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            with path.open("r+b") as file:
+                left = os.fstat(file.fileno()).st_size
+                while left > 0:
+                    left -= file.write(bytes(min(left, _CHUNK)))
+                file.flush()
+                os.fsync(file.fileno())
+            path.unlink()
+
+    def _sync(self) -> None:
+        if os.name != "nt":
+            descriptor = os.open(self.folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _cipher(self) -> Any:
+        if self.key is None:
+            raise StorageError("A file of the data directory is sealed, and there is no key.")
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        return AESGCM(self.key)
+
+    def _sealed(self, name: str, parts: Iterable[bytes]) -> Iterator[bytes]:
+        cipher, salt = self._cipher(), secrets.token_bytes(8)
+        yield _MAGIC + salt
+        for place, (part, last) in enumerate(_chunks(parts)):
+            bound = f"{name}:{place}:{int(last)}".encode()
+            yield cipher.encrypt(salt + struct.pack(">I", place), part, bound)
+
+    def _opened(self, name: str, file: Any) -> Iterator[bytes]:
+        from cryptography.exceptions import InvalidTag
+
+        cipher, salt = self._cipher(), file.read(8)
+        part, place = file.read(_CHUNK + _TAG), 0
+        while part:
+            following = file.read(_CHUNK + _TAG)
+            bound = f"{name}:{place}:{int(not following)}".encode()
+            try:
+                yield cipher.decrypt(salt + struct.pack(">I", place), part, bound)
+            except InvalidTag:
+                raise StorageError(
+                    "A file of the data directory was changed, or sealed with another key."
+                ) from None
+            part, place = following, place + 1
+        if not place:
+            raise StorageError("A file of the data directory was cut.")
+
+
+def _chunks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Cut bytes into chunks of one size; the last, perhaps empty, is told."""
+    held = b""
+    for part in chain(parts):
+        held += part
+        while len(held) > _CHUNK:
+            yield held[:_CHUNK], False
+            held = held[_CHUNK:]
+    yield held, True

@@ -1,0 +1,57 @@
+"""A curator for the tests: an application on a fresh database, and a client for each role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from starlette.testclient import TestClient
+
+from quiltwork.service.app import create_app, open_service
+from quiltwork.service.members import invite, issue
+from quiltwork.service.routes import Service
+from quiltwork.service.settings import Settings
+
+
+@dataclass
+class Team:
+    """A running curator; `as_(member)` asks as somebody who was invited."""
+
+    service: Service
+    client: TestClient
+    secrets: dict[str, str] = field(default_factory=dict)
+
+    def join(self, member: str, role: str, by: str = "olga") -> None:
+        """Invite somebody and keep a token for `as_`."""
+        invite(self.service, member, role, by)
+        self.secrets[member] = issue(self.service, member, by).secret
+
+    def ask(self, member: str | None, method: str, path: str, key: str | None = None, **rest):
+        """One request as a member, or as nobody."""
+        headers = {**rest.pop("headers", {})}
+        if member is not None:
+            headers["Authorization"] = f"Bearer {self.secrets[member]}"
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        return self.client.request(method, path, headers=headers, **rest)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings(f"sqlite:///{tmp_path / 'curator.db'}", tmp_path / "data")
+
+
+@pytest.fixture
+def team(settings):
+    """A curator with one member in each role: olga, pia, anna, udo."""
+    service = open_service(settings)
+    with TestClient(create_app(service), "http://127.0.0.1") as client:
+        running = Team(service, client)
+        for member, role in (
+            ("olga", "owner"),
+            ("pia", "provider"),
+            ("anna", "analyst"),
+            ("udo", "auditor"),
+        ):
+            running.join(member, role)
+        yield running
