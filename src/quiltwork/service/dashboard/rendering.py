@@ -78,7 +78,7 @@ def environment() -> Environment:
         gauge=gauge,
         figure=figure,
     )
-    made.filters.update(number=number, moment=moment)
+    made.filters.update(number=number, moment=moment, window=window, cell=cell)
     return made
 
 
@@ -107,3 +107,26 @@ def moment(text: str | None) -> str:
     ('2026-03-01 02:00 UTC', '–')
     """
     return "–" if not text else f"{text[:16].replace('T', ' ')} UTC"
+
+
+def window(query: Mapping[str, Any]) -> str:
+    """Say which time points a query is about.
+
+    >>> window({"kind": "histogram"}), window({"window": [1, 1440]})
+    ('all', '1 to 1,440')
+    """
+    start, stop = query.get("window", (1, None))
+    if start == 1 and stop is None:
+        return "all"
+    return f"{start:,} to {'the end' if stop is None else format(stop, ',')}"
+
+
+def cell(label: Any) -> str:
+    """Write the label of a cell.
+
+    >>> cell("walk"), cell({"tuple": ["rest", "walk"]}), cell(["a", "b"])
+    ('walk', 'rest → walk', 'a, b')
+    """
+    if isinstance(label, dict) and "tuple" in label:
+        return " → ".join(map(str, label["tuple"]))
+    return ", ".join(map(str, label)) if isinstance(label, list | tuple) else str(label)

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from quiltwork.service.dashboard import sessions
-from quiltwork.service.dashboard.pages import people
+from quiltwork.service.dashboard.pages import asking, dataset, datasets, people, work
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import Page, endpoint, hidden_field, own_form, refusal
 from quiltwork.service.problems import Problem
@@ -20,12 +20,27 @@ from quiltwork.service.routes import Part
 PART = Part(schema=sessions.SCHEMA)
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
+    ("GET", "/", datasets.overview),
+    ("GET", "/new", datasets.new),
+    ("POST", "/new", datasets.register),
+    ("GET", "/datasets/{dataset}", dataset.dataset),
+    ("POST", "/datasets/{dataset}/rows", dataset.add),
+    ("POST", "/datasets/{dataset}/access", dataset.share),
+    ("POST", "/datasets/{dataset}/access/{member}/remove", dataset.unshare),
+    ("POST", "/datasets/{dataset}/retire", dataset.retire),
+    ("POST", "/datasets/{dataset}/delete", dataset.delete),
+    ("GET", "/datasets/{dataset}/releases/{release}", dataset.release),
+    ("GET", "/datasets/{dataset}/ask", asking.ask),
+    ("POST", "/datasets/{dataset}/ask/preview", asking.preview),
+    ("POST", "/datasets/{dataset}/ask", asking.answer),
     ("GET", "/members", people.members),
     ("POST", "/members", people.invite),
     ("GET", "/members/{member}", people.member),
     ("POST", "/members/{member}/remove", people.remove),
     ("POST", "/members/{member}/tokens", people.issue),
     ("POST", "/members/{member}/tokens/{token}/revoke", people.revoke),
+    ("GET", "/jobs", work.jobs),
+    ("POST", "/jobs/{job}/cancel", work.cancel),
     ("GET", "/log", people.log),
     ("POST", "/log", people.verify),
 )

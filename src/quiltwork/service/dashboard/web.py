@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -25,10 +26,12 @@ from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
 from quiltwork.service.problems import Problem, body_of, header_values, problem_of
 from quiltwork.service.rights import Caller, scope
-from quiltwork.service.routes import Service, perform
+from quiltwork.service.routes import Service, check, perform
 from quiltwork.service.structs import converted
+from quiltwork.service.uploads import MEDIA_TYPES, Upload, received
 
 _FORM_FIELD = "form"
+_PIECE = 1 << 20
 _MENU = (
     ("Overview", "/", "dataset.list"),
     ("Schedules", "/schedules", "schedule.list"),
@@ -71,6 +74,7 @@ class Visit:
         files: what was chosen to be uploaded, by the name of its field.
         cookie: of the session.
         fragment: whether only the part that changes is asked for.
+        address: of the curator, as the browser names it.
     """
 
     service: Service
@@ -82,6 +86,7 @@ class Visit:
     files: Mapping[str, UploadFile] = field(default_factory=dict)
     cookie: str = ""
     fragment: bool = False
+    address: str = ""
 
     def may(self, action: str) -> bool:
         """Whether the caller may do something at all."""
@@ -102,6 +107,22 @@ class Visit:
         if route.query is not None:
             rest["query"] = converted(dict(query or {}), route.query)
         return perform(self.service, route, self.caller, path, **rest)
+
+    def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
+        """Do what a route that takes an upload does, with the file that was chosen in a field."""
+        route, limits = self.service.route(name), self.service.settings.limits
+        check(route, self.service, self.caller, path)
+        chosen = self.files.get(field)
+        suffix = Path(chosen.filename or "").suffix.lower() if chosen else ""
+        if chosen is None or suffix not in MEDIA_TYPES.values():
+            raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
+        parts = iter(lambda: chosen.file.read(_PIECE), b"")
+        vault = self.service.vault
+        upload = Upload(vault.write(received(parts, limits)), suffix, vault, limits)
+        try:
+            return perform(self.service, route, self.caller, path, upload=upload, **rest)
+        finally:
+            upload.discard()
 
     def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
         """Return all items of a list, page after page."""
@@ -188,10 +209,11 @@ def _frame(visit: Visit) -> dict[str, Any]:
         menu.append({"name": "Your tokens", "href": at, "here": visit.here == at})
     told = TOLD.get(visit.query.get("told", ""))
     return {
-        "who": {"name": caller.member, "roles": caller.role},
+        "who": {"name": caller.member, "roles": caller.role, "role": caller.role},
         "menu": menu,
         "csrf": hidden_field(visit.cookie),
         "may": visit.may,
+        "address": visit.address,
         "flash": {"kind": "good", "text": told} if told else None,
     }
 
@@ -223,6 +245,7 @@ async def _visit(request: Request, service: Service) -> Visit | None:
         files,
         cookie,
         "x-fragment" in request.headers,
+        str(request.base_url).rstrip("/"),
     )
 
 
@@ -305,6 +328,14 @@ def refusal(request: Request, problem: Problem) -> Response:
     shown = problem_page(problem)
     values = {"who": None, "flash": None, **shown.values}
     return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
+
+
+def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
+    """Do something of which a refusal is shown beside a form: what came of it, or the refusal."""
+    try:
+        return work(), None
+    except (Problem, QuiltworkError) as error:
+        return None, problem_of(error)
 
 
 def fresh_key() -> str:

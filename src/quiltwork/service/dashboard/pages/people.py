@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from quiltwork.service.dashboard.web import Go, Shown, Visit
+from quiltwork.service.dashboard.entries import line
+from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
 from quiltwork.service.problems import Problem
 
 _ROLES = {
@@ -25,10 +26,10 @@ def members(visit: Visit, refused: Problem | None = None) -> Shown:
 def invite(visit: Visit) -> Shown | Go:
     """Invite somebody and show her first token, once."""
     name = visit.form.get("name", "").strip()
-    try:
-        visit.ask("invite_member", body={"name": name, "role": visit.form.get("role", "")})
-    except Problem as problem:
-        return members(visit, problem)
+    asked = {"name": name, "role": visit.form.get("role", "")}
+    _, refused = read_problem(lambda: visit.ask("invite_member", body=asked))
+    if refused is not None:
+        return members(visit, refused)
     return make_token(visit, name, "first token")
 
 
@@ -44,7 +45,6 @@ def member(visit: Visit, issued: Any = None) -> Shown:
     found = sorted(
         visit.everything("list_tokens", {"member": name}),
         key=lambda one: (one.revoked is not None, one.created),
-        reverse=False,
     )
     mine = name == visit.caller.member
     heading = "Your tokens" if mine else f"Tokens of {name}"
@@ -74,12 +74,12 @@ def revoke(visit: Visit) -> Go:
 
 
 def log(visit: Visit, verified: Any = None) -> Shown:
-    """Show the audit log, newest entries by default, a page at a time."""
+    """Show the audit log, a page at a time."""
     after = visit.query.get("after", "")
     found = visit.ask("read_log", query={"after": whole(after or "0", "The entry"), "limit": 100})
     values = {
         "heading": "Audit log",
-        "entries": found.items,
+        "entries": [line(one) for one in found.items],
         "next": found.next,
         "after": after,
         "verified": verified,

@@ -1,0 +1,107 @@
+"""Charts of what the API says: answers, several of them over time, leakage, groups of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from quiltwork.counts import CountTable
+from quiltwork.errors import UnsupportedError
+from quiltwork.report import BarChart, Chart, Line, LineChart
+from quiltwork.report.charts import level, steps
+from quiltwork.series import Release
+
+_MOST_LINES = 6
+_COMPARABLE = ("histogram", "count", "frequencies")
+
+
+def answer_of(document: Mapping[str, Any]) -> Release | CountTable:
+    """Read an answer as it was released."""
+    text = json.dumps(document)
+    if document.get("schema") == "quiltwork/release":
+        return Release.from_json(text)
+    return CountTable.from_json(text)
+
+
+def answer_chart(answer: Release | CountTable) -> Chart | None:
+    """Draw an answer with its error bars; None for a label, which has none."""
+    try:
+        return answer.chart()
+    except UnsupportedError:
+        return None
+
+
+def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
+    """Compare answers to the same question, as shares of what each of them covers.
+
+    None unless there are two of them with the same cells.
+    """
+    found = [
+        one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE
+    ]
+    kinds = [(one.query.kind, one.cells) for one in found]
+    most = max(set(map(repr, kinds)), key=list(map(repr, kinds)).count, default="")
+    same = [one for one, kind in zip(found, kinds, strict=True) if repr(kind) == most]
+    if len(same) < 2 or len(same[0].cells) > _MOST_LINES:
+        return None
+    same.sort(key=lambda one: one.window)
+    shares = [_shares(one) for one in same]
+    lines = tuple(
+        Line(
+            str(cell),
+            tuple((float(at), row[place][0]) for at, row in enumerate(shares)),
+            spread=tuple(row[place][1:] for row in shares),
+        )
+        for place, cell in enumerate(same[0].cells)
+    )
+    names = tuple(f"{start:,}–{stop:,}" for start, stop in (one.window for one in same))
+    return LineChart(
+        "Compared over time",
+        "The same question about several windows, as shares of their moments, with 95 % intervals.",
+        "time points",
+        "share",
+        lines,
+        x_names=names,
+    )
+
+
+def _shares(answer: Release) -> list[tuple[float, float, float]]:
+    import numpy as np
+
+    whole = 1.0 if answer.query.kind == "frequencies" else float(answer.points)
+    low, high = answer.interval()
+    rows = zip(*(np.ravel(part) / whole for part in (answer.value, low, high)), strict=True)
+    return [(float(at), max(0.0, float(a)), min(1.0, float(b))) for at, a, b in rows]
+
+
+def leakage_chart(
+    runs: Sequence[tuple[int, int, float]], total: float, budget: float
+) -> LineChart:
+    """Draw what each time point leaks, beside the total and the budget."""
+    leaked = steps(
+        [first - 0.5 for first, _, _ in runs], runs[-1][1] + 0.5, [at for _, _, at in runs]
+    )
+    lines = (
+        replace(leaked, name="leaked"),
+        level(f"total {total:.4g}", total, [leaked]),
+        level(f"budget {budget:.4g}", budget, [leaked]),
+    )
+    return LineChart(
+        "What each time point leaks",
+        f"All releases together leak {total:.4g} about the worst time point, of {budget:.4g}.",
+        "time point",
+        "ε",
+        lines,
+    )
+
+
+def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
+    """Draw how many groups of a published table have how many records."""
+    return BarChart(
+        "Sizes of the published groups",
+        f"How many groups hold so many records; none may hold fewer than {k}.",
+        "groups",
+        tuple((f"{size} records", float(number)) for size, number in sizes.items()),
+    )
