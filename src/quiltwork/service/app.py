@@ -49,7 +49,16 @@ def open_service(settings: Settings, parts: tuple[Part, ...] = PARTS) -> Service
     storage = Storage(ledger)
     storage.prepare(part.schema for part in parts if part.schema is not None)
     vault = Vault(private_folder(settings.data / "vault"), settings.key)
-    return Service(settings, ledger, storage, vault, parts)
+    needed = storage.read(
+        lambda t: {name for part in parts if part.files is not None for name in part.files(t)}
+    )
+    for name in vault.names() - needed:  # of uploads that a crash cut off
+        vault.delete(name)
+    service = Service(settings, ledger, storage, vault, parts)
+    for part in parts:
+        if part.mend is not None:
+            part.mend(service)
+    return service
 
 
 def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette:

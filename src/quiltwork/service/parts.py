@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from quiltwork.service import log, members
+from quiltwork.service import datasets, log, members, questions, releases, rows
 from quiltwork.service.routes import Part
 
-PARTS: tuple[Part, ...] = (members.PART, log.PART)
+PARTS: tuple[Part, ...] = (
+    members.PART,
+    datasets.PART,
+    rows.PART,
+    questions.PART,
+    releases.PART,
+    log.PART,
+)

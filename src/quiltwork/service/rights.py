@@ -40,7 +40,7 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "question.preview": {"owner": "own", "analyst": "own"},
     "question.plan": {"owner": "own", "analyst": "own"},
     "question.ask": {"owner": "own", "analyst": "own"},
-    "release.read": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "release.read": {"owner": "own", "analyst": "own"},
     "release.remap": {"owner": "own", "analyst": "own"},
     "ledger.read": {"owner": "own", "auditor": "any"},
     "log.read": {"auditor": "any"},

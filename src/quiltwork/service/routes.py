@@ -7,7 +7,7 @@ all of that for HTTP and for the pages of the dashboard alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,7 +16,7 @@ from quiltwork.errors import StorageError
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.settings import Settings
-from quiltwork.service.storage import Schema, Storage
+from quiltwork.service.storage import Schema, Storage, Transaction
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger
@@ -52,6 +52,13 @@ class Call:
     body: Any = None
     key: str = ""
     upload: Upload | None = None
+
+    @property
+    def sent(self) -> Upload:
+        """The upload, on a route that takes one."""
+        if self.upload is None:
+            raise Problem(400, "bad-request", "A file is missing.")
+        return self.upload
 
 
 @dataclass(frozen=True)
@@ -99,12 +106,16 @@ class Part:
         routes: what can be asked.
         belongs: by the name of a path's parameter, whether an object is a caller's own.
         running: entered while the application runs, for workers and the like.
+        files: which files of the vault it needs; others are deleted when the curator starts.
+        mend: sets right, when the curator starts, what a crash has left half done.
     """
 
     schema: Schema | None = None
     routes: tuple[Route, ...] = ()
     belongs: Mapping[str, Belongs] = field(default_factory=dict)
     running: Callable[[Service], AbstractAsyncContextManager[None]] | None = None
+    files: Callable[[Transaction], Iterable[str]] | None = None
+    mend: Callable[[Service], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,8 @@ class Service:
     parts: tuple[Part, ...]
     uses: dict[str, str] = field(default_factory=dict)
     """When tokens were last used, until that is written."""
+    loaded: dict[str, Any] = field(default_factory=dict)
+    """Rows that were read lately, by dataset (`rows.py`)."""
 
     @property
     def routes(self) -> tuple[Route, ...]:

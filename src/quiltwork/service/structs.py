@@ -11,10 +11,13 @@ import json
 import math
 import re
 import sys
+from fractions import Fraction
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
+from quiltwork.errors import InvalidInputError
+from quiltwork.exact import positive_fraction, typed_fraction
 from quiltwork.service.problems import Problem
 
 Kind = TypeVar("Kind")
@@ -48,6 +51,18 @@ class PageQuery(Document, frozen=True):
 
     after: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+
+
+def exact_number(value: Number, name: str) -> Fraction:
+    """Read a number of a document exactly.
+
+    Raises:
+        InvalidInputError: if it is none, or not positive.
+    """
+    found = typed_fraction(value) if isinstance(value, str) else value
+    if found is None:
+        raise InvalidInputError(f"{name} is written as a number, or as text such as 1/3.")
+    return positive_fraction(found, name)
 
 
 def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:

@@ -78,6 +78,31 @@ class ReadableLedger:
         who = None if analyst is None else identifier(analyst, "analyst")
         return self._store.read(lambda tables: find_answer(tables, name, used_key, who))
 
+    def kept(
+        self, dataset: str, key: str, analyst: str | None = None
+    ) -> tuple[Debit, str | None] | None:
+        """Return the debit made under a key of an analyst and its answer; None without a debit."""
+        name, used_key = identifier(dataset, "dataset"), identifier(key, "key")
+        who = None if analyst is None else identifier(analyst, "analyst")
+
+        def work(tables: Tables) -> tuple[Debit, str | None] | None:
+            debit = tables.with_key(name, used_key, who)
+            return None if debit is None else _with_answer(tables, debit)
+
+        return self._store.read(work)
+
+    def released(
+        self, dataset: str, after: int = 0, limit: int | None = None
+    ) -> tuple[tuple[Debit, str | None], ...]:
+        """Return a page of debits as `history` does, each with its answer, None without one."""
+        name, start, most = identifier(dataset, "dataset"), _after(after), _limit(limit)
+
+        def work(tables: Tables) -> tuple[tuple[Debit, str | None], ...]:
+            debits = (entry for entry in tables.steps(name, start) if entry.kind == "debit")
+            return tuple(_with_answer(tables, one) for one in islice(debits, most))
+
+        return self._store.read(work)
+
     def status(self, dataset: str) -> Status:
         """Return budget, total, shares and state of a dataset."""
         return self._ask(dataset, lambda state: state.status)
@@ -165,6 +190,12 @@ class ReadableLedger:
     def _ask(self, dataset: str, question: Callable[[Dataset], Result]) -> Result:
         name = identifier(dataset, "dataset")
         return self._store.read(lambda tables: question(self._totals.found(tables, name)))
+
+
+def _with_answer(tables: Tables, debit: Entry) -> tuple[Debit, str | None]:
+    answer = tables.answer_to(debit.seq)
+    stored = None if answer is None else str(answer.content["answer"])
+    return records.read_debit(debit, released=stored is not None), stored
 
 
 def _after(number: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from quiltwork.series.releases.data import (
 from quiltwork.series.releases.draw import draw_answer
 from quiltwork.series.releases.plan import Plan, make_plan
 from quiltwork.series.releases.protection import (
+    Protection,
     Who,
     any_series,
     read_protection,
@@ -116,13 +117,8 @@ def release(
     if protection.who == "person":
         refuse_pieces(data)
     payer = read_payer(ledger, dataset, key, analyst)
-    query, states = asked_of(query, members), public_states(members, query)
-    source = read_source(data, members, states)
-    query = in_the_day(query, source)
-    if payer is None:
-        members = placed(members, source.given)
-    refuse_misplaced(members, source.given)
-    plan = make_plan(query, members, source.lengths, exact_epsilon, protection)
+    found = _prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
+    plan, source, states, members, query = found
     if isinstance(query, CustomQuery) and states:
         query.rehearse(plan.length, states)
     unanswered = replace(
@@ -146,6 +142,57 @@ def release(
         return _answered(dated, plan, series, states or (), evaluate)
 
     return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
+
+
+class _Prepared(NamedTuple):
+    """What is known before any cell is looked at."""
+
+    plan: Plan
+    source: Source
+    states: States | None
+    members: tuple[Belief, ...]
+    query: Query
+
+
+def _prepared(
+    data: Any,
+    query: Query,
+    members: tuple[Belief, ...],
+    epsilon: Fraction,
+    protection: Protection,
+    *,
+    paid: bool,
+) -> _Prepared:
+    """Plan a release from what is public; beliefs that a ledger holds are taken as they are."""
+    query, states = asked_of(query, members), public_states(members, query)
+    source = read_source(data, members, states)
+    query = in_the_day(query, source)
+    if not paid:
+        members = placed(members, source.given)
+    refuse_misplaced(members, source.given)
+    plan = make_plan(query, members, source.lengths, epsilon, protection)
+    return _Prepared(plan, source, states, members, query)
+
+
+def described(
+    data: Any,
+    query: Query,
+    beliefs: Belief | Sequence[Belief],
+    epsilon: Number = 1.0,
+    episode: int = 1,
+) -> Release:
+    """Return everything about a release that a ledger would pay but its answer.
+
+    Of the data only what is public is used: how many series there are, how long, since when.
+
+    Raises:
+        InvalidInputError: as `release` does, but for what is in the cells.
+    """
+    exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
+    read_query(query)
+    protection = read_protection(None, None, None, episode, members)
+    found = _prepared(data, query, members, exact_epsilon, protection, paid=True)
+    return _record(found.plan, members, found.states or (), exact_epsilon, None, None)
 
 
 def believed(

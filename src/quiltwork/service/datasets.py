@@ -1,0 +1,463 @@
+"""Datasets: what they are about, their budget in the ledger, and who may use them.
+
+A dataset is a *series* of states under a belief, or *counts* of people in public categories. It is
+registered without rows (`rows.py` adds those). Its budget is the ledger's: set once, for ever.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from quiltwork.beliefs import Belief, beliefs_from_json
+from quiltwork.budget import PEOPLE, Status
+from quiltwork.budget.ledger.tables import now
+from quiltwork.errors import InvalidInputError
+from quiltwork.service.members import member_of, paged
+from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.structs import (
+    Document,
+    Name,
+    Number,
+    Page,
+    PageQuery,
+    Text,
+    exact_number,
+)
+
+Kind: TypeAlias = Literal["series", "counts"]
+Column: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+
+SCHEMA = Schema(
+    "datasets",
+    (
+        (
+            """CREATE TABLE curator_datasets (
+                name TEXT NOT NULL PRIMARY KEY,
+                kind TEXT NOT NULL,
+                owner TEXT NOT NULL,
+                created TEXT NOT NULL,
+                about TEXT NOT NULL,
+                deleted TEXT
+            )""",
+            """CREATE TABLE curator_access (
+                dataset TEXT NOT NULL,
+                member TEXT NOT NULL,
+                given TEXT NOT NULL,
+                PRIMARY KEY (dataset, member)
+            )""",
+            "CREATE INDEX curator_access_of ON curator_access (member)",
+        ),
+    ),
+)
+
+
+class SeriesOf(Document, frozen=True):
+    """A series of states, one for each subject: how files are read, and what is believed."""
+
+    belief: dict[str, Any]
+    value: Column
+    length: Annotated[int, Meta(ge=1, le=10**12)] | None = None
+    episode: Annotated[int, Meta(ge=1, le=10**12)] = 1
+    time: Column | None = None
+    subject: Column | None = None
+    every: Column | None = None
+    timezone: Column | None = None
+    missing: Literal["error", "state"] = "error"
+    missing_state: Column = "missing"
+
+
+class CountsOf(Document, frozen=True):
+    """People in public categories; who has several rows is told by `subject`.
+
+    How many people there are is told only if it is public; previews judge errors by it.
+    """
+
+    columns: Annotated[
+        dict[Column, Annotated[list[Text], Meta(min_length=1, max_length=10_000)]],
+        Meta(min_length=1, max_length=50),
+    ]
+    subject: Column | None = None
+    at_most: Annotated[int, Meta(ge=1, le=10**6)] = 1
+    people: Annotated[int, Meta(ge=1, le=10**12)] | None = None
+
+
+class NewDataset(Document, frozen=True):
+    """What to register: one of `series` and `counts`."""
+
+    name: Name
+    budget: Number
+    series: SeriesOf | None = None
+    counts: CountsOf | None = None
+    text: Text = ""
+
+
+class ShareOf(Document, frozen=True):
+    """What one member may use of the budget, and has used."""
+
+    member: str
+    charged: float = 0.0
+    cap: float | None = None
+    reserved: float = 0.0
+
+
+class Dataset(Document, frozen=True):
+    """A dataset at a glance; other members' shares are for its owner and auditors."""
+
+    name: str
+    kind: Kind
+    owner: str
+    created: str
+    text: str
+    budget: float
+    spent: float
+    remaining: float
+    releases: int
+    length: int | None
+    episode: int
+    beliefs: list[str]
+    states: list[Any] | None
+    columns: dict[str, list[str]] | None
+    retired: str | None
+    deleted: str | None
+    share: ShareOf | None
+    shares: list[ShareOf] | None
+
+
+class Datasets(Page, frozen=True, kw_only=True):
+    """A page of datasets."""
+
+    items: list[Dataset]
+
+
+class NewShare(Document, frozen=True):
+    """What a member may use: at most `cap`, and `reserved` whatever others do."""
+
+    cap: Number | None = None
+    reserved: Number | None = None
+
+
+class Reason(Document, frozen=True):
+    """Why nothing more is to be released."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=500)] = "no longer used"
+
+
+class Registered(Document, frozen=True):
+    """A dataset as it was registered."""
+
+    name: str
+    kind: Kind
+    owner: str
+    created: str
+    text: str
+    about: SeriesOf | CountsOf
+    deleted: str | None = None
+
+
+def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
+    """Read the beliefs; they must name every state, so that rows can be checked once for all.
+
+    Raises:
+        InvalidInputError: if they do not.
+    """
+    found = beliefs_from_json(json.dumps(about.belief))
+    if any(belief.states is None for belief in found):
+        raise InvalidInputError(
+            "A belief about a curator's series names its states: a chain, a box or a cyclic chain."
+        )
+    return found
+
+
+def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
+    """Whether a dataset was registered by the caller, or she was given access."""
+    found = service.storage.read(
+        lambda t: t.row(
+            "SELECT d.owner, a.member FROM curator_datasets d LEFT JOIN curator_access a "
+            "ON a.dataset = d.name AND a.member = ? WHERE d.name = ?",
+            *(caller.member, name),
+        )
+    )
+    return None if found is None else caller.member in found
+
+
+def registered(service: Service, name: str) -> Registered:
+    """Return a dataset as it was registered.
+
+    Raises:
+        Problem: 404 if there is none.
+    """
+    found = service.storage.read(
+        lambda t: t.row(
+            "SELECT name, kind, owner, created, about, deleted FROM curator_datasets "
+            "WHERE name = ?",
+            name,
+        )
+    )
+    if found is None:
+        raise not_found()
+    name, kind, owner, created, text, deleted = found
+    document = json.loads(text)
+    about: SeriesOf | CountsOf
+    if kind == "series":
+        about = msgspec.convert(document["about"], SeriesOf)
+    else:
+        about = msgspec.convert(document["about"], CountsOf)
+    return Registered(name, kind, owner, created, document["text"], about, deleted)
+
+
+def register(service: Service, owner: str, asked: NewDataset) -> Registered:
+    """Begin a dataset, and its budget in the ledger.
+
+    Raises:
+        Problem: 409 if there is, or was, one of this name.
+    """
+    about: SeriesOf | CountsOf
+    if asked.series is not None and asked.counts is None:
+        about, kind = asked.series, "series"
+        believed = beliefs_of(asked.series)
+        length, episode = asked.series.length or asked.series.episode, asked.series.episode
+    elif asked.counts is not None and asked.series is None:
+        about, kind = asked.counts, "counts"
+        believed, length, episode = (PEOPLE,), None, 1
+        _check_columns(asked.counts)
+    else:
+        raise InvalidInputError("Give one of series and counts: what the dataset is about.")
+    taken = Problem(409, "conflict", f"There is, or was, a dataset {asked.name!r}; names stay.")
+    if service.storage.read(lambda t: _known(t, asked.name)):
+        raise taken
+    _begin(service, asked, believed, length, episode, taken)
+    document = {"about": msgspec.to_builtins(about), "text": asked.text}
+    at = now()
+
+    def work(t: Transaction) -> None:
+        if _known(t, asked.name):
+            return
+        t.rows(
+            "INSERT INTO curator_datasets (name, kind, owner, created, about) "
+            "VALUES (?, ?, ?, ?, ?)",
+            *(asked.name, kind, owner, at, json.dumps(document)),
+        )
+        t.note("act", f"registered {kind} {asked.name}", owner, asked.name)
+
+    service.storage.write(work)
+    return registered(service, asked.name)
+
+
+def _begin(
+    service: Service,
+    asked: NewDataset,
+    believed: tuple[Belief, ...],
+    length: int | None,
+    episode: int,
+    taken: Problem,
+) -> None:
+    """Create the budget; one that was created just before a crash is taken up again."""
+    budget = exact_number(asked.budget, "budget")
+    try:
+        service.ledger.create(asked.name, believed, length, budget, episode)
+    except InvalidInputError:
+        if asked.name not in {status.dataset for status in service.ledger.datasets()}:
+            raise
+        old = service.ledger.status(asked.name)
+        found = (old.beliefs, old.exact_budget, old.episode, old.debits)
+        if found != (believed, budget, episode, 0):
+            raise taken from None
+
+
+def _known(t: Transaction, name: str) -> bool:
+    return t.row("SELECT name FROM curator_datasets WHERE name = ?", name) is not None
+
+
+def _check_columns(about: CountsOf) -> None:
+    for column, labels in about.columns.items():
+        if len(set(labels)) < len(labels):
+            raise InvalidInputError(f"The categories of {column!r} name one of them twice.")
+    if about.subject in about.columns:
+        raise InvalidInputError("The column that tells people apart has no public categories.")
+
+
+def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
+    """Return a dataset as a caller may see it."""
+    status = service.ledger.status(found.name)
+    counts = found.about if isinstance(found.about, CountsOf) else None
+    sees_all = caller.role == "auditor" or caller.member == found.owner
+    own = _share(status, caller.member) if caller.role in ("owner", "analyst") else None
+    named = sorted({*status.shares, *status.charged})
+    states = status.beliefs[0].states if counts is None else None
+    return Dataset(
+        name=found.name,
+        kind=found.kind,
+        owner=found.owner,
+        created=found.created,
+        text=found.text,
+        budget=status.budget,
+        spent=status.total,
+        remaining=status.remaining,
+        releases=status.debits,
+        length=status.length if counts is None else None,
+        episode=status.episode,
+        beliefs=[repr(belief) for belief in status.beliefs] if counts is None else [],
+        states=None if states is None else _labels(states),
+        columns=None if counts is None else dict(counts.columns),
+        retired=status.retired,
+        deleted=found.deleted,
+        share=own,
+        shares=[_share(status, name) for name in named] if sees_all else None,
+    )
+
+
+def _labels(states: Any) -> list[Any]:
+    from quiltwork.beliefs.documents import labels_to_json
+
+    return labels_to_json(states)
+
+
+def _share(status: Status, member: str) -> ShareOf:
+    share = status.shares.get(member)
+    return ShareOf(
+        member=member,
+        charged=float(status.charged.get(member, 0)),
+        cap=None if share is None or share.cap is None else float(share.cap),
+        reserved=0.0 if share is None else float(share.reserved),
+    )
+
+
+def _register(call: Call) -> Dataset:
+    found = register(call.service, call.caller.member, call.body)
+    return shown(call.service, found, call.caller)
+
+
+def _list(call: Call) -> Datasets:
+    caller, query = call.caller, call.query
+    all_of_them = "1 = 1" if caller.role == "auditor" else "(owner = ? OR a.member IS NOT NULL)"
+    who = () if caller.role == "auditor" else (caller.member,)
+    names = [
+        row[0]
+        for row in call.service.storage.read(
+            lambda t: t.rows(
+                "SELECT d.name FROM curator_datasets d LEFT JOIN curator_access a "  # noqa: S608
+                f"ON a.dataset = d.name AND a.member = ? WHERE {all_of_them} AND d.name > ? "
+                "ORDER BY d.name",
+                *(caller.member, *who, query.after or ""),
+            )
+        )
+    ]
+    names = [name for name in names if caller.datasets is None or name in caller.datasets]
+    page = [
+        shown(call.service, registered(call.service, name), caller)
+        for name in names[: query.limit + 1]
+    ]
+    return Datasets(**paged(page, query.limit, lambda one: one.name))
+
+
+def _show(call: Call) -> Dataset:
+    return shown(call.service, registered(call.service, call.path["dataset"]), call.caller)
+
+
+def _share_out(call: Call) -> Dataset:
+    """Give access, and a share of the budget to those who ask."""
+    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
+    invited = member_of(service, member)
+    if invited is None or invited.role not in ("analyst", "provider"):
+        raise InvalidInputError("Access is given to analysts and providers.")
+    owner = registered(service, dataset).owner
+    if invited.role == "analyst":
+        if owner not in service.ledger.status(dataset).shares:
+            service.ledger.allot(dataset, owner)
+        limits = {"cap": call.body.cap, "reserved": call.body.reserved}
+        given = {
+            name: exact_number(part, name) for name, part in limits.items() if part is not None
+        }
+        service.ledger.allot(dataset, member, **given)
+
+    def work(t: Transaction) -> None:
+        t.rows(
+            "INSERT INTO curator_access (dataset, member, given) VALUES (?, ?, ?) "
+            "ON CONFLICT (dataset, member) DO NOTHING",
+            *(dataset, member, now()),
+        )
+        t.note("act", f"gave {member} access", call.caller.member, dataset)
+
+    service.storage.write(work)
+    return _show(call)
+
+
+def _take_back(call: Call) -> None:
+    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
+
+    def work(t: Transaction) -> None:
+        t.rows("DELETE FROM curator_access WHERE dataset = ? AND member = ?", dataset, member)
+        t.note("act", f"took access from {member}", call.caller.member, dataset)
+
+    service.storage.write(work)
+    status = service.ledger.status(dataset)
+    if member in status.shares and status.retired is None and status.shares[member].reserved:
+        service.ledger.allot(dataset, member, status.shares[member].cap)
+
+
+def _retire(call: Call) -> Dataset:
+    service, dataset = call.service, call.path["dataset"]
+    if service.ledger.status(dataset).retired is None:
+        service.ledger.retire(dataset, call.body.reason)
+        text = "retired it"
+        service.storage.write(lambda t: t.note("act", text, call.caller.member, dataset))
+    return _show(call)
+
+
+def retire_quietly(service: Service, dataset: str, reason: str) -> None:
+    """Retire a dataset that may be retired already."""
+    if service.ledger.status(dataset).retired is None:
+        service.ledger.retire(dataset, reason)
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_ACCESS = f"{_OF_DATASET}/access/{{member}}"
+
+PART = Part(
+    schema=SCHEMA,
+    belongs={"dataset": dataset_is_own},
+    routes=(
+        Route(
+            *("register_dataset", "POST", "/v1/datasets", "dataset.create", _register),
+            "Register a dataset: what it is about, and its budget, set once.",
+            request=NewDataset,
+            response=Dataset,
+            status=201,
+        ),
+        Route(
+            *("list_datasets", "GET", "/v1/datasets", "dataset.list", _list),
+            "List the datasets that you may use.",
+            response=Datasets,
+            query=PageQuery,
+        ),
+        Route(
+            *("show_dataset", "GET", _OF_DATASET, "dataset.read", _show),
+            "Show one dataset with its budget.",
+            response=Dataset,
+        ),
+        Route(
+            *("share_dataset", "PUT", _ACCESS, "dataset.share", _share_out),
+            "Let somebody use a dataset, an analyst with a cap or a reserved share.",
+            request=NewShare,
+            response=Dataset,
+        ),
+        Route(
+            *("unshare_dataset", "DELETE", _ACCESS, "dataset.share", _take_back),
+            "Take access back.",
+            status=204,
+        ),
+        Route(
+            *("retire_dataset", "POST", f"{_OF_DATASET}/retirement", "dataset.retire", _retire),
+            "Release nothing more from a dataset, for good.",
+            request=Reason,
+            response=Dataset,
+        ),
+    ),
+)

@@ -1,0 +1,517 @@
+"""Questions: previewed for nothing, asked once, planned together. A question is data, never code.
+
+A question about a series is a query as a document (`{"kind": "count", "state": "walk", "window":
+[1, 1440]}`), one about counts a table (`{"kind": "table", "by": ["sex"], "where": {"smoker":
+["yes"]}}`). Everything that can be refused is refused by what is public, before the debit; the
+answer is drawn after it and stored before it is told, so a key is answered once whatever happens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Annotated, Any, Literal, Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.budget import Ledger, Planned, Quote, Receipt, plan, repeated
+from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.payment import Request
+from quiltwork.counts.contributions import limited_counts
+from quiltwork.counts.table_levels import table_level
+from quiltwork.counts.tables import release_table
+from quiltwork.errors import (
+    BudgetExceeded,
+    InvalidInputError,
+    NotPrivateError,
+    StorageError,
+    UnsupportedError,
+)
+from quiltwork.noise import TwoSidedGeometric
+from quiltwork.queries import Query
+from quiltwork.queries.document import from_document
+from quiltwork.series.releases.answer import described, release
+from quiltwork.series.releases.previews import preview
+from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
+from quiltwork.service.problems import Problem
+from quiltwork.service.releases import Released, shown_release
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.rows import Counted, counted_rows, series_rows
+from quiltwork.service.structs import Document, Number, converted, exact_number
+
+_MOST_CELLS = 10_000
+_CONFIDENCE = 0.95
+
+
+class Question(Document, frozen=True):
+    """What is asked, and at which level."""
+
+    query: dict[str, Any]
+    epsilon: Number
+
+
+class TableQuery(Document, frozen=True):
+    """A table of counts: people by some columns, among those `where` columns have some values."""
+
+    kind: Literal["table"]
+    by: Annotated[list[Column], Meta(max_length=10)] = msgspec.field(default_factory=list)
+    where: dict[Column, Annotated[list[str], Meta(min_length=1, max_length=10_000)]] = (
+        msgspec.field(default_factory=dict)
+    )
+
+
+class Preview(Document, frozen=True):
+    """What an answer would cost and how far off it would be; nothing was spent."""
+
+    dataset: str
+    granted: bool
+    refusal: str | None
+    spent_before: float
+    spent_after: float | None
+    budget: float
+    cells: int
+    scale: float
+    expected_error: float
+    half_width: float
+    half_width_of_all: float
+    confidence: float
+    verdict: str | None = None
+    reason: str | None = None
+
+
+class PlannedQuestion(Document, frozen=True):
+    """A query to come; with `every`, on one window of so many time points after another."""
+
+    query: dict[str, Any]
+    every: Annotated[int, Meta(ge=1, le=10**12)] | None = None
+    weight: Number = 1
+    label: Annotated[str, Meta(max_length=200)] = ""
+
+
+class NewPlan(Document, frozen=True):
+    """Questions to come, and what they may cost together; by default all that is left."""
+
+    questions: Annotated[list[PlannedQuestion], Meta(min_length=1, max_length=1000)]
+    budget: Number | None = None
+
+
+class PlanItem(Document, frozen=True):
+    """One release of a plan."""
+
+    kind: str
+    label: str
+    window: list[int | None]
+    scale: float
+    expected_error: float
+    signal_range: float
+    verdict: str
+    cost_alone: float
+    naive_error: float
+
+
+class Plan(Document, frozen=True):
+    """Releases with the noise with which they cost the budget together."""
+
+    dataset: str
+    budget: float
+    total: float
+    items: list[PlanItem]
+    text: str
+
+
+class Asked(Protocol):
+    """A question that was read: what it would cost, how far off it would be, and its answer."""
+
+    def preview(self, quote: Quote) -> Preview:
+        """Say what it would be like."""
+
+    @property
+    def price(self) -> Any:
+        """What a ledger would debit."""
+
+    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
+        """Debit, draw and store."""
+
+
+@dataclass(frozen=True)
+class AskedSeries:
+    """A query about a series, read and found to fit what is public about it."""
+
+    dataset: str
+    query: Query
+    epsilon: Fraction
+    beliefs: Any
+    episode: int
+    data: CodedSequences
+
+    @property
+    def price(self) -> Any:
+        """The release, but for its answer."""
+        return described(self.data, self.query, self.beliefs, self.epsilon, self.episode)
+
+    def preview(self, quote: Quote) -> Preview:
+        """Say what it would cost and how far off it would be."""
+        lengths = [len(one) for one in self.data.coded.values()]
+        seen = preview(
+            self.price.query,
+            self.beliefs,
+            length=max(lengths),
+            epsilon=self.epsilon,
+            confidence=_CONFIDENCE,
+            subjects=len(lengths),
+            episode=self.episode,
+        )
+        return _previewed(
+            quote,
+            cells=seen.cells,
+            scale=seen.scale,
+            errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
+            usefulness=seen.usefulness,
+        )
+
+    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
+        """Debit, draw and store."""
+        release(
+            self.data,
+            self.query,
+            self.beliefs,
+            self.epsilon,
+            ledger=ledger,
+            dataset=self.dataset,
+            key=key,
+            analyst=analyst,
+            episode=self.episode,
+        )
+
+
+@dataclass(frozen=True)
+class AskedTable:
+    """A table of counts, read and found to name public categories."""
+
+    dataset: str
+    query: TableQuery
+    epsilon: Fraction
+    about: CountsOf
+    data: Counted
+
+    @property
+    def cells(self) -> list[tuple[str, ...]]:
+        """The labels of the cells, in order."""
+        return list(product(*(self.about.columns[name] for name in self.query.by)))
+
+    @property
+    def _level(self) -> Any:
+        most = self.about.at_most
+        return table_level(tuple(self.cells), self.epsilon, None, "replace", at_most=most)
+
+    @property
+    def price(self) -> Any:
+        """The level for replacing one person."""
+        return {"dp_epsilon": str(self._level.dp_epsilon), "mechanism": "geometric table"}
+
+    def preview(self, quote: Quote) -> Preview:
+        """Say what it would cost and how far off it would be."""
+        law, cells = TwoSidedGeometric.from_alpha(self._level.alphas[0]), len(self.cells)
+        error, people = float(law.expected_absolute), self.about.people
+        return _previewed(
+            quote,
+            cells=cells,
+            scale=float(law.scale or 0),
+            errors=(
+                error,
+                float(law.simultaneous_quantile(_CONFIDENCE, 1)),
+                float(law.simultaneous_quantile(_CONFIDENCE, cells)),
+            ),
+            usefulness=None if people is None else judged(error, people / cells, "an even share"),
+        )
+
+    def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
+        """Debit, draw and store."""
+        where = [f"{name}={one}" for name, some in self.query.where.items() for one in some]
+        release_table(
+            self._counts(),
+            epsilon=self.epsilon,
+            dimensions=self.query.by,
+            where=sorted(where),
+            ledger=ledger,
+            dataset=self.dataset,
+            key=key,
+            analyst=analyst,
+            at_most=self.about.at_most if self.about.subject is None else None,
+        )
+
+    def _counts(self) -> Mapping[Any, int]:
+        cells, which = self.cells, np.zeros(len(self.data.subjects), dtype=np.int64)
+        for name in self.query.by:
+            which = which * len(self.about.columns[name]) + self.data.columns[name]
+        inside = np.ones(len(which), dtype=np.bool_)
+        for name, some in self.query.where.items():
+            codes = [self.about.columns[name].index(one) for one in some]
+            inside &= np.isin(self.data.columns[name], codes)
+        if self.about.subject is None:
+            found = np.bincount(which[inside], minlength=len(cells))
+            return dict(zip(cells, found.tolist(), strict=True))
+        counts = limited_counts(
+            (cells[number] for number in which[inside]),
+            self.data.subjects[inside].tolist(),
+            cells,
+            self.about.at_most,
+        )
+        return replace(counts, subject=self.about.subject)
+
+
+def _previewed(
+    quote: Quote,
+    *,
+    cells: int,
+    scale: float,
+    errors: tuple[float, float, float],
+    usefulness: Usefulness | None,
+) -> Preview:
+    return Preview(
+        dataset=quote.dataset,
+        granted=quote.fits,
+        refusal=quote.refusal,
+        spent_before=quote.before,
+        spent_after=quote.after,
+        budget=quote.budget,
+        cells=cells,
+        scale=scale,
+        expected_error=errors[0],
+        half_width=errors[1],
+        half_width_of_all=errors[2],
+        confidence=_CONFIDENCE,
+        verdict=None if usefulness is None else usefulness.verdict,
+        reason=None if usefulness is None else usefulness.reason,
+    )
+
+
+def read_question(service: Service, found: Registered, question: Question) -> Asked:
+    """Read a question about a dataset; everything wrong with it is found by what is public.
+
+    Raises:
+        InvalidInputError: if it is no question about such a dataset.
+        Problem: 409 if there are no rows.
+    """
+    epsilon = exact_number(question.epsilon, "epsilon")
+    if isinstance(found.about, SeriesOf):
+        query = read_query(question.query)
+        status = service.ledger.status(found.name)
+        data = series_rows(service, found.name, found.about)
+        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
+    table = converted(question.query, TableQuery)
+    _check_table(table, found.about)
+    rows = counted_rows(service, found.name)
+    return AskedTable(found.name, table, epsilon, found.about, rows)
+
+
+def read_query(document: Mapping[str, Any]) -> Query:
+    """Read a query that is data.
+
+    Raises:
+        InvalidInputError: for what is none, and for code.
+    """
+    if document.get("kind") == "custom":
+        raise InvalidInputError("A question is data; a query with its own code is not taken here.")
+    return from_document(document)
+
+
+def _check_table(table: TableQuery, about: CountsOf) -> None:
+    for name in (*table.by, *table.where):
+        if name not in about.columns:
+            raise InvalidInputError(f"The dataset has no column {name!r}.")
+    if len(set(table.by)) < len(table.by):
+        raise InvalidInputError("by names one column twice.")
+    for name, some in table.where.items():
+        if len(set(some)) < len(some) or not set(some) <= set(about.columns[name]):
+            raise InvalidInputError(f"where names categories of {name!r}, each once.")
+    cells = 1
+    for name in table.by:
+        cells *= len(about.columns[name])
+    if cells > _MOST_CELLS:
+        raise InvalidInputError(f"The table would have {cells:,} cells; ask for {_MOST_CELLS:,}.")
+
+
+class _Marked(Ledger):
+    """The ledger, where every debit is marked by the question as it was asked.
+
+    So a key that is used again is recognised, also after the series has grown.
+    """
+
+    def __init__(self, ledger: Ledger, mark: str) -> None:
+        self._store, self._totals, self._mark = ledger.store, ledger._totals, mark
+
+    def debit(
+        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
+    ) -> Receipt:
+        """Debit with the mark in the request's document."""
+        if isinstance(spending, Request):
+            spending = replace(
+                spending, document={**(spending.document or {}), "asked": self._mark}
+            )
+        elif isinstance(spending, Mapping):
+            spending = {**spending, "asked": self._mark}
+        return super().debit(dataset, spending, key, analyst)
+
+
+def mark_of(question: Question) -> str:
+    """Return a digest of a question, whatever the order of its fields."""
+    return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
+
+
+_asking: WeakValueDictionary[tuple[str, str, str], _Turn] = WeakValueDictionary()
+
+
+class _Turn:
+    """A lock that can be held weakly."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+def ask(
+    service: Service, found: Registered, question: Question, key: str, analyst: str
+) -> Released:
+    """Answer a question, once for each key.
+
+    Raises:
+        BudgetExceeded: if it does not fit; nothing was spent.
+        Problem: 409 if the key was debited and its answer never stored.
+        InvalidInputError: for a key of another question, and what is no question.
+    """
+    turn = _asking.setdefault((found.name, analyst, key), _Turn())
+    with turn.lock:  # who asks twice at once waits for the one answer
+        known = _known(service, found.name, question, key, analyst)
+        if known is not None:
+            return known
+        if found.deleted:
+            raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
+        _answered(service, found, question, key, analyst)
+        answered = _known(service, found.name, question, key, analyst)
+        if answered is None:
+            raise StorageError("An answer that was stored is gone.")
+        return answered
+
+
+def _answered(
+    service: Service, found: Registered, question: Question, key: str, analyst: str
+) -> None:
+    """Debit, draw and store; again if the series has grown in between."""
+    ledger = _Marked(service.ledger, mark_of(question))
+    for last in (False, True):
+        length = service.ledger.status(found.name).length
+        asked = read_question(service, found, question)
+        try:
+            asked.answer(ledger, key, analyst)
+            return
+        except InvalidInputError:
+            if last or service.ledger.status(found.name).length == length:
+                raise
+        except NotPrivateError as error:
+            raise Problem(409, "not-private", str(error), {"Retry-After": "1"}) from None
+
+
+def _known(
+    service: Service, dataset: str, question: Question, key: str, analyst: str
+) -> Released | None:
+    """Return what was answered under a key; None if it was never used."""
+    kept = service.ledger.kept(dataset, key, analyst)
+    if kept is None:
+        return None
+    debit, answer = kept
+    if debit.request.get("asked") != mark_of(question):
+        raise InvalidInputError(
+            "This key was used for another question; a key stands for one question for ever."
+        )
+    if answer is None:
+        raise Problem(
+            409,
+            "not-private",
+            "This key was debited, and its answer was never stored: the curator was stopped "
+            "between the two. What was spent stays spent, and drawing again would be a second "
+            "release. Ask with a new key, which is debited anew.",
+        )
+    return shown_release(debit, answer)
+
+
+def _ask(call: Call) -> Released:
+    found = registered(call.service, call.path["dataset"])
+    return ask(call.service, found, call.body, call.key, call.caller.member)
+
+
+def _preview(call: Call) -> Preview:
+    service, found = call.service, registered(call.service, call.path["dataset"])
+    asked = read_question(service, found, call.body)
+    return asked.preview(service.ledger.preview(found.name, asked.price, call.caller.member))
+
+
+def _plan(call: Call) -> Plan:
+    service, found = call.service, registered(call.service, call.path["dataset"])
+    if not isinstance(found.about, SeriesOf):
+        raise UnsupportedError("Levels of counts add up; plans are for series.")
+    status = service.ledger.status(found.name)
+    if status.retired is not None:
+        raise BudgetExceeded(f"The dataset is retired ({status.retired}): nothing to plan.")
+    budget = status.exact_budget
+    if call.body.budget is not None:
+        budget = min(budget, status.exact_total + exact_number(call.body.budget, "budget"))
+    made = plan(
+        status.beliefs,
+        length=status.length,
+        budget=budget,
+        queries=[one for asked in call.body.questions for one in _planned(asked, status.length)],
+        spent=[debit.spending for debit in service.ledger.history(found.name)],
+        episode=status.episode,
+    )
+    items = [
+        PlanItem(window=[one.planned.query.start, one.planned.query.stop], **_shown(row))
+        for one, row in zip(made.items, made.records(), strict=True)
+    ]
+    return Plan(found.name, float(made.budget), made.total, items, made.explain())
+
+
+def _planned(asked: PlannedQuestion, length: int | None) -> tuple[Planned, ...]:
+    query, weight = read_query(asked.query), exact_number(asked.weight, "weight")
+    if asked.every is None:
+        return (Planned(query, asked.label, asked.label, weight),)
+    return repeated(query, asked.every, length or 1, asked.label, weight)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+
+PART = Part(
+    routes=(
+        Route(
+            *("preview", "POST", f"{_OF_DATASET}/preview", "question.preview", _preview),
+            "Say what an answer would cost and how far off it would be; nothing is spent.",
+            request=Question,
+            response=Preview,
+        ),
+        Route(
+            *("ask", "POST", f"{_OF_DATASET}/releases", "question.ask", _ask),
+            "Answer a question, once for each key; its budget is debited first.",
+            request=Question,
+            response=Released,
+            status=201,
+            spends=True,
+        ),
+        Route(
+            *("plan", "POST", f"{_OF_DATASET}/plan", "question.plan", _plan),
+            "Find the noise with which questions to come cost a budget together.",
+            request=NewPlan,
+            response=Plan,
+        ),
+    ),
+)

@@ -1,0 +1,289 @@
+"""What was released: listed with error bars, read as one consumer should, and its ledger."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from quiltwork.beliefs.documents import labels_to_json
+from quiltwork.budget import Debit
+from quiltwork.counts import Consumer, CountTable, GeometricMechanism
+from quiltwork.counts.remaps.remap import optimal_remap
+from quiltwork.errors import InvalidInputError
+from quiltwork.series.releases.record import Release
+from quiltwork.service.log import LogQuery
+from quiltwork.service.members import paged
+from quiltwork.service.problems import not_found
+from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.structs import Document, Number, Page, exact_number
+
+_MOST_RUNS = 2000
+
+
+class Released(Document, frozen=True):
+    """An answer with its error bars; `document` is the whole release as quiltwork writes it."""
+
+    number: int
+    dataset: str
+    at: str
+    analyst: str | None
+    kind: str
+    query: dict[str, Any]
+    epsilon: float
+    protects: str
+    cells: list[Any]
+    values: list[Any]
+    intervals: list[list[float]] | None
+    confidence: float
+    text: str
+    document: dict[str, Any]
+
+
+class ReleasePage(Page, frozen=True, kw_only=True):
+    """A page of releases, oldest first."""
+
+    items: list[Released]
+
+
+class DebitOf(Document, frozen=True):
+    """One debit of a dataset's ledger: what was spent, for whom; never an answer."""
+
+    number: int
+    at: str
+    analyst: str | None
+    state: Literal["debited", "released"]
+    mechanism: str
+    key: str | None
+    start: int | None
+    stop: int | None
+    composes_by: str
+    charge: float | None
+    hash: str
+
+
+class DebitPage(Page, frozen=True, kw_only=True):
+    """A page of debits, oldest first."""
+
+    items: list[DebitOf]
+
+
+class Run(Document, frozen=True):
+    """Time points first..last, about each of which at most `epsilon` was told."""
+
+    first: int
+    last: int
+    epsilon: float
+
+
+class Leakage(Document, frozen=True):
+    """What all releases together tell about each time point."""
+
+    dataset: str
+    budget: float
+    runs: list[Run]
+
+
+class Reader(Document, frozen=True):
+    """Who reads counts: what she believes about each, and what a wrong answer costs her."""
+
+    people: Annotated[int, Meta(ge=1, le=100_000)]
+    prior: Literal["uniform", "binomial", "poisson"] = "uniform"
+    parameter: Number | None = None
+    loss: Annotated[str, Meta(max_length=100)] = "absolute"
+
+
+class Reading(Document, frozen=True):
+    """Released counts as one consumer should read them; it costs nothing."""
+
+    cells: list[Any]
+    released: list[int]
+    read: list[int]
+    intervals: list[list[int]]
+    expected_loss: float
+    text: str
+
+
+def shown_release(debit: Debit, answer: str) -> Released:
+    """Write a stored answer for readers."""
+    document = json.loads(answer)
+    if document["schema"] == "quiltwork/count-table":
+        return _shown_table(debit, CountTable.from_json(answer), document)
+    found = Release.from_json(answer)
+    cells, values, intervals = _columns(found)
+    return Released(
+        number=debit.number,
+        dataset=debit.dataset,
+        at=debit.at,
+        analyst=debit.analyst,
+        kind=found.query.kind,
+        query=document["query"],
+        epsilon=found.epsilon,
+        protects=str(found.protects),
+        cells=cells,
+        values=values,
+        intervals=intervals,
+        confidence=0.95,
+        text=found.explain(),
+        document=document,
+    )
+
+
+def _columns(found: Release) -> tuple[list[Any], list[Any], list[list[float]] | None]:
+    cells = labels_to_json(found.cells)
+    if found.mechanism == "exponential":
+        return cells, labels_to_json([found.value]), None
+    low, high = (np.ravel(end).tolist() for end in found.interval())
+    intervals = [[float(a), float(b)] for a, b in zip(low, high, strict=True)]
+    return cells, np.ravel(found.value).tolist(), intervals
+
+
+def _shown_table(debit: Debit, table: CountTable, document: dict[str, Any]) -> Released:
+    return Released(
+        number=debit.number,
+        dataset=debit.dataset,
+        at=debit.at,
+        analyst=debit.analyst,
+        kind="table",
+        query={"kind": "table", "by": list(table.dimensions), "where": debit.request.get("where")},
+        epsilon=table.epsilon,
+        protects="person",
+        cells=document["cells"],
+        values=list(table.values),
+        intervals=[[float(a), float(b)] for a, b in table.intervals().values()],
+        confidence=0.95,
+        text=table.explain(),
+        document=document,
+    )
+
+
+def _list(call: Call) -> ReleasePage:
+    found = call.service.ledger.released(
+        call.path["dataset"], call.query.after, call.query.limit + 1
+    )
+    page = found[: call.query.limit]
+    items = [shown_release(debit, answer) for debit, answer in page if answer is not None]
+    more = len(found) > len(page)
+    return ReleasePage(items=items, next=str(page[-1][0].number) if more else None)
+
+
+def _found(call: Call) -> tuple[Debit, str]:
+    text = call.path["release"]
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
+        raise not_found()
+    found = call.service.ledger.released(call.path["dataset"], int(text) - 1, 1)
+    if not found or found[0][0].number != int(text) or found[0][1] is None:
+        raise not_found()
+    return found[0][0], found[0][1]
+
+
+def _show(call: Call) -> Released:
+    return shown_release(*_found(call))
+
+
+def _remap(call: Call) -> Reading:
+    _, answer = _found(call)
+    if json.loads(answer)["schema"] != "quiltwork/count-table":
+        raise InvalidInputError("Only counts are read by a prior and a loss.")
+    table, reader = CountTable.from_json(answer), call.body
+    mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
+    remap = optimal_remap(mechanism, Consumer(_prior(reader), reader.loss))
+    counts = np.clip(np.array(table.noisy, dtype=np.int64), 0, reader.people)
+    low, high = (np.ravel(end).tolist() for end in remap.interval(counts))
+    return Reading(
+        cells=table.body()["cells"],
+        released=list(table.noisy),
+        read=np.ravel(remap(counts)).tolist(),
+        intervals=[[int(a), int(b)] for a, b in zip(low, high, strict=True)],
+        expected_loss=float(remap.expected_loss),
+        text=remap.explain(),
+    )
+
+
+def _prior(reader: Reader) -> Any:
+    if reader.prior == "uniform":
+        return "uniform"
+    if reader.parameter is None:
+        raise InvalidInputError("parameter is missing: the mean, or the probability, of the prior.")
+    from scipy import stats
+
+    parameter = float(exact_number(reader.parameter, "parameter"))
+    if reader.prior == "poisson" and parameter <= 10**15:
+        return stats.poisson(parameter)
+    if reader.prior == "binomial" and parameter <= 1:
+        return stats.binom(reader.people, parameter)
+    raise InvalidInputError("parameter is a probability, or a mean of at most 1e15.")
+
+
+def _ledger(call: Call) -> DebitPage:
+    found = call.service.ledger.history(
+        call.path["dataset"], call.query.after, call.query.limit + 1
+    )
+    items = [
+        DebitOf(
+            number=one.number,
+            at=one.at,
+            analyst=one.analyst,
+            state=one.state,
+            mechanism=one.mechanism,
+            key=one.key,
+            start=one.spending.start,
+            stop=one.spending.stop,
+            composes_by=one.composes_by,
+            charge=None if one.charge is None else float(one.charge),
+            hash=one.hash,
+        )
+        for one in found
+    ]
+    return DebitPage(**paged(items, call.query.limit, lambda one: one.number))
+
+
+def _leakage(call: Call) -> Leakage:
+    name = call.path["dataset"]
+    profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
+    runs = [Run(run.first, run.last, run.epsilon) for run in profile]
+    while len(runs) > _MOST_RUNS:
+        pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
+        runs = [Run(p[0].first, p[-1].last, max(one.epsilon for one in p)) for p in pairs]
+    return Leakage(name, call.service.ledger.status(name).budget, runs)
+
+
+_OF_DATASET = "/v1/datasets/{dataset}"
+_RELEASE = f"{_OF_DATASET}/releases/{{release}}"
+
+PART = Part(
+    routes=(
+        Route(
+            *("list_releases", "GET", f"{_OF_DATASET}/releases", "release.read", _list),
+            "List what was released, with error bars.",
+            response=ReleasePage,
+            query=LogQuery,
+        ),
+        Route(
+            *("show_release", "GET", _RELEASE, "release.read", _show),
+            "Show one release.",
+            response=Released,
+            free=("release",),
+        ),
+        Route(
+            *("remap", "POST", f"{_RELEASE}/remap", "release.remap", _remap),
+            "Read released counts by one consumer's prior and loss; it costs nothing.",
+            request=Reader,
+            response=Reading,
+            free=("release",),
+        ),
+        Route(
+            *("show_ledger", "GET", f"{_OF_DATASET}/ledger", "ledger.read", _ledger),
+            "List what was debited, for whom and by which theorem it adds up.",
+            response=DebitPage,
+            query=LogQuery,
+        ),
+        Route(
+            *("show_leakage", "GET", f"{_OF_DATASET}/leakage", "dataset.read", _leakage),
+            "Say what all releases together tell about each time point.",
+            response=Leakage,
+        ),
+    ),
+)

@@ -1,0 +1,412 @@
+"""Rows of datasets: checked when they are added, kept as small codes, and read from then on.
+
+What is kept of an upload are the codes of its states or categories; the file itself is forgotten.
+Everything that can be wrong with rows is found when they are added and told to who adds them, by
+place, so that nothing at the time of a question depends on a row. Rows of different members are
+apart: the same subject sent by two providers is two subjects.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from quiltwork.beliefs import Grid
+from quiltwork.beliefs.coded import CodedSequence, CodedSequences
+from quiltwork.beliefs.documents import labels_from_json, labels_to_json
+from quiltwork.beliefs.origins import Origin
+from quiltwork.budget.ledger.tables import now
+from quiltwork.delimited import even_rows, with_csv
+from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.queries import histogram
+from quiltwork.service.datasets import (
+    CountsOf,
+    Registered,
+    SeriesOf,
+    beliefs_of,
+    registered,
+    retire_quietly,
+)
+from quiltwork.service.problems import Problem
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.structs import Document
+from quiltwork.service.uploads import Upload
+
+SCHEMA = Schema(
+    "rows",
+    (
+        (
+            """CREATE TABLE curator_rows (
+                dataset TEXT NOT NULL,
+                place BIGINT NOT NULL,
+                file TEXT NOT NULL UNIQUE,
+                added_by TEXT NOT NULL,
+                added TEXT NOT NULL,
+                count BIGINT NOT NULL,
+                PRIMARY KEY (dataset, place)
+            )""",
+        ),
+    ),
+)
+_MOST_LOADED = 16
+_adding = threading.Lock()
+"""Rows are added by one thread at a time: each is checked against those before."""
+
+
+class Added(Document, frozen=True):
+    """What was added: so many rows, and how long the dataset is now."""
+
+    dataset: str
+    rows: int
+    length: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Rows of a dataset of counts: the code of each column, and whose row it is."""
+
+    columns: Mapping[str, np.ndarray[Any, Any]]
+    subjects: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """What is kept of one upload: arrays and plain values."""
+
+    arrays: Mapping[str, np.ndarray[Any, Any]]
+    about: Mapping[str, Any]
+    rows: int
+
+
+Pieces: TypeAlias = list[tuple[_Piece, str]]
+"""What was added, in order, each with who did."""
+Rows = TypeVar("Rows")
+
+
+def series_rows(service: Service, name: str, about: SeriesOf) -> CodedSequences:
+    """Return the rows of a series, as they are now.
+
+    Raises:
+        Problem: 409 if there are none.
+    """
+    return _loaded(service, name, lambda pieces: _series(about, pieces))
+
+
+def counted_rows(service: Service, name: str) -> Counted:
+    """Return the rows of a dataset of counts, as they are now.
+
+    Raises:
+        Problem: 409 if there are none.
+    """
+    return _loaded(service, name, _counted)
+
+
+def _loaded(service: Service, name: str, join: Callable[[Pieces], Rows]) -> Rows:
+    """Return rows from memory, or from their files if others were added since."""
+    files = service.storage.read(lambda t: _files(t, name))
+    if not files:
+        raise Problem(409, "conflict", "The dataset has no rows: none were added, or all deleted.")
+    known = service.loaded.get(name)
+    if known is not None and known[0] == files:
+        return known[1]  # type: ignore[no-any-return]
+    rows = join(_pieces(service, files))
+    while len(service.loaded) >= _MOST_LOADED:
+        service.loaded.pop(next(iter(service.loaded)), None)
+    service.loaded[name] = (files, rows)
+    return rows
+
+
+def _files(t: Transaction, dataset: str) -> list[tuple[str, str]]:
+    return [
+        (str(file), str(who))
+        for file, who in t.rows(
+            "SELECT file, added_by FROM curator_rows WHERE dataset = ? ORDER BY place", dataset
+        )
+    ]
+
+
+def _pieces(service: Service, files: Iterable[tuple[str, str]]) -> Pieces:
+    return [(_unpacked(b"".join(service.vault.read(file))), who) for file, who in files]
+
+
+def add(service: Service, found: Registered, upload: Upload, by: str) -> Added:
+    """Check an upload and add its rows; a series grows by that, in the ledger too.
+
+    Raises:
+        InvalidInputError: for anything that is wrong with the rows, by place.
+    """
+    if found.deleted or service.ledger.status(found.name).retired is not None:
+        raise Problem(409, "conflict", "The dataset is retired, and takes no more rows.")
+    with upload.table() as path:
+        if isinstance(found.about, SeriesOf):
+            piece = _read_series(str(path), found.about)
+        else:
+            piece = _read_counts(str(path), found.about)
+    with _adding:
+        return _keep(service, found, piece, by)
+
+
+def _keep(service: Service, found: Registered, piece: _Piece, by: str) -> Added:
+    """Check a piece with those before it, write it, note it, and let the ledger grow."""
+    before = service.storage.read(lambda t: _files(t, found.name))
+    length = None
+    if isinstance(found.about, SeriesOf):
+        whole = _series(found.about, [*_pieces(service, before), (piece, by)])
+        length = _checked(found.about, whole)
+        least = service.ledger.status(found.name).length or 1
+        if length < least:
+            raise InvalidInputError(
+                f"The longest series has {length:,} time points, and {least:,} were registered."
+            )
+    file = service.vault.write([_packed(piece)])
+    place = len(before)
+
+    def work(t: Transaction) -> None:
+        taken = t.row(
+            "SELECT file FROM curator_rows WHERE dataset = ? AND place = ?", found.name, place
+        )
+        if taken is not None and taken[0] != file:
+            raise Problem(409, "conflict", "Somebody else has just added rows; send these again.")
+        t.rows(
+            "INSERT INTO curator_rows (dataset, place, file, added_by, added, count) "
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dataset, place) DO NOTHING",
+            *(found.name, place, file, by, now(), piece.rows),
+        )
+        t.note("act", f"added {piece.rows} rows", by, found.name)
+
+    try:
+        service.storage.write(work)
+    except Problem:
+        service.vault.delete(file)
+        raise
+    grow(service, found.name, length)
+    return Added(dataset=found.name, rows=piece.rows, length=length)
+
+
+def grow(service: Service, dataset: str, length: int | None) -> None:
+    """Let the ledger know how long a series is; what was spent never costs more by that."""
+    if length is not None and length > (service.ledger.status(dataset).length or length):
+        service.ledger.extend(dataset, length)
+
+
+def _read_series(path: str, about: SeriesOf) -> _Piece:
+    from quiltwork.series import read_series
+
+    read = read_series(
+        path,
+        about.value,
+        time=about.time,
+        subject=about.subject,
+        every=about.every,
+        timezone=about.timezone,
+        missing=about.missing,
+        missing_state=about.missing_state,
+        beliefs=beliefs_of(about),
+    )
+    coded = read.data.coded
+    states = list(beliefs_of(about)[0].states or ())
+    place = {label: code for code, label in enumerate(states)}
+    arrays = {}
+    for number, one in enumerate(coded.values()):
+        table = np.array([place.get(label, -1) for label in one.labels.tolist()], dtype=np.int32)
+        codes = table[one.codes]
+        if (codes < 0).any():
+            raise InvalidInputError("Some rows have a state that the belief does not name.")
+        arrays[f"codes{number}"] = codes.astype(np.uint8 if len(states) < 256 else np.int32)
+    first = next(iter(coded.values()))
+    shown = {
+        "subjects": labels_to_json(coded),
+        "starts": [one.start for one in coded.values()],
+        "step": read.grid.step,
+        "zone": first.origin.zone,
+        "local": first.origin.local,
+    }
+    return _Piece(arrays, shown, read.points)
+
+
+def _series(about: SeriesOf, pieces: Pieces) -> CodedSequences:
+    """Put pieces together, each subject's rows in the order in which they were added.
+
+    Raises:
+        InvalidInputError: if rows do not follow those before.
+    """
+    parts: dict[Any, list[np.ndarray[Any, Any]]] = {}
+    starts: dict[Any, int | None] = {}
+    last: Mapping[str, Any] = {}
+    for piece, who in pieces:
+        last = piece.about
+        subjects = labels_from_json(list(last["subjects"]))
+        for number, subject in enumerate(subjects):
+            key, start, step = (who, subject), last["starts"][number], last["step"]
+            if key not in parts:
+                parts[key], starts[key] = [], start
+            else:
+                begun = starts[key]
+                expected = (
+                    None if begun is None or step is None else begun + step * _points(parts[key])
+                )
+                if start is not None and expected is not None and start != expected:
+                    raise InvalidInputError(
+                        "The first of these rows is not the time point after the last one there is."
+                    )
+            parts[key].append(piece.arrays[f"codes{number}"])
+    believed = beliefs_of(about)[0]
+    labels = np.empty(len(believed.states or ()), dtype=object)
+    labels[:] = believed.states
+    grid = replace(believed.grid or Grid(), step=last["step"])
+    origin = Origin(grid, None, len(parts), last["zone"], last["local"])
+    return CodedSequences(
+        {
+            key: CodedSequence(np.concatenate(codes), labels, origin, starts[key])
+            for key, codes in parts.items()
+        }
+    )
+
+
+def _points(arrays: Iterable[np.ndarray[Any, Any]]) -> int:
+    return sum(len(one) for one in arrays)
+
+
+def _checked(about: SeriesOf, whole: CodedSequences) -> int:
+    """Refuse now what a release would refuse; return the length of the longest series."""
+    from quiltwork.series.releases.data import encode_cells, read_source
+
+    believed = beliefs_of(about)
+    source = read_source(whole, believed, tuple(believed[0].states or ()))
+    encode_cells(source, believed, histogram(), quietly=True)
+    return max(source.lengths)
+
+
+def _read_counts(path: str, about: CountsOf) -> _Piece:
+    """Read rows of people; a cell outside the public categories is refused by its place."""
+    tables = {
+        name: {label: code for code, label in enumerate(labels)}
+        for name, labels in about.columns.items()
+    }
+
+    def read(rows: Iterator[list[str]]) -> _Piece:
+        header = next(rows, [])
+        missing = [name for name in (*tables, about.subject or "") if name and name not in header]
+        if missing:
+            raise InvalidInputError(f"The file has no column {missing[0]!r}.")
+        whose = None if about.subject is None else header.index(about.subject)
+        places = {name: header.index(name) for name in tables}
+        codes: dict[str, list[int]] = {name: [] for name in tables}
+        subjects: list[str] = []
+        for number, row in enumerate(even_rows(rows, len(header), "the file"), start=1):
+            for name, place in places.items():
+                code = tables[name].get(row[place])
+                if code is None:
+                    raise InvalidInputError(
+                        f"Row {number}: the cell of {name!r} is none of its public categories."
+                    )
+                codes[name].append(code)
+            subjects.append("" if whose is None else row[whose])
+        arrays = {f"codes{i}": np.array(codes[name], np.int32) for i, name in enumerate(tables)}
+        return _Piece(arrays, {"columns": list(tables), "subjects": subjects}, len(subjects))
+
+    return with_csv(path, read)
+
+
+def _counted(found: Pieces) -> Counted:
+    names = found[0][0].about["columns"]
+    columns = {
+        name: np.concatenate([piece.arrays[f"codes{i}"] for piece, _ in found])
+        for i, name in enumerate(names)
+    }
+    whose = [f"{who}/{subject}" for piece, who in found for subject in piece.about["subjects"]]
+    return Counted(columns, np.array(whose, dtype=object))
+
+
+def _packed(piece: _Piece) -> bytes:
+    file = io.BytesIO()
+    about = np.frombuffer(json.dumps({**piece.about, "rows": piece.rows}).encode(), np.uint8)
+    np.savez_compressed(file, allow_pickle=False, about=about, **piece.arrays)
+    return file.getvalue()
+
+
+def _unpacked(content: bytes) -> _Piece:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            about = json.loads(bytes(found["about"]))
+            arrays = {name: found[name] for name in found.files if name != "about"}
+    except (ValueError, OSError, KeyError):
+        raise StorageError("A file of rows is damaged; restore a backup.") from None
+    return _Piece(arrays, about, about["rows"])
+
+
+def _add(call: Call) -> Added:
+    found = registered(call.service, call.path["dataset"])
+    return add(call.service, found, call.sent, call.caller.member)
+
+
+def delete(service: Service, dataset: str, by: str) -> None:
+    """Forget all rows of a dataset; its budget, releases and history stay in the ledger."""
+    retire_quietly(service, dataset, "its rows were deleted")
+
+    def work(t: Transaction) -> list[tuple[str, str]]:
+        files = _files(t, dataset)
+        t.rows("DELETE FROM curator_rows WHERE dataset = ?", dataset)
+        t.rows("UPDATE curator_datasets SET deleted = ? WHERE name = ?", now(), dataset)
+        t.note("act", "deleted all rows", by, dataset)
+        return files
+
+    files = service.storage.write(work)
+    service.loaded.pop(dataset, None)
+    for file, _ in files:
+        service.vault.delete(file)
+
+
+def _delete(call: Call) -> None:
+    delete(call.service, call.path["dataset"], call.caller.member)
+
+
+def in_use(t: Transaction) -> list[str]:
+    """Return the files of all rows."""
+    return [str(file) for (file,) in t.rows("SELECT file FROM curator_rows")]
+
+
+def mended(service: Service) -> None:
+    """Let the ledger grow where a crash came between rows and their length."""
+    names = service.storage.read(
+        lambda t: t.rows(
+            "SELECT DISTINCT d.name FROM curator_datasets d JOIN curator_rows r "
+            "ON r.dataset = d.name WHERE d.kind = 'series' AND d.deleted IS NULL"
+        )
+    )
+    for (name,) in names:
+        if service.ledger.status(name).retired is None:
+            about = registered(service, name).about
+            if isinstance(about, SeriesOf):
+                found = series_rows(service, name, about)
+                grow(service, name, max(map(len, found.coded.values())))
+
+
+_DATA = "/v1/datasets/{dataset}/rows"
+
+PART = Part(
+    schema=SCHEMA,
+    files=in_use,
+    mend=mended,
+    routes=(
+        Route(
+            *("add_rows", "POST", _DATA, "data.add", _add),
+            "Add rows from a CSV or Parquet file; a series grows by them.",
+            response=Added,
+            status=201,
+            upload=True,
+        ),
+        Route(
+            *("delete_rows", "DELETE", _DATA, "data.delete", _delete),
+            "Delete all rows and retire the dataset; its ledger and releases stay.",
+            status=204,
+        ),
+    ),
+)
