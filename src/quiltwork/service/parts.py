@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quiltwork.service import datasets, log, members, questions, releases, rows
+from quiltwork.service import dashboard, datasets, log, members, questions, releases, rows
 from quiltwork.service.routes import Part
 
 PARTS: tuple[Part, ...] = (
@@ -12,4 +12,5 @@ PARTS: tuple[Part, ...] = (
     questions.PART,
     releases.PART,
     log.PART,
+    dashboard.PART,
 )

@@ -22,13 +22,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quiltwork.errors import QuiltworkError
-from quiltwork.service.dashboard import sessions
+from quiltwork.service.dashboard import calls, sessions
 from quiltwork.service.dashboard.rendering import HEADERS, render
 from quiltwork.service.problems import Problem, body_of, header_values, problem_of
 from quiltwork.service.rights import Caller, scope
-from quiltwork.service.routes import Service, check, perform
-from quiltwork.service.structs import converted
-from quiltwork.service.uploads import MEDIA_TYPES, Upload, received
+from quiltwork.service.routes import Service
+from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
 _PIECE = 1 << 20
@@ -97,43 +96,28 @@ class Visit:
         name: str,
         path: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        query: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> Any:
         """Do what a route of the API does, as the caller, and return its struct."""
-        route = self.service.route(name)
-        if route.request is not None:
-            rest["body"] = converted(dict(body or {}), route.request)
-        if route.query is not None:
-            rest["query"] = converted(dict(query or {}), route.query)
-        return perform(self.service, route, self.caller, path, **rest)
+        return calls.ask(self.service, self.caller, name, path, body, **rest)
 
     def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
         """Do what a route that takes an upload does, with the file that was chosen in a field."""
-        route, limits = self.service.route(name), self.service.settings.limits
-        check(route, self.service, self.caller, path)
         chosen = self.files.get(field)
         suffix = Path(chosen.filename or "").suffix.lower() if chosen else ""
         if chosen is None or suffix not in MEDIA_TYPES.values():
             raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
         parts = iter(lambda: chosen.file.read(_PIECE), b"")
-        vault = self.service.vault
-        upload = Upload(vault.write(received(parts, limits)), suffix, vault, limits)
-        try:
-            return perform(self.service, route, self.caller, path, upload=upload, **rest)
-        finally:
-            upload.discard()
+        return calls.send(self.service, self.caller, name, path, parts, suffix, **rest)
 
     def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
         """Return all items of a list, page after page."""
-        found: list[Any] = []
-        after = None
-        while True:
-            page = self.ask(name, path, query={"limit": 100, "after": after})
+        page = self.ask(name, path, query={"limit": 100})
+        found = list(page.items)
+        while page.next is not None:
+            page = self.ask(name, path, query={"limit": 100, "after": page.next})
             found += page.items
-            after = page.next
-            if after is None:
-                return found
+        return found
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,111 @@
+"""A curator to look at: the four stories of `quiltwork demo`, with a member in every role."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quiltwork.service.dashboard import calls
+from quiltwork.service.members import invite, issue
+from quiltwork.service.rights import Caller, Role
+from quiltwork.service.routes import Service
+
+OWNER = "olga"
+TEAM: dict[str, Role] = {
+    OWNER: "owner",
+    "anna": "analyst",
+    "north": "provider",
+    "east": "provider",
+    "south": "provider",
+    "west": "provider",
+    "udo": "auditor",
+}
+SHOWN = (OWNER, "anna", "north", "udo")
+"""Whose tokens are told: one in each role."""
+_DAY = 144
+"""Ten-minute steps of a day."""
+
+
+def fill(service: Service) -> dict[str, str]:
+    """Tell the stories, all made up; return a token of one member in each role.
+
+    Costs a few seconds, most of them for the first compiled sweep and the table.
+    """
+    for name, role in TEAM.items():
+        invite(service, name, role, OWNER)
+    _series(service)
+    _counts(service)
+    return {name: issue(service, name, OWNER, "demo", 1).secret for name in SHOWN}
+
+
+def caller(name: str) -> Caller:
+    """Return a member of the demo as one who asks."""
+    return Caller(name, TEAM[name], "demo")
+
+
+def _ask(service: Service, who: str, name: str, *arguments: Any, **rest: Any) -> Any:
+    return calls.ask(service, caller(who), name, *arguments, **rest)
+
+
+def _series(service: Service) -> None:
+    """Four weeks of one person, of which some days are published already."""
+    from quiltwork.beliefs import MarkovChain, beliefs_to_json
+    from quiltwork.demo import series as story
+
+    days = MarkovChain(story.TRANSITION, states=story.STATES)
+    volunteers = [days.sample(story.LENGTH, story.SEED + i) for i in range(1, story.VOLUNTEERS + 1)]
+    belief = MarkovChain.fit(volunteers, smoothing=0.5, states=story.STATES)
+    name = {"dataset": "activity"}
+    about = {
+        "belief": json.loads(beliefs_to_json(belief)),
+        "value": "activity",
+        "time": "at",
+        "every": "10min",
+        "timezone": "UTC",
+    }
+    said = "What a tracker notes every ten minutes: rest, walk or run."
+    _ask(
+        *(service, OWNER, "register_dataset", None),
+        {"name": "activity", "budget": 3, "series": about, "text": said},
+    )
+    moments = days.sample(story.LENGTH, story.SEED)
+    begun = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    begun -= timedelta(minutes=10 * story.LENGTH)
+    rows = [
+        f"{begun + timedelta(minutes=10 * i):%Y-%m-%dT%H:%M:%SZ},{state}"
+        for i, state in enumerate(moments)
+    ]
+    _send(service, OWNER, "add_rows", name, ["at,activity", *rows])
+    _ask(service, OWNER, "share_dataset", {**name, "member": "anna"}, {"cap": "2"})
+    for week in range(4):
+        window = [1 + 7 * _DAY * week, 7 * _DAY * (week + 1)]
+        asked = {"query": {"kind": "histogram", "window": window}, "epsilon": "0.8"}
+        _ask(service, "anna", "ask", name, asked, key=f"week {week}")
+    asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
+    _ask(service, OWNER, "ask", name, asked, key="transitions")
+
+
+def _counts(service: Service) -> None:
+    """How residents travel to work."""
+    from quiltwork.demo import counts as story
+
+    name = {"dataset": "commuting"}
+    said = "How the residents of a town travel to work."
+    about = {"columns": {"mode": list(story.MODES)}}
+    _ask(
+        *(service, OWNER, "register_dataset", None),
+        {"name": "commuting", "budget": 1, "counts": about, "text": said},
+    )
+    _send(service, OWNER, "add_rows", name, ["mode", *story.survey()])
+    _ask(service, OWNER, "share_dataset", {**name, "member": "anna"}, {})
+    asked = {"query": {"kind": "table", "by": ["mode"]}, "epsilon": "0.1"}
+    _ask(service, "anna", "ask", name, asked, key="modes")
+
+
+def _send(
+    service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]
+) -> Any:
+    content = "\n".join([*lines, ""]).encode()
+    return calls.send(service, caller(who), name, path, [content], ".csv")
