@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
+BEGINNING_OF = "beginning_of"
+"""In a request's document: how long the dataset is, of which the data are only the beginning."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked of a ledger: what will be spent, by which mechanism, and what was asked.

@@ -17,7 +17,7 @@ from quiltwork.exact import nearest_float
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
-    from quiltwork.cli.holdout_folder import Study
+    from quiltwork.holdout.studies import Study
     from quiltwork.holdout.transcript import Transcript
 
 
@@ -167,12 +167,13 @@ def create(
 
     from quiltwork.cli import holdout_folder as store
     from quiltwork.holdout import ReusableHoldout
+    from quiltwork.holdout.studies import read_study
     from quiltwork.holdout.transcript import Columns
 
     store.refuse_password(ledger)
     with store.open_ledger(ledger) as payer:
         places = store.Places(abspath(train), abspath(held), None if payer is None else payer.url)
-        study = store.read_study(places, Columns(identity, target, group_))
+        study = read_study(places.train, places.holdout, Columns(identity, target, group_))
         store.make_folder(folder)
         made = ReusableHoldout(
             study.train,
@@ -254,13 +255,8 @@ def ask(
 def _about_predictions(
     study: Study, path: str, name: str, limits: str | None
 ) -> tuple[Any, float, str]:
-    from quiltwork.cli import holdout_folder as store
-    from quiltwork.holdout.questions import (
-        check_covered,
-        check_readable,
-        prediction_question,
-        read_metric,
-    )
+    from quiltwork.holdout.questions import read_metric
+    from quiltwork.holdout.studies import read_predictions
 
     if study.columns.target is None:
         raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
@@ -269,13 +265,9 @@ def _about_predictions(
         low, _, high = limits.partition(":")
         ends = (exact_number(low), exact_number(high))
     metric = read_metric(name, ends)
-    identity, target = study.position(study.columns.identity), study.position(study.columns.target)
-    said = store.read_predictions(path, study.columns.identity)
-    check_readable(said, study.train[:, target], metric)
-    for rows, kind in ((study.train, "training"), (study.holdout, "holdout")):
-        check_covered(rows, identity, said, kind)
+    said = read_predictions(path, study.columns.identity)
     words = name.removeprefix("neg_").replace("_", " ")
-    return prediction_question(identity, target, said, metric), metric.scale, words
+    return study.about_predictions(said, metric), metric.scale, words
 
 
 def _about_share(study: Study, share: tuple[str, ...]) -> tuple[Any, float, str]:

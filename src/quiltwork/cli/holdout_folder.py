@@ -14,14 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
-from quiltwork.delimited import column_position, even_rows, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.holdout.transcript import Columns
+from quiltwork.holdout.studies import Study, read_study
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from quiltwork.beliefs import Belief
     from quiltwork.budget import Ledger
     from quiltwork.holdout import ReusableHoldout
     from quiltwork.holdout.transcript import Transcript
@@ -43,96 +39,6 @@ class Places:
     train: str
     holdout: str
     ledger: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class Study:
-    """Both tables, as text, and which of their columns is what."""
-
-    columns: Columns
-    header: list[str]
-    train: NDArray[Any]
-    holdout: NDArray[Any]
-
-    def position(self, column: str) -> int:
-        """Return which column that is, from 0."""
-        return column_position(self.header, column, "the tables")
-
-    def belief(self) -> Belief | None:
-        """Return clusters by the group column, None without one.
-
-        Raises:
-            InvalidInputError: if a group has rows on both sides.
-        """
-        if self.columns.group is None:
-            return None
-        from quiltwork.beliefs import Clusters
-
-        at = self.position(self.columns.group)
-        if set(self.train[:, at]) & set(self.holdout[:, at]):
-            raise InvalidInputError(
-                f"A group of column {self.columns.group!r} has rows in both tables; the holdout "
-                "must be independent of the training set, so keep groups whole."
-            )
-        return Clusters(self.holdout[:, at].tolist())
-
-
-def read_study(places: Places, columns: Columns) -> Study:
-    """Read both tables and check what is public about them, before anything is asked.
-
-    Raises:
-        InvalidInputError: if they do not go together.
-    """
-    from quiltwork.holdout.questions import check_tables
-
-    header, train = read_table(places.train)
-    other, held = read_table(places.holdout)
-    if header != other:
-        raise InvalidInputError(
-            f"{places.train!r} has the columns {', '.join(header)} and {places.holdout!r} has "
-            f"{', '.join(other)}; give tables with the same ones."
-        )
-    study = Study(columns, header, train, held)
-    for name in filter(None, (columns.identity, columns.target, columns.group)):
-        study.position(name)
-    target = None if columns.target is None else study.position(columns.target)
-    check_tables(header, train, held, study.position(columns.identity), target)
-    return study
-
-
-def read_table(path: str) -> tuple[list[str], NDArray[Any]]:
-    """Read a CSV file as its header and an array of text.
-
-    Raises:
-        InvalidInputError: if it cannot be read, or a row has another number of columns.
-    """
-    import numpy as np
-
-    def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
-        header = next(reader, [])
-        return header, list(even_rows(reader, len(header), path))
-
-    header, rows = with_csv(path, read)
-    if not rows:
-        raise InvalidInputError(f"{path!r} has no rows.")
-    return header, np.array(rows, dtype=str)
-
-
-def read_predictions(path: str, identity: str) -> dict[str, str]:
-    """Read a CSV file with the id column and a column `prediction`; ids as `plain_label` has them.
-
-    Raises:
-        InvalidInputError: if a column is missing or an id occurs twice.
-    """
-    from quiltwork.holdout.questions import plain_label
-
-    header, rows = read_table(path)
-    ids = rows[:, column_position(header, identity, path)]
-    said = rows[:, column_position(header, "prediction", path)]
-    found = dict(zip(map(plain_label, ids.tolist()), said.tolist(), strict=True))
-    if len(found) != len(ids):
-        raise InvalidInputError(f"An id occurs twice in {path!r}; give one prediction for each.")
-    return found
 
 
 def transcript_path(folder: str) -> Path:
@@ -227,7 +133,7 @@ def study_of(folder: str) -> tuple[Study, Transcript]:
         raise StorageError(
             f"The holdout in {folder!r} does not know which column is what: it was begun in Python."
         )
-    return read_study(places, found.columns), found
+    return read_study(places.train, places.holdout, found.columns), found
 
 
 @contextmanager

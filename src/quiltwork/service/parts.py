@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from quiltwork.service import dashboard, datasets, log, members, questions, releases, rows
+from quiltwork.service import (
+    dashboard,
+    datasets,
+    holdout_routes,
+    job_routes,
+    log,
+    members,
+    questions,
+    releases,
+    rows,
+    schedule_routes,
+    table_routes,
+)
 from quiltwork.service.routes import Part
 
 PARTS: tuple[Part, ...] = (
@@ -11,6 +23,10 @@ PARTS: tuple[Part, ...] = (
     rows.PART,
     questions.PART,
     releases.PART,
+    job_routes.PART,
+    schedule_routes.PART,
+    table_routes.PART,
+    holdout_routes.PART,
     log.PART,
     dashboard.PART,
 )

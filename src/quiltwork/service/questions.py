@@ -151,6 +151,8 @@ class AskedSeries:
     beliefs: Any
     episode: int
     data: CodedSequences
+    length: int | None
+    """Of the ledger, which is ahead of the rows where a schedule was paid for."""
 
     @property
     def price(self) -> Any:
@@ -189,6 +191,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
+            beginning_of=self.length,
         )
 
 
@@ -306,7 +309,8 @@ def read_question(service: Service, found: Registered, question: Question) -> As
         query = read_query(question.query)
         status = service.ledger.status(found.name)
         data = series_rows(service, found.name, found.about)
-        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
+        known = (status.beliefs, status.episode, data, status.length)
+        return AskedSeries(found.name, query, epsilon, *known)
     table = converted(question.query, TableQuery)
     _check_table(table, found.about)
     rows = counted_rows(service, found.name)
@@ -450,7 +454,8 @@ def _ask(call: Call) -> Released:
 def _preview(call: Call) -> Preview:
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
-    return asked.preview(service.ledger.preview(found.name, asked.price, call.caller.member))
+    price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
+    return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
 def _plan(call: Call) -> Plan:

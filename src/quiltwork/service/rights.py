@@ -5,7 +5,9 @@ object is, is asked by the name of the path's parameter (`belongs` of a part):
 
 - a dataset belongs to the owner who registered it, and to those who were given access to it;
 - a member belongs to herself and to the owner who invited her;
-- a token belongs to its member and to the owner who invited her.
+- a token belongs to its member and to the owner who invited her;
+- a job belongs to who asked for it, a schedule to those to whom its dataset belongs;
+- a table or holdout belongs to the owner who made it, and to those who were admitted.
 
 Who may do an action on own objects only is told that others do not exist.
 """
@@ -43,6 +45,32 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "release.read": {"owner": "own", "analyst": "own"},
     "release.remap": {"owner": "own", "analyst": "own"},
     "ledger.read": {"owner": "own", "auditor": "any"},
+    "job.list": {"owner": "own", "analyst": "own"},
+    "job.read": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "job.cancel": {"owner": "own", "analyst": "own"},
+    "schedule.preview": {"owner": "own", "analyst": "own"},
+    "schedule.create": {"owner": "own", "analyst": "own"},
+    "schedule.list": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "schedule.read": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "schedule.end": {"owner": "own", "analyst": "own"},
+    "table.create": {"owner": "any"},
+    "table.list": {"owner": "own", "provider": "own", "analyst": "own", "auditor": "any"},
+    "table.read": {"owner": "own", "provider": "own", "analyst": "own", "auditor": "any"},
+    "table.rules": {"owner": "own"},
+    "table.admit": {"owner": "own"},
+    "table.give": {"provider": "own"},
+    "table.publish": {"owner": "own"},
+    "table.published": {"owner": "own", "provider": "own", "analyst": "own"},
+    "table.report": {"owner": "own", "auditor": "any"},
+    "table.check": {"provider": "own"},
+    "holdout.create": {"owner": "any"},
+    "holdout.list": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "holdout.read": {"owner": "own", "analyst": "own", "auditor": "any"},
+    "holdout.admit": {"owner": "own"},
+    "holdout.give": {"owner": "own"},
+    "holdout.open": {"owner": "own"},
+    "holdout.ask": {"owner": "own", "analyst": "own"},
+    "holdout.standings": {"owner": "own", "analyst": "own", "auditor": "any"},
     "log.read": {"auditor": "any"},
     "log.verify": {"auditor": "any"},
 }

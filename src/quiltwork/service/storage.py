@@ -43,6 +43,11 @@ class Transaction:
         self._tables = tables
         self._identities = (f"{identity}-{number}" for number in count())
 
+    @property
+    def tables(self) -> Tables:
+        """The ledger's own tables in this transaction, for answers that are stored with others."""
+        return self._tables
+
     def rows(self, statement: str, *parameters: object) -> list[Any]:
         """Run one statement with `?` for parameters; return the rows of a SELECT."""
         return self._tables.execute(statement, *parameters)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quiltwork.budget import Accountant, Ledger, Spending
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.ledger.account_rows import Kept
-from quiltwork.errors import BudgetExceeded, StorageError, UnsupportedError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
 from tests.budget.ledger.raw import raw
 
 
@@ -240,6 +240,29 @@ def test_debits_made_together_are_those_made_one_by_one(ledger, chain):
     ledger.retire("one")
     with pytest.raises(BudgetExceeded, match="retired"):
         ledger.debit_all("one", asked)
+    ledger.verify()
+
+
+def test_debits_under_keys_are_made_together_once_and_found_again(ledger, independent):
+    ledger.create("d", independent, 4, 1)
+    asked, keys = [Spending.dp(0.3, 1, 2), Spending.dp(0.3, 3, 4)], ["monday", "tuesday"]
+    first, second = ledger.debit_all("d", asked, "ana", keys)
+    second.complete("2")
+    again = ledger.debit_all("d", asked, "ana", keys)
+    assert [(one.number, one.stored) for one in again] == [
+        (first.number, None),
+        (second.number, "2"),
+    ]
+    assert len(ledger.history("d")) == 2
+    for others, names, problem in (
+        (asked[::-1], keys, "another request"),
+        (asked, ["monday", "friday"], "1 of the 2 keys"),
+        (asked, ["friday", "friday"], "as many different keys"),
+        (asked, ["friday"], "as many different keys"),
+    ):
+        with pytest.raises(InvalidInputError, match=problem):
+            ledger.debit_all("d", others, "ana", names)
+    assert ledger.status("d").exact_total == Fraction(3, 10)
     ledger.verify()
 
 

@@ -9,12 +9,14 @@ been drawn and lost, and a crash that depends on the answer would turn drawing a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from quiltwork.arguments import listed
 from quiltwork.budget import Spending
 from quiltwork.budget.ledger.datasets import Dataset, Grant
 from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading
+from quiltwork.budget.ledger.numbers import identifier
 from quiltwork.budget.ledger.records import Quote, Receipt
 from quiltwork.budget.ledger.requests import read_request
 from quiltwork.budget.ledger.tables import Tables, now
@@ -90,8 +92,70 @@ def check_all(tables: Tables, state: Dataset, asked: Sequence[tuple[str, Any]]) 
         state.check(request.spending for request in requests)
 
 
+def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
+    """Read the keys of several debits, one for each.
+
+    Raises:
+        InvalidInputError: for another number of them, or one that occurs twice.
+    """
+    if keys is None:
+        return [None] * number
+    found = [identifier(key, "key") for key in listed(keys, "keys")]
+    if len(found) != number or len(set(found)) < number:
+        raise InvalidInputError(
+            f"{number} debits need as many different keys, and {len(set(found))} are given."
+        )
+    return [*found]
+
+
+def made_before(
+    tables: Tables,
+    state: Dataset,
+    asked: Sequence[tuple[str, Any]],
+    keys: Sequence[str | None],
+    analyst: str | None,
+) -> list[Receipt] | None:
+    """The debits that were made under these keys, with the answers stored so far; None if none was.
+
+    Raises:
+        InvalidInputError: if some of the keys were used and others not, or for other requests.
+    """
+    earlier = [None if key is None else tables.with_key(state.name, key, analyst) for key in keys]
+    entries = [entry for entry in earlier if entry is not None]
+    if not entries or tables.with_id(asked[0][0]) is not None:
+        return None
+    if len(entries) < len(asked):
+        raise InvalidInputError(
+            f"{len(entries)} of the {len(asked)} keys were used before, for other requests; keys "
+            "of debits that are made together are new together."
+        )
+    for entry, (_, one) in zip(entries, asked, strict=True):
+        request = read_request(one, state.name, state.beliefs, state.length)
+        _refuse_another(entry, request, analyst)
+    answers = [tables.answer_to(entry.seq) for entry in entries]
+    return [
+        _receipt(entry, None if answer is None else answer.content["answer"])
+        for entry, answer in zip(entries, answers, strict=True)
+    ]
+
+
 def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
-    """The stored answer of a key, if it is asked for by the same request as then.
+    """The stored answer of a key, if it is asked for by the same request as then."""
+    _refuse_another(earlier, request, analyst)
+    body = earlier.content
+    answer = tables.answer_to(earlier.seq)
+    if answer is None:
+        raise NotPrivateError(
+            f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
+            "another process is still at it, or one died before it had stored the answer. What "
+            "was spent stays spent, and drawing noise again would be a second release. Ask again "
+            "in a moment; if this stays so, use a new key, which is debited anew."
+        )
+    return _receipt(earlier, answer.content["answer"])
+
+
+def _refuse_another(earlier: Entry, request: Request, analyst: str | None) -> None:
+    """Refuse a request that is not the one its key stands for.
 
     Older versions wrote other names, and less: what they did not write is not compared.
     """
@@ -104,15 +168,6 @@ def _repeated(tables: Tables, earlier: Entry, request: Request, analyst: str | N
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
             f"{earlier.seq}); a key stands for one request for ever. Use a new key."
         )
-    answer = tables.answer_to(earlier.seq)
-    if answer is None:
-        raise NotPrivateError(
-            f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
-            "another process is still at it, or one died before it had stored the answer. What "
-            "was spent stays spent, and drawing noise again would be a second release. Ask again "
-            "in a moment; if this stays so, use a new key, which is debited anew."
-        )
-    return _receipt(earlier, answer.content["answer"])
 
 
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:

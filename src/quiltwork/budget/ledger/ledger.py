@@ -28,7 +28,15 @@ from quiltwork.budget.ledger import backups, records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
 from quiltwork.budget.ledger.databases import database_at
 from quiltwork.budget.ledger.datasets import Analyst, Dataset, Grant
-from quiltwork.budget.ledger.debits import check_all, debited, previewed, priced, stored_answer
+from quiltwork.budget.ledger.debits import (
+    check_all,
+    debited,
+    made_before,
+    previewed,
+    priced,
+    read_keys,
+    stored_answer,
+)
 from quiltwork.budget.ledger.entries import Draft, canonical
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
 from quiltwork.budget.ledger.moving import begin_from, move, own_reason, refuse_moving
@@ -252,23 +260,36 @@ class Ledger(ReadableLedger):
             return replace(granted(), _ledger=self)
 
     def debit_all(
-        self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
+        self,
+        dataset: str,
+        spendings: Iterable[Any],
+        analyst: str | None = None,
+        keys: Iterable[str] | None = None,
     ) -> tuple[Receipt, ...]:
-        """Debit several releases together, or none of them; as `debit`, without keys.
+        """Debit several releases together, or none of them; as `debit`.
 
-        Cost: one pricing for all, and one more each where analysts have shares.
+        With `keys`, one for each, asking again makes no second debit and returns the receipts of
+        the first, also of those that have no answer yet: releases that are paid for before their
+        data are there. Cost: one pricing for all, and one more each for an analyst.
         """
         name = identifier(dataset, "dataset")
         who = None if analyst is None else identifier(analyst, "analyst")
         asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
+        marks = read_keys(keys, len(asked))
 
-        def one(tables: Tables, identity: str, spending: Any) -> Receipt:
+        def one(tables: Tables, identity: str, spending: Any, key: str | None) -> Receipt:
             state = self._totals.found(tables, name)
-            return debited(tables, self._totals, state, identity, spending, None, who, checked=True)
+            return debited(tables, self._totals, state, identity, spending, key, who, checked=True)
 
         def work(tables: Tables) -> list[Receipt]:
-            check_all(tables, self._spent_by(tables, name, who), asked)
-            return [one(tables, *request) for request in asked]
+            state = self._spent_by(tables, name, who)
+            made = made_before(tables, state, asked, marks, who)
+            if made is None:
+                check_all(tables, state, asked)
+                made = [
+                    one(tables, *request, key) for request, key in zip(asked, marks, strict=True)
+                ]
+            return made
 
         with self._noting_refusals(name, who):
             granted = self._totals.write(work)

@@ -16,7 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.digests import digest
 from quiltwork.budget.ledger.numbers import amount, points, read_amount
-from quiltwork.budget.payment import Request
+from quiltwork.budget.payment import BEGINNING_OF, Request
 from quiltwork.budget.spending import Spending, as_spending
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
@@ -66,7 +66,8 @@ def _check_it_is_about(
             f"guarantee is not the ledger's; release with ledger.status({dataset!r}).beliefs, or "
             "create a dataset with the beliefs you mean."
         )
-    found = integer(description.get("length", length), "length", 1)
+    stated = description.get(BEGINNING_OF, description.get("length", length))
+    found = integer(stated, "length", 1)
     if found == length:
         return
     raise InvalidInputError(
@@ -116,7 +117,9 @@ def _plain(description: Mapping[str, Any]) -> dict[str, Any]:
         InvalidInputError: if it holds what JSON has not.
     """
     kept = {
-        name: value for name, value in description.items() if name not in ("mechanism", *_ANSWER)
+        name: value
+        for name, value in description.items()
+        if name not in ("mechanism", BEGINNING_OF, *_ANSWER)
     }
     try:
         found: dict[str, Any] = json.loads(json.dumps(kept, default=_own, allow_nan=False))

@@ -15,11 +15,11 @@ import numpy as np
 from quiltwork.beliefs import Belief, as_beliefs
 from quiltwork.beliefs.digests import digest
 from quiltwork.beliefs.placement import placed, refuse_misplaced
-from quiltwork.budget.payment import Payer, Request, pay_and_keep, read_payer
+from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, pay_and_keep, read_payer
 from quiltwork.budget.people import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
-from quiltwork.exact import Number, positive_fraction
+from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries.base import IntArray, Integers, Query, States, read_query
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.data import (
@@ -64,6 +64,7 @@ def release(
     secrets: tuple[int, int] | None = None,
     episode: int = 1,
     protect: Who | None = None,
+    beginning_of: int | None = None,
 ) -> Release:
     """Answer a query so that nothing protected is betrayed by more than epsilon.
 
@@ -90,6 +91,8 @@ def release(
         protect: "moment" (a time point), "episode" (`episode` of them in a row) or "person": a
             subject's whole series, whatever is believed about it, if subjects are independent of
             each other. By default a moment, or an episode where one is given.
+        beginning_of: how long the ledger's dataset is, where the data are only its beginning:
+            releases of what is still to come were paid for ahead.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -125,8 +128,9 @@ def release(
         _record(plan, members, states or (), exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
     )
+    ahead = _ahead(beginning_of, plan.length)
     request = cache(
-        lambda: _request(unanswered, key, payer if protection.who == "person" else None)
+        lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
     evaluate: Evaluate = plan.query.evaluate
     if payer is not None:
@@ -280,7 +284,16 @@ def _record(
     )
 
 
-def _request(unanswered: Release, key: str | None, for_persons: Payer | None) -> Request:
+def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:
+    """How long the whole series is of which the data are the beginning, for the ledger to check."""
+    if beginning_of is None:
+        return {}
+    return {BEGINNING_OF: integer(beginning_of, "beginning_of", length)}
+
+
+def _request(
+    unanswered: Release, key: str | None, for_persons: Payer | None, ahead: dict[str, int]
+) -> Request:
     """What a ledger is asked for; one of people accounts for persons, not for time points.
 
     Raises:
@@ -302,7 +315,11 @@ def _request(unanswered: Release, key: str | None, for_persons: Payer | None) ->
             "others of its name, so a repeated key might return another one's answer; write it as "
             "a plain function with numbers, text or arrays, or leave key out."
         )
-    document = {**json.loads(unanswered.to_json()), "dp_epsilon": str(unanswered.exact_dp_epsilon)}
+    document = {
+        **json.loads(unanswered.to_json()),
+        "dp_epsilon": str(unanswered.exact_dp_epsilon),
+        **ahead,
+    }
     if for_persons is not None and is_about_people(for_persons):
         whole = {"belief_digest": digest((PEOPLE,)), "length": PEOPLE.length}
         spending = Spending.dp(unanswered.exact_epsilon, 1, PEOPLE.length)

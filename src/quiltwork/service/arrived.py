@@ -1,0 +1,67 @@
+"""The rows of a series as far as they have arrived, and the clock they are on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from quiltwork.beliefs.coded import CodedSequences
+from quiltwork.errors import InvalidInputError
+from quiltwork.service.datasets import SeriesOf, registered
+from quiltwork.service.problems import Problem
+from quiltwork.service.rows import series_rows
+
+if TYPE_CHECKING:
+    from quiltwork.service.routes import Service
+
+
+@dataclass(frozen=True)
+class DataClock:
+    """When time point 1 is, the seconds to the next, and whether clocks or UTC show them."""
+
+    begins: datetime
+    step: int
+    local: bool
+
+
+def series_of(service: Service, dataset: str) -> CodedSequences:
+    """Return the rows of a series.
+
+    Raises:
+        InvalidInputError: if the dataset is none.
+        Problem: 409 if there are no rows.
+    """
+    found = registered(service, dataset)
+    if not isinstance(found.about, SeriesOf):
+        raise InvalidInputError("Only series are published by a schedule, not counts.")
+    return series_rows(service, dataset, found.about)
+
+
+def rows_arrived(service: Service, dataset: str) -> int:
+    """Return how many time points every subject has; 0 without rows."""
+    try:
+        return min(len(one.codes) for one in series_of(service, dataset).coded.values())
+    except Problem:
+        return 0
+
+
+def data_clock(service: Service, dataset: str) -> DataClock | None:
+    """Return the clock of a series, if its rows have arrived with regular times; else None.
+
+    Raises:
+        InvalidInputError: if subjects begin at different times, so that no day is theirs alike.
+    """
+    if not rows_arrived(service, dataset):
+        return None
+    coded = series_of(service, dataset).coded.values()
+    found = {(one.start, one.origin.grid.step, one.origin.local) for one in coded}
+    if len({start for start, _, _ in found}) > 1:
+        raise InvalidInputError(
+            "The subjects of this series begin at different times, so no window is the same day "
+            "for all of them."
+        )
+    start, step, local = found.pop()
+    if start is None or step is None:
+        return None
+    return DataClock(datetime.fromtimestamp(start, UTC), step, local)

@@ -1,0 +1,149 @@
+"""What can be asked about jobs: where they are, whether anybody is at work; and to stop."""
+
+from __future__ import annotations
+
+from quiltwork.budget.ledger.tables import now
+from quiltwork.service import jobs
+from quiltwork.service.members import paged
+from quiltwork.service.problems import not_found
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.storage import Transaction
+from quiltwork.service.structs import Document, Page, PageQuery
+
+_NO_WORKER = 60
+"""Seconds without a sign of life after which nobody is said to be at work."""
+
+
+class Job(Document, frozen=True):
+    """One piece of long work; `waiting_for` says in words why it is not done yet.
+
+    `place` counts the jobs before it, `worker_age` the seconds since its worker was heard of, or
+    any worker while it waits; None if nobody ever was.
+    """
+
+    id: str
+    kind: str
+    subject: str
+    owner: str
+    state: jobs.State
+    place: int | None
+    done: int
+    total: int
+    worker_age: float | None
+    waiting_for: str
+    cancel_requested: bool
+    attempts: int
+    created: str
+    started: str | None
+    finished: str | None
+    error: str
+
+
+class Jobs(Page, frozen=True, kw_only=True):
+    """A page of jobs, the latest first."""
+
+    items: list[Job]
+
+
+def shown(transaction: Transaction, job: jobs.Job) -> Job:
+    """Describe a job as it is now."""
+    place = jobs.place(transaction, job)
+    heard = job.beat if job.state == "running" else jobs.worker_heard(transaction)
+    age = None if not heard else max(0, jobs.now() - heard) / 1000
+    return Job(
+        id=job.id,
+        kind=job.kind,
+        subject=job.subject,
+        owner=job.owner,
+        state=job.state,
+        place=place,
+        done=job.done,
+        total=job.total,
+        worker_age=None if job.finished else age,
+        waiting_for=_waiting_for(job, place, age),
+        cancel_requested=job.cancel,
+        attempts=job.attempts,
+        created=jobs.written(job.created),
+        started=None if job.started is None else jobs.written(job.started),
+        finished=None if job.finished is None else jobs.written(job.finished),
+        error=job.error,
+    )
+
+
+def _waiting_for(job: jobs.Job, place: int | None, age: float | None) -> str:
+    if job.state == "running":
+        if job.cancel:
+            return "its worker, to stop where it can"
+        quiet = age is not None and age > _NO_WORKER
+        return "another worker to take over: the one at it is silent" if quiet else "its worker"
+    if job.state != "queued":
+        return ""
+    if age is None or age > _NO_WORKER:
+        return "a worker: none is running; start one with `quiltwork worker`"
+    return f"{place} jobs before it" if place else "a worker, which looks every second"
+
+
+def job_is_own(service: Service, caller: Caller, name: str) -> bool | None:
+    """Whether a job is the caller's: she asked for it."""
+    found = service.storage.read(lambda t: jobs.find(t, name))
+    return None if found is None else found.owner == caller.member
+
+
+def _list(call: Call) -> Jobs:
+    def read(transaction: Transaction) -> list[Job]:
+        after = call.query.after
+        before = int(after) if after and after.isdecimal() and len(after) < 16 else None
+        found = jobs.jobs_of(transaction, call.caller.member, before, call.query.limit + 1)
+        made.extend(job.number for job in found)
+        return [shown(transaction, job) for job in found]
+
+    made: list[int] = []
+    items = call.service.storage.read(read)
+    numbers = dict(zip((one.id for one in items), made, strict=True))
+    return Jobs(**paged(items, call.query.limit, lambda one: numbers[one.id]))
+
+
+def _read(call: Call) -> Job:
+    def read(transaction: Transaction) -> Job:
+        found = jobs.find(transaction, call.path["job"])
+        if found is None:
+            raise not_found()
+        return shown(transaction, found)
+
+    return call.service.storage.read(read)
+
+
+def _cancel(call: Call) -> Job:
+    def work(transaction: Transaction) -> Job:
+        found = jobs.cancel(transaction, call.path["job"])
+        if found is None:
+            raise not_found()
+        transaction.note("act", f"cancelled job {found.id} at {now()}", call.caller.member)
+        return shown(transaction, found)
+
+    return call.service.storage.write(work)
+
+
+PART = Part(
+    schema=jobs.SCHEMA,
+    belongs={"job": job_is_own},
+    routes=(
+        Route(
+            *("list_jobs", "GET", "/v1/jobs", "job.list", _list),
+            "List the long work that you asked for.",
+            response=Jobs,
+            query=PageQuery,
+        ),
+        Route(
+            *("show_job", "GET", "/v1/jobs/{job}", "job.read", _read),
+            "Show where a job is, how far, and when its worker was last heard of.",
+            response=Job,
+        ),
+        Route(
+            *("cancel_job", "POST", "/v1/jobs/{job}/cancellation", "job.cancel", _cancel),
+            "Cancel a job: at once while it waits, else where its worker next looks.",
+            response=Job,
+        ),
+    ),
+)

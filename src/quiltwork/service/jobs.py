@@ -1,0 +1,397 @@
+"""Long work as rows: who asked for it, who is at it, how far it is, and who may still write.
+
+A worker leases a job: it gets the next fencing number, and must be heard of before the lease ends.
+Whatever it writes is written in a transaction that first looks whether that number is still the
+job's (`fenced`), so a worker that was thought dead and comes back can write nothing. A job whose
+worker was not heard of in time is leased once more; if that ends in the same way it has failed, as
+it may be the job that kills its workers. Writers alternate as in the ledger, so a look and the
+change that rests on it are one step on both databases.
+
+What a job spends it pays for under its own mark, so nobody pays twice for it whoever does it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+from quiltwork.service.storage import Schema, Storage, Transaction
+
+State: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
+
+_MOST_ATTEMPTS = 2
+_LAST = 2**62
+_TWICE = (
+    "The worker ended twice while it was at this, without a word: it was killed, or there was not "
+    "enough memory. Nothing was published; make the work smaller or give the worker more memory."
+)
+_FIELDS = (
+    "number, id, kind, owner, subject, body, state, attempts, fence, cancel, done, total, worker, "
+    "beat, created, started, finished, error, result"
+)
+SCHEMA = Schema(
+    "jobs",
+    (
+        (
+            """CREATE TABLE curator_jobs (
+                number BIGINT NOT NULL PRIMARY KEY,
+                id TEXT NOT NULL UNIQUE,
+                mark TEXT NOT NULL UNIQUE,
+                kind TEXT NOT NULL,
+                owner TEXT NOT NULL,
+                subject TEXT NOT NULL,
+                body TEXT NOT NULL,
+                state TEXT NOT NULL,
+                attempts BIGINT NOT NULL,
+                fence BIGINT NOT NULL,
+                cancel BIGINT NOT NULL,
+                done BIGINT NOT NULL,
+                total BIGINT NOT NULL,
+                worker TEXT NOT NULL,
+                beat BIGINT NOT NULL,
+                lease BIGINT NOT NULL,
+                created BIGINT NOT NULL,
+                started BIGINT,
+                finished BIGINT,
+                error TEXT NOT NULL,
+                result TEXT NOT NULL
+            )""",
+            "CREATE INDEX curator_open_jobs ON curator_jobs (number) "
+            "WHERE state IN ('queued', 'running')",
+            """CREATE TABLE curator_workers (
+                id TEXT NOT NULL PRIMARY KEY,
+                started BIGINT NOT NULL,
+                beat BIGINT NOT NULL
+            )""",
+        ),
+    ),
+)
+
+
+class LeaseLostError(Exception):
+    """The job is somebody else's by now, or over: nothing may be written for it."""
+
+
+class StoppedError(Exception):
+    """The worker is told to leave."""
+
+
+class CancelledError(Exception):
+    """The job's owner wants it to stop."""
+
+
+@dataclass
+class Progress:
+    """How far a job is; calling it raises where the work is to stop."""
+
+    done: int = 0
+    total: int = 0
+    reason: Exception | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell how much is done, and stop here if there is a reason to."""
+        self.done, self.total = int(done), int(total)
+        if self.reason is not None:
+            raise self.reason
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job, and what is to be written with it in one transaction."""
+
+    result: Mapping[str, Any]
+    also: Callable[[Transaction], None] = field(default=lambda transaction: None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of long work; times are milliseconds since 1970.
+
+    Attributes:
+        number: its place among all jobs ever.
+        id: its name, and the key under which it pays.
+        kind: which function carries it out.
+        owner: who asked for it.
+        subject: the table or schedule that it is about.
+        body: what was asked, as JSON values.
+        state: where it is.
+        attempts: how many workers have begun with it.
+        fence: the number that a worker must still hold to write.
+        cancel: whether its owner wants it to stop.
+        done: how much of `total` is done.
+        total: 0 while nobody knows.
+        worker: who is, or was, at it.
+        beat: when that worker was last heard of.
+        created: when it was asked for.
+        started: when somebody first began with it.
+        finished: when it was over.
+        error: why it failed.
+        result: what came of it, as JSON values.
+    """
+
+    number: int
+    id: str
+    kind: str
+    owner: str
+    subject: str
+    body: Mapping[str, Any]
+    state: State
+    attempts: int
+    fence: int
+    cancel: bool
+    done: int
+    total: int
+    worker: str
+    beat: int
+    created: int
+    started: int | None
+    finished: int | None
+    error: str
+    result: Mapping[str, Any]
+
+
+def now() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def written(moment: int) -> str:
+    """Write a moment as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="seconds")
+
+
+def new_id() -> str:
+    """Return a name for a job, fit for a path."""
+    return secrets.token_hex(12)
+
+
+def submit(
+    transaction: Transaction,
+    kind: str,
+    owner: str,
+    subject: str,
+    body: Mapping[str, Any],
+    mark: str,
+    identity: str,
+) -> str:
+    """Put a job at the end of the queue, once for each `mark`; return its id."""
+    known = transaction.row("SELECT id FROM curator_jobs WHERE mark = ?", mark)
+    if known is not None:
+        return str(known[0])
+    last = transaction.row("SELECT MAX(number) FROM curator_jobs")
+    transaction.rows(
+        f"INSERT INTO curator_jobs (mark, lease, {_FIELDS}) "  # noqa: S608
+        f"VALUES ({', '.join('?' * 21)})",
+        *(mark, 0, (last[0] or 0) + 1, identity, kind, owner, subject, json.dumps(dict(body))),
+        *("queued", 0, 0, 0, 0, 0, "", 0, now(), None, None, "", "{}"),
+    )
+    return identity
+
+
+def find(transaction: Transaction, identity: str) -> Job | None:
+    """Return a job."""
+    row = transaction.row(f"SELECT {_FIELDS} FROM curator_jobs WHERE id = ?", identity)  # noqa: S608
+    return None if row is None else _job(row)
+
+
+def jobs_of(transaction: Transaction, owner: str, before: int | None, limit: int) -> list[Job]:
+    """Return the jobs that somebody asked for, the latest first: those `before` a number."""
+    rows = transaction.rows(
+        f"SELECT {_FIELDS} FROM curator_jobs WHERE owner = ? AND number < ? "  # noqa: S608
+        "ORDER BY number DESC LIMIT ?",
+        *(owner, _LAST if before is None else before, limit),
+    )
+    return [_job(row) for row in rows]
+
+
+def place(transaction: Transaction, job: Job) -> int | None:
+    """Return how many jobs are before this one, running ones too; None once it has begun."""
+    if job.state != "queued":
+        return None
+    (ahead,) = transaction.row(
+        "SELECT COUNT(*) FROM curator_jobs WHERE state IN ('queued', 'running') AND number < "
+        "(SELECT number FROM curator_jobs WHERE id = ?)",
+        job.id,
+    )
+    return int(ahead)
+
+
+def worker_heard(transaction: Transaction) -> int | None:
+    """Return when any worker was last heard of."""
+    (last,) = transaction.row("SELECT MAX(beat) FROM curator_workers")
+    return None if last is None else int(last)
+
+
+def claim(storage: Storage, worker: str, seconds: float, only: str | None = None) -> Job | None:
+    """Lease the oldest job that waits or was abandoned, or `only` that one; None without any.
+
+    A job that was abandoned as often as may be is failed on the way.
+    """
+    names = "AND id = ?" if only is not None else ""
+    chosen = () if only is None else (only,)
+    waiting = (
+        f"SELECT {_FIELDS} FROM curator_jobs WHERE state IN ('queued', 'running') "  # noqa: S608
+        f"AND (state = 'queued' OR lease < ?) {names} ORDER BY number LIMIT 1"
+    )
+    if storage.read(lambda found: found.row(waiting, now(), *chosen)) is None:
+        return None  # looking takes no lock from those who spend
+
+    def work(transaction: Transaction) -> Job | None:
+        while (row := transaction.row(waiting, now(), *chosen)) is not None:
+            job = _job(row)
+            if job.cancel or job.attempts >= _MOST_ATTEMPTS:
+                _end(transaction, job, "cancelled" if job.cancel else "failed", error=_TWICE)
+                continue
+            transaction.rows(
+                "UPDATE curator_jobs SET state = 'running', attempts = attempts + 1, "
+                "fence = fence + 1, worker = ?, beat = ?, lease = ?, "
+                "started = COALESCE(started, ?) WHERE id = ?",
+                *(worker, now(), now() + int(1000 * seconds), now(), job.id),
+            )
+            return find(transaction, job.id)
+        return None
+
+    return storage.write(work)
+
+
+def fenced(transaction: Transaction, lease: Job) -> Job:
+    """Return the job as it is, if the lease still holds; the first step of all that is written.
+
+    Raises:
+        LeaseLostError: if it does not.
+    """
+    job = find(transaction, lease.id)
+    if job is None or (job.state, job.fence) != ("running", lease.fence):
+        raise LeaseLostError(lease.id)
+    return job
+
+
+def beat(storage: Storage, lease: Job, done: int, total: int, seconds: float) -> bool:
+    """Let it be known that the work goes on, and how far it is; return whether it is to stop.
+
+    Raises:
+        LeaseLostError: if the job is somebody else's by now.
+    """
+
+    def work(transaction: Transaction) -> bool:
+        job = fenced(transaction, lease)
+        transaction.rows(
+            "UPDATE curator_jobs SET beat = ?, lease = ?, done = ?, total = ? WHERE id = ?",
+            *(now(), now() + int(1000 * seconds), done, total, job.id),
+        )
+        return job.cancel
+
+    return storage.write(work)
+
+
+def worker_beat(storage: Storage, worker: str, started: int) -> None:
+    """Let it be known that a worker is there, and forget those that are long gone."""
+
+    def work(transaction: Transaction) -> None:
+        transaction.rows("DELETE FROM curator_workers WHERE beat < ?", now() - 86_400_000)
+        transaction.rows(
+            "INSERT INTO curator_workers (id, started, beat) VALUES (?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET beat = excluded.beat",
+            *(worker, started, now()),
+        )
+
+    storage.write(work)
+
+
+def worker_left(storage: Storage, worker: str) -> None:
+    """Let it be known that a worker has stopped in good order."""
+    storage.write(
+        lambda transaction: transaction.rows("DELETE FROM curator_workers WHERE id = ?", worker)
+    )
+
+
+def finish(
+    storage: Storage,
+    lease: Job,
+    result: Mapping[str, Any],
+    also: Callable[[Transaction], None] = lambda transaction: None,
+) -> None:
+    """End a job with its result; what it has to write `also` is written with it, or not at all.
+
+    Raises:
+        LeaseLostError: if the lease does not hold any more; then nothing was written.
+    """
+
+    def work(transaction: Transaction) -> None:
+        job = fenced(transaction, lease)
+        also(transaction)
+        _end(transaction, job, "done", result=result)
+
+    storage.write(work)
+
+
+def fail(storage: Storage, lease: Job, state: State, error: str) -> None:
+    """End a job without a result.
+
+    Raises:
+        LeaseLostError: if the lease does not hold any more.
+    """
+    storage.write(
+        lambda transaction: _end(transaction, fenced(transaction, lease), state, error=error)
+    )
+
+
+def give_back(storage: Storage, lease: Job) -> None:
+    """Put a job back to its place, as by a worker that stops in good order; it does not count.
+
+    Raises:
+        LeaseLostError: if the lease does not hold any more.
+    """
+
+    def work(transaction: Transaction) -> None:
+        fenced(transaction, lease)
+        transaction.rows(
+            "UPDATE curator_jobs SET state = 'queued', attempts = attempts - 1, done = 0 "
+            "WHERE id = ?",
+            lease.id,
+        )
+
+    storage.write(work)
+
+
+def cancel(transaction: Transaction, identity: str) -> Job | None:
+    """Cancel a job: at once while it waits, else at the next point where its worker looks."""
+    job = find(transaction, identity)
+    if job is None or job.state not in ("queued", "running"):
+        return job
+    transaction.rows("UPDATE curator_jobs SET cancel = 1 WHERE id = ?", identity)
+    if job.state == "queued":
+        _end(transaction, job, "cancelled")
+    return find(transaction, identity)
+
+
+def _end(
+    transaction: Transaction,
+    job: Job,
+    state: State,
+    error: str = "",
+    result: Mapping[str, Any] | None = None,
+) -> None:
+    transaction.rows(
+        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, done = ? "
+        "WHERE id = ?",
+        *(state, now(), "" if state == "cancelled" else error, json.dumps(dict(result or {}))),
+        *(job.total if state == "done" else job.done, job.id),
+    )
+
+
+def _job(row: Any) -> Job:
+    fields = dict(zip(_FIELDS.split(", "), row, strict=True))
+    return Job(
+        **{
+            **fields,
+            "body": json.loads(fields["body"]),
+            "result": json.loads(fields["result"]),
+            "cancel": bool(fields["cancel"]),
+        }
+    )

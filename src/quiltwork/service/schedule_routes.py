@@ -1,0 +1,328 @@
+"""What can be asked about schedules: their price before they are made, runs and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.service import schedules
+from quiltwork.service.arrived import data_clock
+from quiltwork.service.datasets import registered
+from quiltwork.service.jobs import find as find_job
+from quiltwork.service.jobs import written
+from quiltwork.service.members import paged
+from quiltwork.service.occurrences import (
+    MOST_RUNS,
+    Every,
+    Timing,
+    read_day,
+    read_instant,
+    read_timing,
+)
+from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.storage import Transaction
+from quiltwork.service.structs import Document, Number, Page, PageQuery, exact_number
+
+_Short = Annotated[str, Meta(max_length=100)]
+
+
+class NewSchedule(Document, frozen=True):
+    """Publish the answer to `question` for every day, week or month, on the day after it.
+
+    `epsilon` is what all runs together may tell. `begins` and `step` say when time point 1 is and
+    how many seconds follow it to the next; leave them out where the rows came with times.
+    """
+
+    question: dict[str, Any]
+    epsilon: Number
+    every: Every
+    at: _Short
+    zone: _Short
+    first: _Short
+    runs: Annotated[int, Meta(ge=1, le=MOST_RUNS)]
+    missed: Literal["catch-up", "skip"] = "catch-up"
+    begins: _Short | None = None
+    step: Annotated[int, Meta(ge=1, le=10**9)] | None = None
+
+
+class CostBy(Document, frozen=True):
+    """What everything released from the dataset will have cost by a day."""
+
+    day: str
+    total: float
+
+
+class Forecast(Document, frozen=True):
+    """What a schedule would cost and how good its answers would be; nothing was spent.
+
+    All runs are debited when it is made, `before` to `after`; `by` says what will be out by when.
+    """
+
+    runs: int
+    first_due: str
+    last_due: str
+    noise: float
+    expected_error: float
+    verdict: str
+    epsilon_of_one: float
+    before: float
+    after: float
+    budget: float
+    fits: bool
+    by: list[CostBy]
+
+
+class Run(Document, frozen=True):
+    """One run: `state` is waiting, queued, running, done, skipped, lost, failed or ended."""
+
+    number: int
+    day: str
+    due: str
+    window: tuple[int, int]
+    epsilon: float
+    state: str
+    error: str = ""
+
+
+class Schedule(Document, frozen=True):
+    """A schedule and its runs."""
+
+    id: str
+    dataset: str
+    owner: str
+    state: str
+    created: str
+    asked: NewSchedule
+    noise: float
+    runs: list[Run]
+
+
+class Schedules(Page, frozen=True, kw_only=True):
+    """The schedules of a dataset, the latest first."""
+
+    items: list[Schedule]
+
+
+class RunAnswer(Document, frozen=True):
+    """The release of a run, as it is stored."""
+
+    schedule: str
+    run: int
+    release: dict[str, Any]
+
+
+class DayQuery(Document, frozen=True):
+    """By which day."""
+
+    by: _Short
+
+
+def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
+    """Whether a schedule is of a dataset that is the caller's own."""
+    found = service.storage.read(lambda t: schedules.find(t, name))
+    return None if found is None else service.belongs(caller, "dataset", found.dataset)
+
+
+def _timing(service: Service, dataset: str, asked: NewSchedule) -> Timing:
+    clock = data_clock(service, dataset)
+    if clock is None:
+        if asked.begins is None or asked.step is None:
+            raise InvalidInputError(
+                "The rows do not say when they are: give begins, the instant of time point 1, and "
+                "step, the seconds to the next."
+            )
+        begins, step, local = read_instant(asked.begins, "begins"), asked.step, False
+    elif asked.begins is not None or asked.step is not None:
+        raise InvalidInputError("The rows came with times; leave begins and step out.")
+    else:
+        begins, step, local = clock.begins, clock.step, clock.local
+    return read_timing(
+        asked.every, asked.at, asked.zone, asked.first, asked.runs, begins, step, local
+    )
+
+
+def _drafted(call: Call) -> schedules.Draft:
+    asked, dataset = call.body, call.path["dataset"]
+    found = registered(call.service, dataset)
+    if found.kind != "series" or found.deleted:
+        raise InvalidInputError("A schedule publishes from a series that was not deleted.")
+    timing = _timing(call.service, dataset, asked)
+    level = exact_number(asked.epsilon, "epsilon")
+    return schedules.draft(call.service, dataset, asked.question, level, timing)
+
+
+def _preview(call: Call) -> Forecast:
+    drafted = _drafted(call)
+    cost = schedules.price(call.service, call.path["dataset"], drafted)
+    item = drafted.plan.items[0]
+    dues = [one.due.isoformat(timespec="minutes") for one in drafted.occurrences]
+    return Forecast(
+        runs=len(dues),
+        first_due=dues[0],
+        last_due=dues[-1],
+        noise=drafted.scale,
+        expected_error=item.expected_error,
+        verdict=item.verdict,
+        epsilon_of_one=max(one.cost_alone for one in drafted.plan.items),
+        before=cost.before,
+        after=cost.after,
+        budget=cost.budget,
+        fits=cost.after <= cost.budget,
+        by=[CostBy(day=str(day), total=total) for day, total in cost.by],
+    )
+
+
+def _make(call: Call) -> Schedule:
+    caller, dataset = call.caller, call.path["dataset"]
+    body = msgspec.to_builtins(call.body)
+    known = call.service.storage.read(
+        lambda t: schedules.find(t, schedules.identity(caller.member, call.key))
+    )
+    if known is not None:
+        stored = schedules.made_before(call.service, known, dataset, body)
+    else:
+        drafted = _drafted(call)
+        stored = schedules.make(call.service, dataset, caller.member, call.key, body, drafted)
+    return _shown(call.service, stored)
+
+
+def _shown(service: Service, stored: schedules.Stored) -> Schedule:
+    return service.storage.read(lambda t: _described(t, stored))
+
+
+def _described(t: Transaction, stored: schedules.Stored) -> Schedule:
+    asked = {name: value for name, value in stored.body.items() if name != "scale"}
+    return Schedule(
+        id=stored.id,
+        dataset=stored.dataset,
+        owner=stored.owner,
+        state=stored.state,
+        created=written(stored.created),
+        asked=msgspec.convert(asked, NewSchedule),
+        noise=stored.body["scale"],
+        runs=[_run(t, stored, run) for run in schedules.runs_of(t, stored.id)],
+    )
+
+
+def _run(t: Transaction, stored: schedules.Stored, run: schedules.Run) -> Run:
+    state, error = run.state, ""
+    job = find_job(t, run.job) if run.job and state in ("queued", "drawing", "lost") else None
+    if job is not None:
+        state = {"lost": "lost"}.get(run.state, job.state)
+        error = job.error
+    if state == "waiting" and stored.state == "ended":
+        state = "ended"
+    return Run(
+        number=run.number,
+        day=run.day,
+        due=written(run.due),
+        window=(run.start, run.stop),
+        epsilon=schedules.rounded_up(run.epsilon),
+        state=state,
+        error=error,
+    )
+
+
+def _list(call: Call) -> Schedules:
+    found = call.service.storage.read(lambda t: schedules.schedules_of(t, call.path["dataset"]))
+    ids = [one.id for one in found]
+    after = call.query.after
+    start = ids.index(after) + 1 if after in ids else 0
+    wanted = found[start : start + call.query.limit + 1]
+    items = [_shown(call.service, one) for one in wanted]
+    return Schedules(**paged(items, call.query.limit, lambda one: one.id))
+
+
+def _found(call: Call) -> schedules.Stored:
+    found = call.service.storage.read(lambda t: schedules.find(t, call.path["schedule"]))
+    if found is None:
+        raise not_found()
+    return found
+
+
+def _read(call: Call) -> Schedule:
+    return _shown(call.service, _found(call))
+
+
+def _cost(call: Call) -> CostBy:
+    day = read_day(call.query.by, "by")
+    return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
+
+
+def _end(call: Call) -> Schedule:
+    stored, who = _found(call), call.caller.member
+    if who not in (stored.owner, registered(call.service, stored.dataset).owner):
+        raise Problem(403, "forbidden", "Who made a schedule ends it, or the dataset's owner.")
+    call.service.storage.write(lambda t: schedules.end(t, stored.id, who))
+    return _read(call)
+
+
+def _answer(call: Call) -> RunAnswer:
+    stored, number = _found(call), call.path["run"]
+    if not number.isdecimal() or len(number) > 9:
+        raise not_found()
+    runs = call.service.storage.read(lambda t: schedules.runs_of(t, stored.id))
+    run = next((one for one in runs if one.number == int(number)), None)
+    text = None if run is None else schedules.answer_of(call.service, stored, run)
+    if run is None or text is None:
+        raise not_found()
+    return RunAnswer(schedule=stored.id, run=run.number, release=json.loads(text))
+
+
+_OF_DATASET = "/v1/datasets/{dataset}/schedules"
+_ONE = "/v1/schedules/{schedule}"
+
+PART = Part(
+    schema=schedules.SCHEMA,
+    belongs={"schedule": schedule_is_own},
+    routes=(
+        Route(
+            *("preview_schedule", "POST", f"{_OF_DATASET}/preview", "schedule.preview", _preview),
+            "Say what a schedule would cost as a whole, and by when; nothing is spent.",
+            request=NewSchedule,
+            response=Forecast,
+        ),
+        Route(
+            *("make_schedule", "POST", _OF_DATASET, "schedule.create", _make),
+            "Make a schedule and debit all its runs, or refuse it as a whole.",
+            request=NewSchedule,
+            response=Schedule,
+            status=201,
+            spends=True,
+        ),
+        Route(
+            *("list_schedules", "GET", _OF_DATASET, "schedule.list", _list),
+            "List the schedules of a dataset.",
+            response=Schedules,
+            query=PageQuery,
+        ),
+        Route(
+            *("show_schedule", "GET", _ONE, "schedule.read", _read),
+            "Show a schedule and where each of its runs is.",
+            response=Schedule,
+        ),
+        Route(
+            *("cost_of_schedule", "GET", f"{_ONE}/cost", "schedule.read", _cost),
+            "Say what everything debited will have told by a day.",
+            response=CostBy,
+            query=DayQuery,
+        ),
+        Route(
+            *("end_schedule", "POST", f"{_ONE}/end", "schedule.end", _end),
+            "Let no further run begin; what was debited stays debited.",
+            response=Schedule,
+        ),
+        Route(
+            *("show_run", "GET", f"{_ONE}/runs/{{run}}", "schedule.read", _answer),
+            "Show the release of one run.",
+            response=RunAnswer,
+            free=("run",),
+        ),
+    ),
+)

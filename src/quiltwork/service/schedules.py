@@ -1,0 +1,485 @@
+"""Schedules: releases that are planned, priced and paid for as a whole before the first of them.
+
+All runs get noise of one scale, such that together they tell at most the schedule's epsilon
+(`plan`), and all are debited in one step when the schedule is made. So an accepted schedule can
+never be refused half way for want of budget, whatever others spend in between: what their releases
+and its runs cost together is priced with all runs in it. (A reserve could not promise that, since
+costs of releases that take turns do not add up.) The price is that nothing comes back: runs of a
+schedule that is ended early stay paid for.
+
+A run is one job under one mark. Its answer is stored with its debit, under the lease's fence, in
+the transaction that ends the job. A worker that dies after it began to draw leaves a run that is
+lost: drawing again would be choosing (docs/theory/ledger.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
+from quiltwork.budget.ledger.debits import stored_answer
+from quiltwork.budget.ledger.records import Receipt
+from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError, QuiltworkError
+from quiltwork.exact import float_up
+from quiltwork.queries.document import from_document, to_document
+from quiltwork.series.releases.planned import check_planned, release_planned
+from quiltwork.service import jobs
+from quiltwork.service.arrived import rows_arrived, series_of
+from quiltwork.service.occurrences import Occurrence, Timing, occurrences
+from quiltwork.service.storage import Schema, Transaction
+
+if TYPE_CHECKING:
+    from quiltwork.service.routes import Service
+
+Missed: TypeAlias = Literal["catch-up", "skip"]
+_SETTLE_AFTER = 60_000
+"""Milliseconds after which the worker finishes what a server that ended began to make."""
+_LOST = (
+    "The worker ended after it had begun to draw this run and before its answer was stored. "
+    "Drawing again would be choosing between answers, so the run is lost; it stays paid for."
+)
+SCHEMA = Schema(
+    "schedules",
+    (
+        (
+            """CREATE TABLE curator_schedules (
+                id TEXT NOT NULL PRIMARY KEY,
+                dataset TEXT NOT NULL,
+                owner TEXT NOT NULL,
+                state TEXT NOT NULL,
+                missed TEXT NOT NULL,
+                body TEXT NOT NULL,
+                created BIGINT NOT NULL
+            )""",
+            "CREATE INDEX curator_schedules_of ON curator_schedules (dataset, created)",
+            """CREATE TABLE curator_runs (
+                schedule TEXT NOT NULL,
+                number BIGINT NOT NULL,
+                due BIGINT NOT NULL,
+                day TEXT NOT NULL,
+                start BIGINT NOT NULL,
+                stop BIGINT NOT NULL,
+                epsilon TEXT NOT NULL,
+                state TEXT NOT NULL,
+                debit BIGINT NOT NULL,
+                job TEXT NOT NULL,
+                PRIMARY KEY (schedule, number)
+            )""",
+            "CREATE INDEX curator_runs_due ON curator_runs (due) WHERE state = 'waiting'",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schedule that is planned and not made: what each run is, and its noise."""
+
+    occurrences: tuple[Occurrence, ...]
+    plan: ReleasePlan
+    length: int
+
+    @property
+    def scale(self) -> float:
+        """The noise of every run."""
+        return self.plan.items[0].scale
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a schedule costs in the account of its dataset.
+
+    Attributes:
+        before: the total without it.
+        after: the total with all its runs.
+        budget: of the dataset.
+        by: (day, total) when so many of the runs are out, at a few days and the last.
+    """
+
+    before: float
+    after: float
+    budget: float
+    by: tuple[tuple[date, float], ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A schedule as it was made."""
+
+    id: str
+    dataset: str
+    owner: str
+    state: str
+    missed: Missed
+    body: Mapping[str, Any]
+    created: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: waiting, queued, drawing, done, skipped or lost."""
+
+    schedule: str
+    number: int
+    due: int
+    day: str
+    start: int
+    stop: int
+    epsilon: str
+    state: str
+    debit: int
+    job: str
+
+
+def draft(service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing) -> Draft:
+    """Plan all runs of a schedule; nothing is spent and no row is read.
+
+    Raises:
+        InvalidInputError: for a question with a window of its own, and runs that make no sense.
+        UnsupportedError: for questions that cannot be planned ahead.
+    """
+    query = check_planned(from_document(question))
+    if "window" in question:
+        raise InvalidInputError("A schedule sets the window of each run itself; leave it out.")
+    status = service.ledger.status(dataset)
+    found = occurrences(timing)
+    length = max(status.length or 1, found[-1].stop)
+    asked = [Planned(query.on(one.start, one.stop), label=str(one.day)) for one in found]
+    planned = plan(
+        status.beliefs, length=length, budget=epsilon, queries=asked, episode=status.episode
+    )
+    return Draft(found, planned, length)
+
+
+def price(service: Service, dataset: str, asked: Draft) -> Price:
+    """Say what a schedule would cost together with everything debited so far."""
+    status = service.ledger.status(dataset)
+    account = Accountant(status.beliefs, asked.length, status.exact_budget, status.episode)
+    account.record(*(debit.spending for debit in service.ledger.history(dataset)))
+    spendings = asked.plan.spendings
+    marks = sorted({(len(spendings) * part + 3) // 4 for part in range(1, 5)})
+    totals = [account.cost_after(*spendings[:number]) for number in marks]
+    days = [asked.occurrences[number - 1].due.date() for number in marks]
+    return Price(
+        before=account.epsilon(),
+        after=totals[-1],
+        budget=status.budget,
+        by=tuple(zip(days, totals, strict=True)),
+    )
+
+
+def identity(owner: str, key: str) -> str:
+    """Return the id of the schedule that somebody makes under a key: asking again finds it."""
+    return hashlib.sha256(json.dumps(["schedule", owner, key]).encode()).hexdigest()[:24]
+
+
+def made_before(service: Service, known: Stored, dataset: str, body: Mapping[str, Any]) -> Stored:
+    """Return the schedule that was made under a key, finishing what was begun.
+
+    Raises:
+        InvalidInputError: if it is another one.
+    """
+    same = {**body, "scale": known.body["scale"]} == known.body
+    if known.dataset != dataset or not same:
+        raise InvalidInputError("This Idempotency-Key made another schedule; use a new one.")
+    return _paid(service, known.id)
+
+
+def make(
+    service: Service, dataset: str, owner: str, key: str, body: Mapping[str, Any], asked: Draft
+) -> Stored:
+    """Make a schedule under a new key of its owner, and debit all its runs.
+
+    Raises:
+        BudgetExceeded: if the budget, a cap or a reserve does not allow all of it; nothing was
+            debited.
+    """
+    name, at = identity(owner, key), jobs.now()
+    text = json.dumps({**body, "scale": asked.scale}, sort_keys=True)
+
+    def insert(transaction: Transaction) -> None:
+        if find(transaction, name) is not None:
+            return  # by another request under the same key
+        transaction.rows(
+            "INSERT INTO curator_schedules (id, dataset, owner, state, missed, body, created) "
+            "VALUES (?, ?, ?, 'making', ?, ?, ?)",
+            *(name, dataset, owner, body["missed"], text, at),
+        )
+        for one, item in zip(asked.occurrences, asked.plan.items, strict=True):
+            transaction.rows(
+                "INSERT INTO curator_runs (schedule, number, due, day, start, stop, epsilon, "
+                "state, debit, job) VALUES (?, ?, ?, ?, ?, ?, ?, 'unpaid', 0, '')",
+                *(name, one.number, _milliseconds(one.due), str(one.day), one.start, one.stop),
+                str(Fraction(item.cost_alone)),
+            )
+
+    service.storage.write(insert)
+    return _paid(service, name)
+
+
+def _paid(service: Service, name: str) -> Stored:
+    """Debit the runs of a schedule, if they are not yet, and let it begin.
+
+    Whoever does this a second time, a client or the worker, finds the debits by their keys.
+    """
+    stored, runs = service.storage.read(lambda t: (find(t, name), runs_of(t, name)))
+    if stored is None:
+        raise InvalidInputError("There is no such schedule.")
+    if stored.state not in ("making", "refused"):
+        return stored
+    ledger, dataset = service.ledger, stored.dataset
+    try:
+        if (ledger.status(dataset).length or 0) < runs[-1].stop:
+            ledger.extend(dataset, runs[-1].stop)
+        receipts = ledger.debit_all(
+            dataset,
+            [_request(stored, run) for run in runs],
+            stored.owner,
+            [_key(run) for run in runs],
+        )
+    except QuiltworkError:
+        service.storage.write(
+            lambda t: t.rows(
+                "UPDATE curator_schedules SET state = 'refused' WHERE id = ? AND state = 'making'",
+                name,
+            )
+        )
+        raise
+
+    def begin(transaction: Transaction) -> None:
+        now = find(transaction, name)
+        if now is None or now.state not in ("making", "refused"):
+            return
+        transaction.rows("UPDATE curator_schedules SET state = 'active' WHERE id = ?", name)
+        for run, receipt in zip(runs, receipts, strict=True):
+            transaction.rows(
+                "UPDATE curator_runs SET state = 'waiting', debit = ? "
+                "WHERE schedule = ? AND number = ? AND state = 'unpaid'",
+                *(receipt.number, name, run.number),
+            )
+        transaction.note(
+            "act", f"made schedule {name} of {len(runs)} runs", stored.owner, stored.dataset
+        )
+
+    service.storage.write(begin)
+    found = service.storage.read(lambda t: find(t, name))
+    return stored if found is None else found
+
+
+def end(transaction: Transaction, name: str, who: str) -> None:
+    """End a schedule: no further run begins. What was debited stays debited."""
+    stored = find(transaction, name)
+    if stored is not None and stored.state == "active":
+        transaction.rows("UPDATE curator_schedules SET state = 'ended' WHERE id = ?", name)
+        transaction.note("act", f"ended schedule {name}", who, stored.dataset)
+
+
+def cost_by(service: Service, stored: Stored, day: date) -> float:
+    """Return what everything debited so far tells, without the schedule's runs after a day."""
+    runs = service.storage.read(lambda t: runs_of(t, stored.id))
+    limit = _milliseconds(datetime.combine(day, datetime.max.time(), UTC))
+    later = {run.debit for run in runs if run.due > limit}
+    status = service.ledger.status(stored.dataset)
+    account = Accountant(status.beliefs, status.length, None, status.episode)
+    history = service.ledger.history(stored.dataset)
+    return account.cost_after(*(one.spending for one in history if one.number not in later))
+
+
+def submit_due(service: Service) -> None:
+    """Queue the runs that are due and whose data are there; skip what is missed and to be skipped.
+
+    With "skip", a run that has not begun when the next one is due is not made up for. Cost: one
+    look at the runs that are due.
+    """
+    at = jobs.now()
+    due = service.storage.read(
+        lambda t: t.rows(
+            "SELECT r.schedule, r.number, r.stop, s.dataset, s.owner, s.missed, "
+            "(SELECT MIN(n.due) FROM curator_runs n WHERE n.schedule = r.schedule "
+            "AND n.number > r.number) FROM curator_runs r "
+            "JOIN curator_schedules s ON s.id = r.schedule "
+            "WHERE r.state = 'waiting' AND r.due <= ? AND s.state = 'active' ORDER BY r.due",
+            at,
+        )
+    )
+    for schedule, number, stop, dataset, owner, missed, following in due:
+        if missed == "skip" and following is not None and following <= at:
+            _skip(service, schedule, number)
+        elif rows_arrived(service, dataset) >= stop:
+            _queue(service, schedule, number, owner)
+    for name in _unsettled(service, at):
+        try:
+            _paid(service, name)
+        except BudgetExceeded:
+            continue  # and it says so: its state is "refused"
+
+
+def _skip(service: Service, schedule: str, number: int) -> None:
+    service.storage.write(
+        lambda t: t.rows(
+            "UPDATE curator_runs SET state = 'skipped' "
+            "WHERE schedule = ? AND number = ? AND state = 'waiting'",
+            *(schedule, number),
+        )
+    )
+
+
+def _queue(service: Service, schedule: str, number: int, owner: str) -> None:
+    identity = jobs.new_id()
+
+    def work(transaction: Transaction) -> None:
+        if run_of(transaction, schedule, number).state == "waiting":
+            body = {"schedule": schedule, "run": number}
+            mark = f"schedule {schedule} run {number}"
+            job = jobs.submit(transaction, "run", owner, schedule, body, mark, identity)
+            transaction.rows(
+                "UPDATE curator_runs SET state = 'queued', job = ? "
+                "WHERE schedule = ? AND number = ?",
+                *(job, schedule, number),
+            )
+
+    service.storage.write(work)
+
+
+def _unsettled(service: Service, at: int) -> list[str]:
+    rows = service.storage.read(
+        lambda t: t.rows(
+            "SELECT id FROM curator_schedules WHERE state = 'making' AND created < ?",
+            at - _SETTLE_AFTER,
+        )
+    )
+    return [str(name) for (name,) in rows]
+
+
+def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> jobs.Outcome:
+    """Draw one run and store its answer with its debit; the work of a job of kind "run".
+
+    Raises:
+        NotPrivateError: if an earlier worker had begun to draw it, and did not store an answer.
+    """
+    name, number = str(lease.body["schedule"]), int(lease.body["run"])
+    stored, run = service.storage.read(lambda t: (find(t, name), run_of(t, name, number)))
+    if stored is None:
+        raise InvalidInputError("The schedule of this run is gone.")
+    data = series_of(service, stored.dataset)  # all that can fail comes before the first draw
+    query = from_document(stored.body["question"]).on(run.start, run.stop)
+    status = service.ledger.status(stored.dataset)
+    progress(0, 1)
+
+    def begin(transaction: Transaction) -> str:
+        jobs.fenced(transaction, lease)
+        before = run_of(transaction, name, number).state
+        after = "lost" if before == "drawing" else "drawing"
+        transaction.rows(
+            "UPDATE curator_runs SET state = ? WHERE schedule = ? AND number = ?",
+            *(after, name, number),
+        )
+        return after
+
+    if service.storage.write(begin) == "lost":
+        raise NotPrivateError(_LOST)
+    answer = release_planned(
+        data,
+        query,
+        status.beliefs,
+        _request(stored, run).spending,
+        stored.body["scale"],
+        Fraction(run.epsilon),
+        stored.dataset,
+        status.episode,
+    )
+    text, identity = answer.to_json(), jobs.new_id()
+    receipt = Receipt(stored.dataset, run.debit, answer.spending)
+
+    def store(transaction: Transaction) -> None:
+        stored_answer(transaction.tables, receipt, identity, text)
+        transaction.rows(
+            "UPDATE curator_runs SET state = 'done' WHERE schedule = ? AND number = ?",
+            *(name, number),
+        )
+        transaction.note("act", f"ran {number} of {name}", stored.owner, stored.dataset)
+
+    return jobs.Outcome({"schedule": name, "run": number}, store)
+
+
+def answer_of(service: Service, stored: Stored, run: Run) -> str | None:
+    """Return the answer of a run, as its debit has it."""
+    return service.ledger.answer(stored.dataset, _key(run), stored.owner)
+
+
+def find(transaction: Transaction, name: str) -> Stored | None:
+    """Return a schedule."""
+    row = transaction.row(
+        "SELECT id, dataset, owner, state, missed, body, created FROM curator_schedules "
+        "WHERE id = ?",
+        name,
+    )
+    return None if row is None else _stored(row)
+
+
+def schedules_of(transaction: Transaction, dataset: str) -> list[Stored]:
+    """Return the schedules of a dataset, the latest first."""
+    rows = transaction.rows(
+        "SELECT id, dataset, owner, state, missed, body, created FROM curator_schedules "
+        "WHERE dataset = ? ORDER BY created DESC, id",
+        dataset,
+    )
+    return [_stored(row) for row in rows]
+
+
+def runs_of(transaction: Transaction, name: str) -> list[Run]:
+    """Return the runs of a schedule, in order."""
+    rows = transaction.rows(
+        "SELECT schedule, number, due, day, start, stop, epsilon, state, debit, job "
+        "FROM curator_runs WHERE schedule = ? ORDER BY number",
+        name,
+    )
+    return [Run(*row) for row in rows]
+
+
+def run_of(transaction: Transaction, name: str, number: int) -> Run:
+    """Return one run.
+
+    Raises:
+        InvalidInputError: if there is none of that number.
+    """
+    row = transaction.row(
+        "SELECT schedule, number, due, day, start, stop, epsilon, state, debit, job "
+        "FROM curator_runs WHERE schedule = ? AND number = ?",
+        *(name, number),
+    )
+    if row is None:
+        raise InvalidInputError("The schedule has no run of that number.")
+    return Run(*row)
+
+
+def _stored(row: Sequence[Any]) -> Stored:
+    name, dataset, owner, state, missed, body, created = row
+    return Stored(name, dataset, owner, state, missed, json.loads(body), created)
+
+
+def _request(stored: Stored, run: Run) -> Request:
+    """What a run debits; the same whenever it is asked."""
+    query = from_document(stored.body["question"]).on(run.start, run.stop)
+    spending = Spending.of_query(query, stored.body["scale"], run.stop, label=f"run of {run.day}")
+    document = {"schedule": stored.id, "run": run.number, "query": to_document(query)}
+    return Request(spending, query.mechanism, document)
+
+
+def _key(run: Run) -> str:
+    return f"schedule {run.schedule} run {run.number}"
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def rounded_up(text: str) -> float:
+    """Return an exact number as a float, rounded up."""
+    return float_up(Fraction(text))
