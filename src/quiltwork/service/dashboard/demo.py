@@ -24,6 +24,7 @@ TEAM: dict[str, Role] = {
 }
 SHOWN = (OWNER, "anna", "north", "udo")
 """Whose tokens are told: one in each role."""
+_FLIPS = ("tails", "heads")
 _DAY = 144
 """Ten-minute steps of a day."""
 
@@ -37,6 +38,8 @@ def fill(service: Service) -> dict[str, str]:
         invite(service, name, role, OWNER)
     _series(service)
     _counts(service)
+    _table(service)
+    _leaderboard(service)
     return {name: issue(service, name, OWNER, "demo", 1).secret for name in SHOWN}
 
 
@@ -102,6 +105,57 @@ def _counts(service: Service) -> None:
     _ask(service, OWNER, "share_dataset", {**name, "member": "anna"}, {})
     asked = {"query": {"kind": "table", "by": ["mode"]}, "epsilon": "0.1"}
     _ask(service, "anna", "ask", name, asked, key="modes")
+
+
+def _table(service: Service) -> None:
+    """Patients of four hospitals, published so that none of them can undo it."""
+    from quiltwork.demo import tables as story
+
+    name = {"table": "admissions"}
+    rules = {"quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
+    rules |= {"k": story.K, "l": story.L, "m": story.M}
+    _ask(service, OWNER, "make_table", None, {"name": name["table"], "rules": rules})
+    people = story.patients().frame.to_pylist()
+    for hospital in story.HOSPITALS:
+        who = hospital.lower()
+        _ask(service, OWNER, "admit_to_table", {**name, "member": who})
+        rows = [
+            f"{one['age']},{one['zip']},{one['disease']}"
+            for one in people
+            if one["hospital"] == hospital
+        ]
+        _send(service, who, "give_rows", name, ["age,zip,disease", *rows])
+    _ask(service, OWNER, "admit_to_table", {**name, "member": "anna"})
+    _ask(service, OWNER, "publish_table", name)
+
+
+def _leaderboard(service: Service) -> None:
+    """Coin flips to predict: nothing can be learnt, and the board does not praise who tries."""
+    import numpy as np
+
+    from quiltwork.demo import holdout as story
+
+    name = {"holdout": "coin-flips"}
+    rng = np.random.default_rng(story.SEED)
+    asked = {"id_column": "id", "target": "side", "threshold": "0.04", "noise": "0.01"}
+    _ask(
+        *(service, OWNER, "register_holdout", None),
+        {"name": name["holdout"], "budget": 20, **asked},
+    )
+    truth = {
+        side: {f"{side}-{i}": flip for i, flip in enumerate(rng.integers(0, 2, story.ROWS))}
+        for side in ("train", "holdout")
+    }
+    for side, rows in truth.items():
+        lines = ["id,side", *(f"{i},{_FLIPS[flip]}" for i, flip in rows.items())]
+        _send(service, OWNER, "give_side", {**name, "side": side}, lines)
+    _ask(service, OWNER, "open_holdout", name)
+    _ask(service, OWNER, "admit_to_holdout", {**name, "member": "anna"})
+    learnt = {i: _FLIPS[flip] for i, flip in truth["train"].items()}
+    guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], rng.integers(0, 2, story.ROWS))}
+    heads = dict.fromkeys([*truth["train"], *truth["holdout"]], _FLIPS[1])
+    for who, said in ((OWNER, heads), ("anna", {**learnt, **guessed})):
+        _ask(service, who, "ask_holdout", name, {"predictions": said}, key="first")
 
 
 def _send(

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from quiltwork.service.dashboard import sessions
-from quiltwork.service.dashboard.pages import asking, dataset, datasets, people, work
+from quiltwork.service.dashboard.pages import asking, boards, dataset, datasets, people, schedules, tables, work
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import Page, endpoint, hidden_field, own_form, refusal
 from quiltwork.service.problems import Problem
@@ -39,6 +39,25 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("POST", "/members/{member}/remove", people.remove),
     ("POST", "/members/{member}/tokens", people.issue),
     ("POST", "/members/{member}/tokens/{token}/revoke", people.revoke),
+    ("GET", "/schedules", schedules.schedules),
+    ("POST", "/schedules", schedules.make),
+    ("POST", "/schedules/preview", schedules.preview),
+    ("GET", "/schedules/{schedule}", schedules.schedule),
+    ("POST", "/schedules/{schedule}/end", schedules.end),
+    ("GET", "/schedules/{schedule}/runs/{run}", schedules.run),
+    ("GET", "/tables", tables.tables),
+    ("POST", "/tables", tables.make),
+    ("GET", "/tables/{table}", tables.table),
+    ("POST", "/tables/{table}/access", tables.admit),
+    ("POST", "/tables/{table}/rows", tables.give),
+    ("POST", "/tables/{table}/publish", tables.publish),
+    ("GET", "/tables/{table}/published.csv", tables.download),
+    ("GET", "/leaderboards", boards.boards),
+    ("POST", "/leaderboards", boards.register),
+    ("GET", "/leaderboards/{holdout}", boards.board),
+    ("POST", "/leaderboards/{holdout}/tables", boards.give),
+    ("POST", "/leaderboards/{holdout}/access", boards.admit),
+    ("POST", "/leaderboards/{holdout}/ask", boards.ask),
     ("GET", "/jobs", work.jobs),
     ("POST", "/jobs/{job}/cancel", work.cancel),
     ("GET", "/log", people.log),

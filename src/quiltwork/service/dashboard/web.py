@@ -35,7 +35,7 @@ _MENU = (
     ("Overview", "/", "dataset.list"),
     ("Schedules", "/schedules", "schedule.list"),
     ("Tables", "/tables", "table.list"),
-    ("Leaderboards", "/leaderboards", "board.list"),
+    ("Leaderboards", "/leaderboards", "holdout.list"),
     ("Jobs", "/jobs", "job.list"),
     ("Members", "/members", "member.list"),
     ("Audit log", "/log", "log.read"),
@@ -138,7 +138,7 @@ class Go:
     told: str = ""
 
 
-Page: TypeAlias = Callable[[Visit], Shown | Go]
+Page: TypeAlias = Callable[[Visit], Shown | Go | Response]
 
 
 def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
@@ -159,6 +159,7 @@ def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _answered(page: Page, visit: Visit) -> Response:
+    found: Shown | Go | Response
     try:
         found = page(visit)
     except (Problem, QuiltworkError) as error:
@@ -172,7 +173,9 @@ def problem_page(problem: Problem) -> Shown:
     return Shown("problem.html", {"heading": details.title, "problem": details}, problem.status)
 
 
-def _response(found: Shown | Go, visit: Visit) -> Response:
+def _response(found: Shown | Go | Response, visit: Visit) -> Response:
+    if isinstance(found, Response):
+        return found
     if isinstance(found, Go):
         address = f"{found.address}?told={found.told}" if found.told else found.address
         return RedirectResponse(address, 303, headers=HEADERS)
