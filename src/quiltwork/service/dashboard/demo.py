@@ -25,6 +25,7 @@ TEAM: dict[str, Role] = {
 SHOWN = (OWNER, "anna", "north", "udo")
 """Whose tokens are told: one in each role."""
 _FLIPS = ("tails", "heads")
+_ROWS = 10_000
 _DAY = 144
 """Ten-minute steps of a day."""
 
@@ -137,13 +138,13 @@ def _leaderboard(service: Service) -> None:
 
     name = {"holdout": "coin-flips"}
     rng = np.random.default_rng(story.SEED)
-    asked = {"id_column": "id", "target": "side", "threshold": "0.04", "noise": "0.01"}
+    asked = {"id_column": "id", "target": "side", "threshold": "0.04", "noise": "0.002"}
     _ask(
         *(service, OWNER, "register_holdout", None),
-        {"name": name["holdout"], "budget": 20, **asked},
+        {"name": name["holdout"], "budget": 5, **asked},
     )
     truth = {
-        side: {f"{side}-{i}": flip for i, flip in enumerate(rng.integers(0, 2, story.ROWS))}
+        side: {f"{side}-{i}": flip for i, flip in enumerate(rng.integers(0, 2, _ROWS))}
         for side in ("train", "holdout")
     }
     for side, rows in truth.items():
@@ -152,7 +153,7 @@ def _leaderboard(service: Service) -> None:
     _ask(service, OWNER, "open_holdout", name)
     _ask(service, OWNER, "admit_to_holdout", {**name, "member": "anna"})
     learnt = {i: _FLIPS[flip] for i, flip in truth["train"].items()}
-    guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], rng.integers(0, 2, story.ROWS))}
+    guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], rng.integers(0, 2, _ROWS))}
     heads = dict.fromkeys([*truth["train"], *truth["holdout"]], _FLIPS[1])
     for who, said in ((OWNER, heads), ("anna", {**learnt, **guessed})):
         _ask(service, who, "ask_holdout", name, {"predictions": said}, key="first")

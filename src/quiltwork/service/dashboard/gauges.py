@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from quiltwork.report import Html
 
-PATCHES = 20
 LOW = 0.15
 """Below this share of the budget, what is left is drawn as a warning."""
 _STEP, _SIZE = 16.0, 14.0
 
 
-def gauge(name: str, budget: float, left: float, price: float = 0.0) -> Html:
+def gauge(
+    name: str, budget: float, left: float, price: float = 0.0, patches: int = 20
+) -> Html:
     """Draw what is left of a budget, and what a price would take of it.
 
     >>> 'aria-label="Budget of a: 0.5 of 2 left."' in gauge("a", 2, 0.5).text
@@ -24,24 +25,23 @@ def gauge(name: str, budget: float, left: float, price: float = 0.0) -> Html:
     kind = "low" if after < LOW else "left"
     drawn = [
         f'<rect class="hole" x="{_STEP * i:.1f}" y="1" width="{_SIZE}" height="{_SIZE}" rx="2"/>'
-        for i in range(PATCHES)
+        for i in range(patches)
     ]
-    drawn += _filled(kind, 0.0, min(after, share))
+    drawn += _filled(kind, 0.0, min(after, share) * patches)
     if price > 0:
-        drawn += _filled("price", min(after, share), share)
+        drawn += _filled("price", min(after, share) * patches, share * patches)
     said = f"Budget of {name}: {left:.4g} of {budget:.4g} left."
     if price > 0:
         said += f" The question takes {price:.4g}."
     return Html(
-        f'<svg class="gauge" viewBox="0 0 {_STEP * PATCHES - 2:.0f} 16" role="img" '
+        f'<svg class="gauge" viewBox="0 0 {_STEP * patches - 2:.0f} 16" role="img" '
         f'aria-label="{html.escape(said)}">{"".join(drawn)}</svg>'
     )
 
 
-def _filled(kind: str, start: float, stop: float) -> Iterator[str]:
-    """Draw the patches from one share to another, the first and the last in part."""
-    first, last = start * PATCHES, stop * PATCHES
-    for i in range(PATCHES):
+def _filled(kind: str, first: float, last: float) -> Iterator[str]:
+    """Draw patches from one place to another, the first and the last in part."""
+    for i in range(int(first), int(last) + 1):
         low, high = max(first, i), min(last, i + 1)
         if high - low > 1e-9:
             x, width = _STEP * i + _SIZE * (low - i), _SIZE * (high - low)

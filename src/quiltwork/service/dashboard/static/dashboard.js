@@ -3,7 +3,7 @@
 
 // Forms with data-live: show what the button would show, while somebody types.
 for (const form of document.querySelectorAll("form[data-live]")) {
-  const target = document.getElementById(form.dataset.live);
+  const target = document.getElementById(form.getAttribute("data-live"));
   let timer, running;
   const show = async () => {
     if (!form.checkValidity()) return;
@@ -12,7 +12,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     target.setAttribute("aria-busy", "true");
     const fields = new URLSearchParams(new FormData(form));
     try {
-      const answer = await fetch(form.dataset.preview, {
+      const answer = await fetch(form.getAttribute("data-preview"), {
         method: "POST", body: fields, signal: running.signal,
         headers: { "X-Fragment": "1", Accept: "text/html" },
       });
