@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
 from starlette.testclient import TestClient
 
+from quiltwork.beliefs import MarkovChain
 from quiltwork.service.app import create_app, open_service
 from quiltwork.service.members import invite, issue
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import Settings
+
+CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+ROWS = "activity\n" + "rest\nwalk\nrest\nrest\n" * 25
+PEOPLE = "who,sex,smoker\n" + "".join(
+    f"p{i},{'fm'[i % 2]},{'yes' if i % 3 else 'no'}\n" for i in range(60)
+)
 
 
 @dataclass
@@ -67,3 +75,40 @@ def team(settings):
         ):
             running.join(member, role)
         yield running
+
+
+@pytest.fixture
+def steps(team):
+    """A series of olga's, of which pia adds rows and anna asks."""
+    team.told(
+        *("olga", "POST", "/v1/datasets"),
+        json={
+            "name": "steps",
+            "budget": 1,
+            "series": {"belief": json.loads(CHAIN.to_json()), "value": "activity"},
+        },
+    )
+    for member in ("pia", "anna"):
+        team.told("olga", "PUT", f"/v1/datasets/steps/access/{member}", json={})
+    team.send("pia", "steps", ROWS)
+    return "steps"
+
+
+@pytest.fixture
+def survey(team):
+    """Counts of people."""
+    team.told(
+        *("olga", "POST", "/v1/datasets"),
+        json={
+            "name": "survey",
+            "budget": 1,
+            "counts": {
+                "columns": {"sex": ["f", "m"], "smoker": ["yes", "no"]},
+                "subject": "who",
+                "people": 60,
+            },
+        },
+    )
+    team.told("olga", "PUT", "/v1/datasets/survey/access/anna", json={"cap": "1/2"})
+    team.send("olga", "survey", PEOPLE)
+    return "survey"

@@ -2,60 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from quiltwork.beliefs import MarkovChain
+from tests.service.conftest import ROWS
 
-CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
-ROWS = "activity\n" + "rest\nwalk\nrest\nrest\n" * 25
-PEOPLE = "who,sex,smoker\n" + "".join(
-    f"p{i},{'fm'[i % 2]},{'yes' if i % 3 else 'no'}\n" for i in range(60)
-)
 HISTOGRAM = {"query": {"kind": "histogram"}, "epsilon": 0.5}
-
-
-@pytest.fixture
-def steps(team):
-    """A series of olga's, of which pia adds rows and anna asks."""
-    team.told(
-        *("olga", "POST", "/v1/datasets"),
-        json={
-            "name": "steps",
-            "budget": 1,
-            "series": {"belief": json.loads(CHAIN.to_json()), "value": "activity"},
-        },
-    )
-    for member in ("pia", "anna"):
-        team.told("olga", "PUT", f"/v1/datasets/steps/access/{member}", json={})
-    team.send("pia", "steps", ROWS)
-    return "steps"
-
-
-@pytest.fixture
-def survey(team):
-    """Counts of people."""
-    team.told(
-        *("olga", "POST", "/v1/datasets"),
-        json={
-            "name": "survey",
-            "budget": 1,
-            "counts": {
-                "columns": {"sex": ["f", "m"], "smoker": ["yes", "no"]},
-                "subject": "who",
-                "people": 60,
-            },
-        },
-    )
-    team.told("olga", "PUT", "/v1/datasets/survey/access/anna", json={"cap": "1/2"})
-    team.send("olga", "survey", PEOPLE)
-    return "survey"
 
 
 def test_an_analyst_previews_asks_and_is_refused_when_the_budget_is_spent(team, steps):
     before = team.told("anna", "POST", "/v1/datasets/steps/preview", json=HISTOGRAM)
-    assert before["granted"] and before["spent_before"] == 0
+    assert before["granted"]
+    assert before["spent_before"] == 0
     answer = team.told("anna", "POST", "/v1/datasets/steps/releases", "k1", json=HISTOGRAM)
     assert answer["cells"] == ["rest", "walk"]
     assert len(answer["values"]) == len(answer["intervals"]) == 2

@@ -30,6 +30,9 @@ COMMANDS: dict[str, dict[str, str]] = {
         "anonymize": "quiltwork.cli.anonymize:anonymize",
         "risk": "quiltwork.cli.risk:risk",
     },
+    "Curator": {
+        "serve": "quiltwork.cli.serve:serve",
+    },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",
         "reproduce": "quiltwork.cli.reproduce:reproduce",

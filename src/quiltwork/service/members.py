@@ -216,6 +216,14 @@ def issue(
     return IssuedToken(secret=secret, token=token)
 
 
+def first_owner(service: Service, name: str) -> str | None:
+    """Make the first owner and a token for her; None if there are members already."""
+    if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
+        return None
+    invite(service, name, "owner", name)
+    return issue(service, name, name, "first token", days=365).secret
+
+
 def write_uses(service: Service) -> None:
     """Write the times of last use that have gathered."""
     gathered = {token: service.uses.pop(token) for token in list(service.uses)}

@@ -14,7 +14,7 @@ from quiltwork.errors import InvalidInputError, StorageError
 KEY = "QUILTWORK_KEY"
 """The environment variable with the key of files at rest: 32 bytes, as base64 or hexadecimal."""
 OWNER_ONLY_FOLDER = 0o700
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Settings:
     key: bytes | None = field(default=None, repr=False)
     host: str = "127.0.0.1"
     port: int = 8000
-    allowed_hosts: tuple[str, ...] = _LOOPBACK
+    allowed_hosts: tuple[str, ...] = LOOPBACK
     limits: Limits = Limits()
 
 

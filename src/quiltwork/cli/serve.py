@@ -1,0 +1,142 @@
+"""`quiltwork serve`: one command to a running curator."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from quiltwork import files
+from quiltwork.cli.command import command
+from quiltwork.cli.output import as_json
+from quiltwork.errors import StorageError, UnsupportedError
+
+
+@command(
+    example="""
+    quiltwork serve
+    quiltwork serve --database postgresql://curator@db/curator --data /var/lib/quiltwork
+    quiltwork serve --new-token olga
+    """
+)
+@click.option(
+    "--database",
+    metavar="URL",
+    help="Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
+    "curator.db in the data directory]",
+)
+@click.option(
+    "--data",
+    metavar="DIRECTORY",
+    help="Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A name under which requests may come in, besides those of this machine; repeatable.",
+)
+@click.option("--owner", metavar="NAME", help="The first owner's name.  [default: yours]")
+@click.option(
+    "--new-token", metavar="MEMBER", help="Make a new token for a member, show it once, and end."
+)
+def serve(
+    database: str | None,
+    data: str | None,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    owner: str | None,
+    new_token: str | None,
+) -> None:
+    """Run a curator: the trusted third party for a team.
+
+    The first start makes an owner and shows her token, once. Rows are encrypted at rest with the
+    key in QUILTWORK_KEY, if there is one: 32 bytes in base64. Stop it with Ctrl-C.
+    """
+    try:
+        import uvicorn
+
+        from quiltwork.service.app import create_app, open_service
+    except ImportError as error:
+        raise UnsupportedError(
+            f"A curator needs {error.name}: pip install 'quiltwork[server]'."
+        ) from None
+    from quiltwork.service.members import first_owner, issue, member_of
+    from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
+
+    folder = Path(data) if data else _usual_folder()
+    url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
+    settings = Settings(
+        database=url,
+        data=folder,
+        key=key_from(),
+        host=host,
+        port=port,
+        allowed_hosts=(*LOOPBACK, *allow_host),
+    )
+    service = open_service(settings)
+    if new_token is not None:
+        if member_of(service, new_token) is None:
+            raise click.UsageError(f"There is no member {new_token!r}")
+        _tell({"token": issue(service, new_token, new_token, "made at the machine").secret})
+        return
+    with _listening(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        secret = first_owner(service, owner or _own_name())
+        _tell({"address": address, **({} if secret is None else {"token": secret})})
+        config = uvicorn.Config(
+            create_app(service), log_level="warning", access_log=False, server_header=False
+        )
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _usual_folder() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "quiltwork"
+
+
+def _own_name() -> str:
+    import getpass
+
+    try:
+        found = getpass.getuser()
+    except (OSError, KeyError):
+        found = ""
+    name = re.sub("[^A-Za-z0-9._-]", "", found).lstrip("._-")
+    return name[:100] or "owner"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise StorageError(
+            f"Cannot listen on {host}, port {port}: {error.strerror}; choose another --port."
+        ) from None
+    return made
+
+
+def _tell(found: dict[str, str]) -> None:
+    """Say where the curator is and, once, the token; it is on no other line and in no URL."""
+    if as_json():
+        click.echo(files.dump("curator", 1, found))
+    else:
+        if "address" in found:
+            click.echo(f"The curator listens at {found['address']}")
+        if "token" in found:
+            click.echo(f"Token, shown this once: {found['token']}")
+    sys.stdout.flush()

@@ -1,0 +1,76 @@
+"""Documents are read strictly: what JSON leaves open or msgspec lets through is refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quiltwork.errors import InvalidInputError
+from quiltwork.service.problems import Problem
+from quiltwork.service.questions import Question
+from quiltwork.service.structs import exact_number, read_document
+
+GOOD = b'{"query": {"kind": "histogram"}, "epsilon": 0.5}'
+BAD = {
+    "no JSON": b"{",
+    "two documents": GOOD + GOOD,
+    "nothing": b"",
+    "not UTF-8": b'{"epsilon": "\xff"}',
+    "a key twice": b'{"query": {}, "epsilon": 1, "epsilon": 2}',
+    "a key twice inside": b'{"query": {"kind": "a", "kind": "b"}, "epsilon": 1}',
+    "NaN": b'{"query": {}, "epsilon": NaN}',
+    "infinite": b'{"query": {}, "epsilon": -Infinity}',
+    "too large": b'{"query": {}, "epsilon": 1e999}',
+    "subnormal": b'{"query": {}, "epsilon": 5e-324}',
+    "underflowing": b'{"query": {}, "epsilon": 1e-999}',
+    "endless digits": b'{"query": {}, "epsilon": ' + b"1" * 5000 + b"}",
+    "deep": b'{"query": ' + b'{"a":' * 40 + b"1" + b"}" * 40 + b', "epsilon": 1}',
+    "deep lists": b"[" * 100_000,
+    "half a surrogate": b'{"query": {"kind": "\\ud800"}, "epsilon": 1}',
+    "a zero": b'{"query": {"kind": "a\\u0000"}, "epsilon": 1}',
+    "a byte order mark": b"\xef\xbb\xbf" + GOOD,
+}
+OTHER = {
+    "unknown field": b'{"query": {}, "epsilon": 1, "code": "x"}',
+    "missing field": b'{"query": {}}',
+    "wrong type": b'{"query": [], "epsilon": 1}',
+    "a list": b"[]",
+    "a truth": b'{"query": {}, "epsilon": true}',
+}
+
+
+def test_a_good_document_is_read():
+    assert read_document(GOOD, Question, 32).epsilon == 0.5
+    escaped = b'{"query": {"kind": "[[[[\\"\\u00e9"}, "epsilon": 0.0}'
+    assert read_document(escaped, Question, 3).query == {"kind": '[[[["é'}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_what_is_no_plain_json_is_refused(text):
+    with pytest.raises(Problem) as caught:
+        read_document(text, Question, 32)
+    assert (caught.value.status, caught.value.kind) == (400, "bad-request")
+
+
+@pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
+def test_another_document_is_refused(text):
+    with pytest.raises(Problem) as caught:
+        read_document(text, Question, 32)
+    assert (caught.value.status, caught.value.kind) == (422, "invalid-input")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(text):
+    with suppress(Problem):
+        read_document(text, Question, 8)
+
+
+def test_numbers_are_exact():
+    assert exact_number(0.1, "epsilon") == exact_number("1/10", "epsilon") == Fraction(1, 10)
+    for wrong in ("x", "1/0", "1e99999", 0, -1, "nan"):
+        with pytest.raises(InvalidInputError):
+            exact_number(wrong, "epsilon")

@@ -1,0 +1,79 @@
+"""Uploads: within limits, or refused before they do harm; told by place, never by value."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from quiltwork.service.settings import Limits
+from tests.service.conftest import PEOPLE, ROWS
+
+CANARY = "zq7xcanary"
+
+
+@pytest.fixture
+def limits():
+    return Limits(upload=20_000, unpacked=5, rows=200, columns=4, field=50)
+
+
+@pytest.fixture
+def settings(settings, limits):
+    return replace(settings, limits=limits, key=bytes(32))
+
+
+def sent(team, content, **headers):
+    path = "/v1/datasets/survey/rows"
+    given = {"Content-Type": "text/csv", **headers}
+    return team.ask("olga", "POST", path, content=content, headers=given)
+
+
+def test_rows_come_as_csv_as_gzip_and_as_parquet(team, survey):
+    packed = gzip.compress(PEOPLE.encode())
+    assert sent(team, packed, **{"Content-Encoding": "gzip"}).status_code == 201
+    file = io.BytesIO()
+    pd.read_csv(io.StringIO(PEOPLE)).to_parquet(file)
+    kind = {"Content-Type": "application/vnd.apache.parquet"}
+    assert sent(team, file.getvalue(), **kind).status_code == 201
+    assert sent(team, b"PAR1 no parquet", **kind).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status"),
+    [
+        (b"who,sex,smoker\n" + b"p,f,yes\n" * 5000, {}, 413),
+        (b"who,sex,smoker\n" + b"p,f,yes\n" * 300, {}, 422),
+        (b"who,sex,smoker,a,b\np,f,yes,1,2\n", {}, 422),
+        (f"who,sex,smoker\n{CANARY * 10},f,yes\n".encode(), {}, 422),
+        (f"who,sex,smoker\np,{CANARY},yes\n".encode(), {}, 422),
+        (f"who,sex\np,{CANARY}\n".encode(), {}, 422),
+        (f"who,sex,smoker\np,f,yes,{CANARY}\n".encode(), {}, 422),
+        (b"\x00\xff\xfe" + CANARY.encode(), {}, 422),
+        (b"", {}, 422),
+        (gzip.compress(b"a" * 3_000_000), {"Content-Encoding": "gzip"}, 413),
+        (b"no gzip", {"Content-Encoding": "gzip"}, 400),
+        (gzip.compress(PEOPLE.encode())[:-9], {"Content-Encoding": "gzip"}, 400),
+        (b"a,b\n", {"Content-Encoding": "br"}, 415),
+        (b"a,b\n", {"Content-Type": "text/html"}, 415),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_and_kept_nowhere(team, survey, content, headers, status):
+    before = team.service.vault.names()
+    answer = sent(team, content, **headers)
+    assert answer.status_code == status, answer.text
+    assert CANARY not in answer.text
+    assert team.service.vault.names() == before
+
+
+def test_a_series_takes_rows_of_its_states_that_follow_each_other(team, steps):
+    path, kind = "/v1/datasets/steps/rows", {"Content-Type": "text/csv"}
+    for wrong in (f"activity\nrest\n{CANARY}\n", "other\nrest\n", "activity\n\n", "activity\n"):
+        answer = team.ask("pia", "POST", path, content=wrong.encode(), headers=kind)
+        assert answer.status_code == 422, answer.text
+        assert CANARY not in answer.text
+    assert team.told("pia", "GET", "/v1/datasets/steps")["length"] == 100
+    other = team.ask("olga", "POST", path, content=ROWS.encode(), headers=kind)
+    assert other.json()["length"] == 100  # olga's rows are another subject than pia's
