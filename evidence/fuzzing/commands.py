@@ -55,6 +55,7 @@ ORDINARY = (
     "ledger retire sqlite:///budget.db d --reason done",
     "ledger show sqlite:///budget.db d",
     "ledger verify sqlite:///budget.db --checkpoint checkpoint.json",
+    "worker --database sqlite:///curator.db --data curator --once",
     "count people.csv --by sex --categories f,m --epsilon 1",
     "count people.csv --by sex,age --categories sex=f,m --categories age=20,21 --where age>=21 "
     "--alpha 0.5 --subject id --at-most 2",

@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Curator": {
         "serve": "quiltwork.cli.serve:serve",
+        "worker": "quiltwork.cli.worker:worker",
     },
     "Product": {
         "demo": "quiltwork.cli.demo:demo",

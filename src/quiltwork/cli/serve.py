@@ -71,8 +71,9 @@ def serve(
         ) from None
     from quiltwork.service.members import first_owner, issue, member_of
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
+    from quiltwork.service.worker import supervised
 
-    folder = Path(data) if data else _usual_folder()
+    folder = Path(data) if data else usual_folder()
     url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
     settings = Settings(
         database=url,
@@ -96,11 +97,12 @@ def serve(
         config = uvicorn.Config(
             create_app(service), log_level="warning", access_log=False, server_header=False
         )
-        with suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt), supervised(settings):
             uvicorn.Server(config).run(sockets=[listening])
 
 
-def _usual_folder() -> Path:
+def usual_folder() -> Path:
+    """Return where a curator is if nothing else is said."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "quiltwork"
 

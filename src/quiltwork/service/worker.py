@@ -105,8 +105,7 @@ def _heard_of(
 
 def work(service: Service, pace: Pace, stop: threading.Event) -> None:
     """Carry out jobs and what is due of schedules, one after the other, until told to stop."""
-    name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-    started = jobs.now()
+    name, started = _name(), jobs.now()
 
     def be_heard() -> None:
         with suppress(StorageError):
@@ -130,6 +129,17 @@ def work(service: Service, pace: Pace, stop: threading.Event) -> None:
         stop.wait(pace.look)
     with suppress(StorageError):
         jobs.worker_left(service.storage, name)
+
+
+def finish_waiting(service: Service, pace: Pace) -> None:
+    """Carry out what is due and what waits, until nothing does."""
+    schedules.submit_due(service)
+    while (lease := jobs.claim(service.storage, _name(), pace.lease)) is not None:
+        carry_out(service, lease, pace)
+
+
+def _name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def open_for_work(settings: Settings) -> Service:
@@ -173,7 +183,7 @@ def supervised(settings: Settings) -> Iterator[None]:
     stop = threading.Event()
     environment = {**os.environ, "QUILTWORK_DATABASE": settings.database}
     command = [sys.executable, "-m", "quiltwork", "worker", "--supervised"]
-    command += ["--data", str(settings.data)]
+    command += ["--data", str(settings.data.absolute())]
 
     def keep() -> None:
         pause = 1.0
