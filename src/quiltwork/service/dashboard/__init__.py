@@ -4,6 +4,7 @@
 leads from a request to a page, `pages` has a module for each, `demo.py` fills a curator to look at.
 """
 
+from quiltwork.service.dashboard.demo import fill
 from quiltwork.service.dashboard.routing import PART, routes
 
-__all__ = ["PART", "routes"]
+__all__ = ["PART", "fill", "routes"]

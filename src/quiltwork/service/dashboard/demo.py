@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from quiltwork.errors import InvalidInputError
 from quiltwork.service.dashboard import calls
 from quiltwork.service.members import invite, issue
 from quiltwork.service.rights import Caller, Role
@@ -31,17 +32,24 @@ _DAY = 144
 
 
 def fill(service: Service) -> dict[str, str]:
-    """Tell the stories, all made up; return a token of one member in each role.
+    """Tell the stories, all made up, to an empty curator; return a token for each role.
 
     Costs a few seconds, most of them for the first compiled sweep and the table.
+
+    Raises:
+        InvalidInputError: if the curator has members already.
     """
+    if service.storage.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
+        raise InvalidInputError("This curator is in use; a demonstration needs --data of its own.")
     for name, role in TEAM.items():
         invite(service, name, role, OWNER)
     _series(service)
     _counts(service)
     _table(service)
     _leaderboard(service)
-    return {name: issue(service, name, OWNER, "demo", 1).secret for name in SHOWN}
+    return {
+        f"{name} ({TEAM[name]})": issue(service, name, OWNER, "demo", 1).secret for name in SHOWN
+    }
 
 
 def caller(name: str) -> Caller:
@@ -75,8 +83,8 @@ def _series(service: Service) -> None:
         {"name": "activity", "budget": 3, "series": about, "text": said},
     )
     moments = days.sample(story.LENGTH, story.SEED)
-    begun = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    begun -= timedelta(minutes=10 * story.LENGTH)
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    begun = today - timedelta(minutes=10 * story.LENGTH)
     rows = [
         f"{begun + timedelta(minutes=10 * i):%Y-%m-%dT%H:%M:%SZ},{state}"
         for i, state in enumerate(moments)
@@ -89,6 +97,9 @@ def _series(service: Service) -> None:
         _ask(service, "anna", "ask", name, asked, key=f"week {week}")
     asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
     _ask(service, OWNER, "ask", name, asked, key="transitions")
+    asked = {"question": {"kind": "histogram"}, "epsilon": "0.6", "every": "day", "at": "02:00"}
+    asked |= {"zone": "UTC", "runs": 14, "first": str((today - timedelta(days=3)).date())}
+    _ask(service, OWNER, "make_schedule", name, asked, key="daily")
 
 
 def _counts(service: Service) -> None:

@@ -6,15 +6,17 @@ import secrets
 from typing import Any
 
 from anyio.to_thread import run_sync
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.pages import asking, boards, dataset, datasets, people, schedules, tables, work
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
-from quiltwork.service.dashboard.web import Page, endpoint, hidden_field, own_form, refusal
-from quiltwork.service.problems import Problem
+from quiltwork.service.dashboard.web import Page, Shown, Visit, endpoint, hidden_field, own_form, refusal
+from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Part
 
 PART = Part(schema=sessions.SCHEMA)
@@ -72,7 +74,23 @@ def routes() -> tuple[BaseRoute, ...]:
         Route("/sign-in", _sign_in, methods=["GET", "POST"]),
         Route("/sign-out", _sign_out, methods=["POST"]),
         *(Route(path, endpoint(page), methods=[method]) for method, path, page in _PAGES),
+        _Elsewhere("/{rest:path}", endpoint(_nowhere)),
     )
+
+
+class _Elsewhere(Route):
+    """Whatever a browser asks for that is nowhere; what is asked of the API is not ours."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match what a browser gets, outside the API."""
+        if scope["type"] != "http" or scope["path"].startswith("/v1"):
+            return Match.NONE, {}
+        accepts = Headers(scope=scope).get("accept", "")
+        return super().matches(scope) if "text/html" in accepts else (Match.NONE, {})
+
+
+def _nowhere(_: Visit) -> Shown:
+    raise not_found()
 
 
 async def _asset(request: Request) -> Response:
