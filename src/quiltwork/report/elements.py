@@ -93,7 +93,8 @@ def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object
 def figure(chart: Chart) -> Html:
     """Draw a chart with its title above and its description below."""
     return Html(
-        f"<figure><p class='figure-title'>{escaped(chart.title)}</p>{inline_svg(chart)}"
+        f"<figure><p class='figure-title'>{escaped(chart.title)}</p>"
+        f'<div class="scroll" tabindex="0">{inline_svg(chart)}</div>'
         f"<figcaption>{escaped(chart.description)}</figcaption></figure>"
     )
 

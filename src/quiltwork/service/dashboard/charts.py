@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,14 +37,13 @@ def answer_chart(answer: Release | CountTable) -> Chart | None:
 def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
     """Compare answers to the same question, as shares of what each of them covers.
 
-    None unless there are two of them with the same cells.
+    None unless there are two of them, with the same cells and on windows as long.
     """
     found = [
         one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE
     ]
-    kinds = [(one.query.kind, one.cells) for one in found]
-    most = max(set(map(repr, kinds)), key=list(map(repr, kinds)).count, default="")
-    same = [one for one, kind in zip(found, kinds, strict=True) if repr(kind) == most]
+    alike = Counter(map(_alike, found)).most_common(1)
+    same = [one for one in found if _alike(one) == alike[0][0]]
     if len(same) < 2 or len(same[0].cells) > _MOST_LINES:
         return None
     same.sort(key=lambda one: one.window)
@@ -65,6 +65,11 @@ def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
         lines,
         x_names=names,
     )
+
+
+def _alike(answer: Release) -> str:
+    """Say what two answers have in common that can be compared."""
+    return repr((answer.query.kind, answer.cells, answer.points))
 
 
 def _shares(answer: Release) -> list[tuple[float, float, float]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from quiltwork.service.dashboard.pages import boards, tables
 from quiltwork.service.dashboard.pages.people import whole
 from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
 from quiltwork.service.problems import Problem
@@ -35,10 +36,14 @@ def overview(visit: Visit) -> Shown:
     """Show the datasets with their gauges."""
     found = visit.everything("list_datasets")
     values = {
-        "heading": "Datasets",
+        "heading": "Overview",
         "lead": _LEADS[visit.caller.role],
         "datasets": found,
         "summaries": {one.name: summary(one) for one in found},
+        "tables": visit.everything("list_tables") if visit.may("table.list") else [],
+        "boards": visit.everything("list_holdouts") if visit.may("holdout.list") else [],
+        "states": tables.STATES,
+        "board_states": boards.STATES,
     }
     return Shown("overview.html", values)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quiltwork.report import LineChart
-from quiltwork.report.charts import level, steps
+from quiltwork.report import Line, LineChart
+from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
 from quiltwork.service.dashboard.pages.people import whole
@@ -157,13 +157,13 @@ def _progress(made: Any) -> dict[str, Any]:
 
 
 def _chart(seen: Any) -> LineChart:
-    numbers = list(range(1, len(seen.by) + 1))
-    told = steps([x - 0.5 for x in numbers], len(seen.by) + 0.5, [one.total for one in seen.by])
+    told = Line("told", tuple((float(at), one.total) for at, one in enumerate(seen.by)))
     return LineChart(
         "What will have been told by when",
         f"Everything released from the dataset, from {seen.by[0].day} to {seen.by[-1].day}; the "
         f"budget is {seen.budget:.4g}.",
-        "run",
+        "",
         "ε",
         (told, level(f"budget {seen.budget:.4g}", seen.budget, [told])),
+        x_names=tuple(one.day for one in seen.by),
     )
