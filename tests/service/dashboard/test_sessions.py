@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -77,9 +78,12 @@ def test_forms_of_other_sites_are_refused(house, headers):
 def test_a_form_without_its_hidden_value_or_with_somebody_elses_is_refused(house):
     anna, olga = house.visitor("anna"), house.visitor("olga")
     other = re.search(r'name="form" value="(\w+)"', olga.get("/").text)[1]
-    for fields in ({}, {"form": other}, {"form": "é"}):
+    for fields in ({"other": "1"}, {"form": other}, {"form": "é"}):
         assert anna.client.post("/sign-out", data=fields, headers=PAGE).status_code == 403
-    assert house.visitor().client.post("/sign-in", data={}, headers=PAGE).status_code == 403
+    assert (
+        house.visitor().client.post("/sign-in", data={"token": "x"}, headers=PAGE).status_code
+        == 403
+    )
 
 
 def test_a_cookie_opens_pages_and_never_the_api(house):
@@ -105,7 +109,7 @@ def test_pages_are_never_kept_and_bring_nothing_from_elsewhere(house):
     assert shown.headers["x-frame-options"] == "DENY"
     assert "style=" not in shown.text
     assert not re.search(r"\son\w+=|<style|https?://(?!www\.w3\.org)", shown.text)
-    for name in re.findall(r'/assets/([\w.]+)\?', shown.text):
+    for name in re.findall(r"/assets/([\w.]+)\?", shown.text):
         kept = house.visitor().client.get(f"/assets/{name}")
         assert kept.content == assets()[name].content
         assert "immutable" in kept.headers["cache-control"]
@@ -113,11 +117,27 @@ def test_pages_are_never_kept_and_bring_nothing_from_elsewhere(house):
 
 def test_the_cookie_and_the_token_are_nowhere_in_the_database(house, settings):
     visitor = house.visitor("anna")
-    cookie = next(iter(visitor.client.cookies.jar)).value
+    cookie = visitor.client.cookies["quiltwork_session"]
     files = settings.database.removeprefix("sqlite:///")
-    from pathlib import Path
-
     held = b"".join(path.read_bytes() for path in Path(files).parent.glob("curator.db*"))
     assert cookie.encode() not in held
     assert house.secrets["anna"].encode() not in held
     assert sessions.hashed(cookie).encode() in held
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"form=x&token=" + b"y" * 20_000, "application/x-www-form-urlencoded", 413),
+        (b"\xff\xfe=1", "application/x-www-form-urlencoded", 400),
+        (b"a=1&" * 1000, "application/x-www-form-urlencoded", 400),
+        (b"--b\r\nnonsense", "multipart/form-data; boundary=b", 415),
+        (b'{"token": "x"}', "application/json", 415),
+    ],
+    ids=["large", "not UTF-8", "many fields", "files", "JSON"],
+)
+def test_who_has_not_signed_in_can_send_a_small_form_and_nothing_else(house, content, kind, status):
+    headers = {**PAGE, "Content-Type": kind}
+    answer = house.visitor().client.post("/sign-in", content=content, headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")

@@ -39,9 +39,7 @@ def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
 
     None unless there are two of them, with the same cells and on windows as long.
     """
-    found = [
-        one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE
-    ]
+    found = [one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE]
     alike = Counter(map(_alike, found)).most_common(1)
     same = [one for one in found if _alike(one) == alike[0][0]]
     if len(same) < 2 or len(same[0].cells) > _MOST_LINES:
@@ -81,9 +79,7 @@ def _shares(answer: Release) -> list[tuple[float, float, float]]:
     return [(float(at), max(0.0, float(a)), min(1.0, float(b))) for at, a, b in rows]
 
 
-def leakage_chart(
-    runs: Sequence[tuple[int, int, float]], total: float, budget: float
-) -> LineChart:
+def leakage_chart(runs: Sequence[tuple[int, int, float]], total: float, budget: float) -> LineChart:
     """Draw what each time point leaks, beside the total and the budget."""
     leaked = steps(
         [first - 0.5 for first, _, _ in runs], runs[-1][1] + 0.5, [at for _, _, at in runs]

@@ -70,7 +70,7 @@ def _series(service: Service) -> None:
     volunteers = [days.sample(story.LENGTH, story.SEED + i) for i in range(1, story.VOLUNTEERS + 1)]
     belief = MarkovChain.fit(volunteers, smoothing=0.5, states=story.STATES)
     name = {"dataset": "activity"}
-    about = {
+    about: dict[str, Any] = {
         "belief": json.loads(beliefs_to_json(belief)),
         "value": "activity",
         "time": "at",
@@ -97,9 +97,10 @@ def _series(service: Service) -> None:
         _ask(service, "anna", "ask", name, asked, key=f"week {week}")
     asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
     _ask(service, OWNER, "ask", name, asked, key="transitions")
-    asked = {"question": {"kind": "histogram"}, "epsilon": "0.6", "every": "day", "at": "02:00"}
-    asked |= {"zone": "UTC", "runs": 14, "first": str((today - timedelta(days=3)).date())}
-    _ask(service, OWNER, "make_schedule", name, asked, key="daily")
+    daily = {"question": {"kind": "histogram"}, "epsilon": "0.6", "every": "day", "runs": 14}
+    first = str((today - timedelta(days=3)).date())
+    timing = {"at": "02:00", "zone": "UTC", "first": first}
+    _ask(service, OWNER, "make_schedule", name, {**daily, **timing}, key="daily")
 
 
 def _counts(service: Service) -> None:
@@ -124,8 +125,8 @@ def _table(service: Service) -> None:
     from quiltwork.demo import tables as story
 
     name = {"table": "admissions"}
-    rules = {"quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
-    rules |= {"k": story.K, "l": story.L, "m": story.M}
+    columns = {"quasi_identifiers": ["age", "zip"], "sensitive": "disease"}
+    rules = {**columns, "k": story.K, "l": story.L, "m": story.M}
     _ask(service, OWNER, "make_table", None, {"name": name["table"], "rules": rules})
     people = story.patients().frame.to_pylist()
     for hospital in story.HOSPITALS:
@@ -164,14 +165,13 @@ def _leaderboard(service: Service) -> None:
     _ask(service, OWNER, "open_holdout", name)
     _ask(service, OWNER, "admit_to_holdout", {**name, "member": "anna"})
     learnt = {i: _FLIPS[flip] for i, flip in truth["train"].items()}
-    guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], rng.integers(0, 2, _ROWS))}
+    guesses = rng.integers(0, 2, _ROWS)
+    guessed = {i: _FLIPS[flip] for i, flip in zip(truth["holdout"], guesses, strict=True)}
     heads = dict.fromkeys([*truth["train"], *truth["holdout"]], _FLIPS[1])
     for who, said in ((OWNER, heads), ("anna", {**learnt, **guessed})):
         _ask(service, who, "ask_holdout", name, {"predictions": said}, key="first")
 
 
-def _send(
-    service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]
-) -> Any:
+def _send(service: Service, who: str, name: str, path: dict[str, str], lines: Iterable[str]) -> Any:
     content = "\n".join([*lines, ""]).encode()
     return calls.send(service, caller(who), name, path, [content], ".csv")

@@ -12,9 +12,7 @@ LOW = 0.15
 _STEP, _SIZE = 16.0, 14.0
 
 
-def gauge(
-    name: str, budget: float, left: float, price: float = 0.0, patches: int = 20
-) -> Html:
+def gauge(name: str, budget: float, left: float, price: float = 0.0, patches: int = 20) -> Html:
     """Draw what is left of a budget, and what a price would take of it.
 
     >>> 'aria-label="Budget of a: 0.5 of 2 left."' in gauge("a", 2, 0.5).text

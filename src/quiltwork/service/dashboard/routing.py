@@ -13,13 +13,32 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from quiltwork.service.dashboard import sessions
-from quiltwork.service.dashboard.pages import asking, boards, dataset, datasets, people, schedules, tables, work
+from quiltwork.service.dashboard.pages import (
+    asking,
+    boards,
+    dataset,
+    datasets,
+    people,
+    schedules,
+    tables,
+    work,
+)
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
-from quiltwork.service.dashboard.web import Page, Shown, Visit, endpoint, hidden_field, own_form, refusal
+from quiltwork.service.dashboard.web import (
+    Page,
+    Shown,
+    Visit,
+    endpoint,
+    hidden_field,
+    own_form,
+    refusal,
+)
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Part
 
 PART = Part(schema=sessions.SCHEMA)
+_SIGN_IN = 10_000
+"""Bytes of a form that anybody may send."""
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/", datasets.overview),
@@ -106,7 +125,7 @@ async def _sign_in(request: Request) -> Response:
     visit, wrong = sessions.visit_of(request), False
     if request.method == "POST":
         try:
-            form, _ = await own_form(request, service, visit)
+            form, _ = await own_form(request, visit, _SIGN_IN)
         except Problem as problem:
             return refusal(request, problem)
         cookie = await run_sync(sessions.begin, service, form.get("token", "").strip())
@@ -131,7 +150,7 @@ async def _sign_in(request: Request) -> Response:
 async def _sign_out(request: Request) -> Response:
     cookie = sessions.cookie_of(request)
     try:
-        await own_form(request, request.app.state.service, cookie)
+        await own_form(request, cookie, _SIGN_IN)
     except Problem as problem:
         return refusal(request, problem)
     await run_sync(sessions.end, request.app.state.service, cookie)

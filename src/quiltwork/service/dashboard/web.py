@@ -8,11 +8,11 @@ does what the API would refuse.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from anyio.to_thread import run_sync
 from markupsafe import Markup
@@ -31,6 +31,8 @@ from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
 _PIECE = 1 << 20
+_MOST_FIELDS = 500
+_MOST_FILES = 4
 _MENU = (
     ("Overview", "/", "dataset.list"),
     ("Schedules", "/schedules", "schedule.list"),
@@ -221,7 +223,8 @@ async def _visit(request: Request, service: Service) -> Visit | None:
     caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
     if caller is None:
         return None
-    form, files = await own_form(request, service, cookie)
+    limits = service.settings.limits
+    form, files = await own_form(request, cookie, limits.document, limits.upload)
     return Visit(
         service,
         caller,
@@ -237,17 +240,18 @@ async def _visit(request: Request, service: Service) -> Visit | None:
 
 
 async def own_form(
-    request: Request, service: Service, cookie: str
+    request: Request, cookie: str, document: int, upload: int = 0
 ) -> tuple[dict[str, str], dict[str, UploadFile]]:
-    """Read a form that a page of ours has shown to this browser.
+    """Read a form that a page of ours has shown to this browser: its fields, its files.
 
     Raises:
-        Problem: 403 if it comes from elsewhere, 413 if it is too large, 400 if it is no form.
+        Problem: 403 if it comes from elsewhere, 413 if its fields are larger than `document` or
+            it is larger than `upload` more, 400 if it is no form.
     """
     if request.method != "POST":
         return {}, {}
     _check_origin(request)
-    found = await _read_form(request, service)
+    found = await _read_form(request, document, upload)
     texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
     files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
     if not cookie or not sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, "")):
@@ -267,31 +271,36 @@ def _check_origin(request: Request) -> None:
         raise Problem(403, "forbidden", "Forms of other sites are not taken.")
 
 
-async def _read_form(request: Request, service: Service) -> FormData:
-    limits = service.settings.limits
-    most = limits.upload + limits.document
-
-    async def counted() -> Any:
-        size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise Problem(413, "too-large", f"A form takes at most {most:,} bytes.")
-            yield part
-
+async def _read_form(request: Request, document: int, upload: int) -> FormData:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
-    if kind == "multipart/form-data":
-        parser = MultiPartParser(
-            request.headers, counted(), max_files=8, max_fields=200, max_part_size=limits.document
-        )
-        parser.spool_max_size = most  # rows never touch the disk unencrypted
-        try:
+    try:
+        if kind == "multipart/form-data" and upload:
+            most = upload + document
+            parser = MultiPartParser(
+                request.headers,
+                _counted(request, most),
+                max_files=_MOST_FILES,
+                max_fields=_MOST_FIELDS,
+                max_part_size=document,
+            )
+            parser.spool_max_size = most  # rows never touch the disk unencrypted
             return await parser.parse()
-        except MultiPartException:
-            raise Problem(400, "bad-request", "The form cannot be read.") from None
-    if kind != "application/x-www-form-urlencoded":
-        raise Problem(415, "unsupported-media", "Pages take forms.")
-    return await request.form(max_fields=200)
+        if kind == "application/x-www-form-urlencoded":
+            text = b"".join([part async for part in _counted(request, document)]).decode()
+            fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            return FormData([*fields])
+    except (MultiPartException, ValueError):
+        raise Problem(400, "bad-request", "The form cannot be read.") from None
+    raise Problem(415, "unsupported-media", "Pages take forms.")
+
+
+async def _counted(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Problem(413, "too-large", f"A form may have {most:,} bytes here.")
+        yield part
 
 
 def _must_sign_in(request: Request) -> Response:

@@ -80,9 +80,7 @@ def ask(visit: Visit) -> Shown | Go:
     return _done(
         visit,
         "scored",
-        lambda: visit.send(
-            "ask_holdout_by_file", visit.path, "predictions", query=metric, key=key
-        ),
+        lambda: visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key),
     )
 
 

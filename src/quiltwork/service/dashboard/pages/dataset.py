@@ -65,7 +65,9 @@ def add(visit: Visit) -> Shown | Go:
 def share(visit: Visit) -> Shown | Go:
     """Give somebody access, an analyst with a share of the budget."""
     form = visit.form
-    limits = {part: form[part].strip() for part in ("cap", "reserved") if form.get(part, "").strip()}
+    limits = {
+        part: form[part].strip() for part in ("cap", "reserved") if form.get(part, "").strip()
+    }
     path = {**_name(visit), "member": form.get("member", "").strip()}
     return _done(visit, "shared", lambda: visit.ask("share_dataset", path, limits))
 

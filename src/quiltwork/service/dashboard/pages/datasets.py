@@ -72,7 +72,9 @@ def register(visit: Visit) -> Shown | Go:
 
 def _asked(visit: Visit) -> dict[str, Any]:
     form = visit.form
-    asked: dict[str, Any] = {name: form.get(name, "").strip() for name in ("name", "budget", "text")}
+    asked: dict[str, Any] = {
+        name: form.get(name, "").strip() for name in ("name", "budget", "text")
+    }
     if form.get("kind") == "counts":
         about: dict[str, Any] = {"columns": _columns(form.get("columns", ""))}
         _take(about, form, "subject")

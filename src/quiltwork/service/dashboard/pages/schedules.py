@@ -82,9 +82,7 @@ def said(found: Any) -> str:
 def _page(visit: Visit, refused: Problem | None) -> Shown:
     series = [one for one in visit.everything("list_datasets") if one.kind == "series"]
     found = [
-        made
-        for one in series
-        for made in visit.everything("list_schedules", {"dataset": one.name})
+        made for one in series for made in visit.everything("list_schedules", {"dataset": one.name})
     ]
     form = _form(visit, series)
     wanted = visit.may("schedule.preview") and bool(visit.form)
@@ -136,7 +134,7 @@ def _asked(visit: Visit) -> dict[str, Any]:
     question: dict[str, Any] = {"kind": form["kind"]}
     if form["kind"] == "count":
         question["state"] = form["state"]
-    asked = {
+    asked: dict[str, Any] = {
         name: form[name].strip()
         for name in ("epsilon", "every", "at", "zone", "first", "missed", "begins")
         if form[name].strip()

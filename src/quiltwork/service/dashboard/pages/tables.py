@@ -42,7 +42,9 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show one table as the caller may see it."""
     found = visit.ask("show_table", visit.path)
     out = found.state == "published"
-    report = visit.ask("show_table_report", visit.path) if out and visit.may("table.report") else None
+    report = (
+        visit.ask("show_table_report", visit.path) if out and visit.may("table.report") else None
+    )
     gave = found.parts if visit.may("table.check") else []
     values = {
         "heading": found.name,
