@@ -93,6 +93,11 @@ class Visit:
         """Whether the caller may do something at all."""
         return scope(self.caller, action) is not None
 
+    def must(self, action: str) -> None:
+        """Refuse a page that only serves an action to those who may not do it."""
+        if not self.may(action):
+            raise Problem(403, "forbidden", f"Your role or your token does not allow {action}.")
+
     def ask(
         self,
         name: str,
@@ -166,6 +171,9 @@ def _answered(page: Page, visit: Visit) -> Response:
         found = page(visit)
     except (Problem, QuiltworkError) as error:
         found = problem_page(problem_of(error))
+    finally:
+        for chosen in visit.files.values():
+            chosen.file.close()
     return _response(found, visit)
 
 
@@ -254,12 +262,17 @@ async def own_form(
     found = await _read_form(request, document, upload)
     texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
     files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
-    if not cookie or not sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, "")):
+    chosen = {name: one for name, one in files.items() if one.filename}
+    own = bool(cookie) and sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, ""))
+    for name, one in files.items():
+        if not own or name not in chosen:
+            one.file.close()
+    if not own:
         raise Problem(403, "forbidden", "This form is too old, or not ours; open the page again.")
     lists = {name for name in texts if name.endswith("[]")}
     for name in lists:
         texts[name] = "\n".join(str(one) for one in found.getlist(name))
-    return texts, {name: one for name, one in files.items() if one.filename}
+    return texts, chosen
 
 
 def _check_origin(request: Request) -> None:

@@ -57,6 +57,7 @@ def summary(one: Any) -> str:
 
 def new(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show the form that registers a dataset."""
+    visit.must("dataset.create")
     form = {**_NEW, **{name: visit.form[name] for name in _NEW if name in visit.form}}
     values = {"heading": "Register a dataset", "form": form, "refused": refused}
     return Shown("new.html", values, refused.status if refused else 200)

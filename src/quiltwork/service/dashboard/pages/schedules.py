@@ -80,6 +80,7 @@ def said(found: Any) -> str:
 
 
 def _page(visit: Visit, refused: Problem | None) -> Shown:
+    visit.must("schedule.list")
     series = [one for one in visit.everything("list_datasets") if one.kind == "series"]
     found = [
         made for one in series for made in visit.everything("list_schedules", {"dataset": one.name})
