@@ -35,7 +35,7 @@ from quiltwork.queries.document import to_document
 Kind = TypeVar("Kind")
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_PAUSES = (0.2, 1.0, 3.0, 8.0)
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 4.0)
 _BUSY = (502, 503, 504)
 _ERRORS: dict[str, type[QuiltworkError]] = {
     "budget-exceeded": BudgetExceeded,

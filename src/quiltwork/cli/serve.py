@@ -18,6 +18,9 @@ from quiltwork.cli.command import command
 from quiltwork.cli.output import as_json
 from quiltwork.errors import StorageError, UnsupportedError
 
+_BACKLOG = 2048
+"""Connections that wait for their turn, from the moment the address is told."""
+
 
 @command(
     example="""
@@ -143,6 +146,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen(_BACKLOG)
     except OSError as error:
         made.close()
         raise StorageError(

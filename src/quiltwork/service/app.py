@@ -7,11 +7,12 @@ work, so the event loop never waits for a database or a computation.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -31,12 +32,15 @@ from quiltwork.service.problems import Problem, body_of, header_values, not_foun
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service, check
 from quiltwork.service.settings import Settings, private_folder
-from quiltwork.service.storage import Storage
+from quiltwork.service.storage import Storage, Transaction
 from quiltwork.service.structs import NAME, converted, read_document
 from quiltwork.service.tokens import is_token
 from quiltwork.service.uploads import Upload, received, suffix_of, too_large
 from quiltwork.service.vault import Vault
 
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_log = logging.getLogger("quiltwork.service")
 _JSON = "application/json"
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
@@ -70,14 +74,12 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
         "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
     }
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in service.routes:
+        by_path.setdefault(route.path, {})[route.method] = _endpoint(service, route, metrics)
     api = [
-        StarletteRoute(
-            route.path,
-            _endpoint(service, route, metrics),
-            methods=[route.method],
-            name=route.name,
-        )
-        for route in service.routes
+        StarletteRoute(path, _by_method(endpoints), methods=list(endpoints))
+        for path, endpoints in by_path.items()
     ]
     app = Starlette(
         routes=[
@@ -104,16 +106,24 @@ async def _lifespan(service: Service) -> AsyncIterator[None]:
     service.ledger.close()
 
 
-def _plain(answer: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
+def _by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
+    """One endpoint for all methods of a path; HEAD is answered as GET is."""
+
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await endpoints[method](request)
+
+    return endpoint
+
+
+def _plain(answer: Callable[[], Response]) -> Endpoint:
     async def endpoint(_: Request) -> Response:
         return answer()
 
     return endpoint
 
 
-def _endpoint(
-    service: Service, route: Route, metrics: Metrics
-) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         begun = time.perf_counter()
         try:
@@ -121,11 +131,23 @@ def _endpoint(
         except ClientDisconnect:
             response = Response(status_code=400)
         except Exception as error:
-            response = problem_response(problem_of(error))
+            problem = problem_of(error)
+            if problem.kind == "internal":
+                _log.error("a fault in %s: %s", route.name, _place(error))
+            response = problem_response(problem)
         metrics.saw(route.name, response.status_code, time.perf_counter() - begun)
         return response
 
     return endpoint
+
+
+def _place(error: BaseException) -> str:
+    """Say what kind of error it was and where it came from; its message may hold rows."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = "" if trace is None else f" at {trace.tb_frame.f_code.co_name}, line {trace.tb_lineno}"
+    return f"{type(error).__name__}{where}"
 
 
 async def _answered(service: Service, route: Route, request: Request) -> Response:
@@ -143,9 +165,7 @@ async def _answered(service: Service, route: Route, request: Request) -> Respons
         media_type = request.headers.get("content-type", "")
 
         def work() -> Any:
-            caller = recognised(service, secret)
-            _check_path(path)
-            check(route, service, caller, path)
+            caller = _admitted(service, route, secret, path)
             read = _read_json(route, body, media_type, limits.depth)
             return route.handler(Call(service, caller, path, query, read, key))
 
@@ -164,6 +184,23 @@ def bearer(request: Request) -> str:
     if scheme.lower() != "bearer" or not is_token(secret.strip()):
         raise _unauthenticated()
     return secret.strip()
+
+
+def _admitted(service: Service, route: Route, secret: str, path: dict[str, str]) -> Caller:
+    """Return who asks, if she may, by one look at the database.
+
+    Raises:
+        Problem: 401, 403 or 404.
+    """
+
+    def work(_: Transaction) -> Caller:
+        caller = recognised(service, secret)
+        if not all(re.match(NAME, value) for value in path.values()):
+            raise not_found()
+        check(route, service, caller, path)
+        return caller
+
+    return service.storage.read(work)
 
 
 def recognised(service: Service, secret: str) -> Caller:
@@ -189,17 +226,10 @@ def _check_length(request: Request, most: int) -> None:
         raise too_large(most)
 
 
-def _check_path(path: dict[str, str]) -> None:
-    if not all(re.match(NAME, value) for value in path.values()):
-        raise not_found()
-
-
 def _read_query(route: Route, request: Request) -> Any:
     found = request.query_params.multi_items()
     if len(dict(found)) < len(found) or (found and route.query is None):
         raise Problem(400, "bad-request", "A parameter of the query stands twice, or is unknown.")
-    if any("\0" in value for _, value in found):
-        raise Problem(400, "bad-request", "The query has the zero character.")
     return None if route.query is None else converted(dict(found), route.query, strict=False)
 
 
@@ -244,13 +274,7 @@ async def _with_upload(
     suffix = suffix_of(request.headers.get("content-type", ""))
     encoding = request.headers.get("content-encoding", "").strip().lower()
 
-    def admitted() -> Caller:
-        caller = recognised(service, secret)
-        _check_path(path)
-        check(route, service, caller, path)
-        return caller
-
-    caller = await anyio.to_thread.run_sync(admitted)
+    caller = await anyio.to_thread.run_sync(_admitted, service, route, secret, path)
     stream = request.stream()
 
     def parts() -> Iterator[bytes]:

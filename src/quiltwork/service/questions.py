@@ -45,6 +45,7 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Part, Route, Service
 from quiltwork.service.rows import Counted, counted_rows, series_rows
+from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Number, converted, exact_number
 
 _MOST_CELLS = 10_000
@@ -398,21 +399,25 @@ def ask(
             return known
         if found.deleted:
             raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
-        _answered(service, found, question, key, analyst)
+        _answer(service, found, question, key, analyst)
         answered = _known(service, found.name, question, key, analyst)
         if answered is None:
             raise StorageError("An answer that was stored is gone.")
         return answered
 
 
-def _answered(
+def _answer(
     service: Service, found: Registered, question: Question, key: str, analyst: str
 ) -> None:
     """Debit, draw and store; again if the series has grown in between."""
     ledger = _Marked(service.ledger, mark_of(question))
-    for last in (False, True):
+
+    def look(_: Transaction) -> tuple[int | None, Asked]:
         length = service.ledger.status(found.name).length
-        asked = read_question(service, found, question)
+        return length, read_question(service, found, question)
+
+    for last in (False, True):
+        length, asked = service.storage.read(look)
         try:
             asked.answer(ledger, key, analyst)
             return

@@ -112,7 +112,7 @@ def shown_release(debit: Debit, answer: str) -> Released:
     if document["schema"] == "quiltwork/count-table":
         return _shown_table(debit, CountTable.from_json(answer), document)
     found = Release.from_json(answer)
-    cells, values, intervals = _columns(found)
+    cells, values, intervals = _columns(found, document.get("intervals"))
     return Released(
         number=debit.number,
         dataset=debit.dataset,
@@ -131,12 +131,12 @@ def shown_release(debit: Debit, answer: str) -> Released:
     )
 
 
-def _columns(found: Release) -> tuple[list[Any], list[Any], list[list[float]] | None]:
+def _columns(
+    found: Release, intervals: list[list[float]] | None
+) -> tuple[list[Any], list[Any], list[list[float]] | None]:
     cells = labels_to_json(found.cells)
     if found.mechanism == "exponential":
         return cells, labels_to_json([found.value]), None
-    low, high = (np.ravel(end).tolist() for end in found.interval())
-    intervals = [[float(a), float(b)] for a, b in zip(low, high, strict=True)]
     return cells, np.ravel(found.value).tolist(), intervals
 
 

@@ -49,7 +49,7 @@ class Page(Document, frozen=True):
 class PageQuery(Document, frozen=True):
     """How a list is asked for."""
 
-    after: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    after: Name | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
 
 
@@ -81,7 +81,7 @@ def converted(found: Any, kind: type[Kind], *, strict: bool = True) -> Kind:
     except msgspec.ValidationError as error:
         raise Problem(422, "invalid-input", f"{error}.") from None
     except RecursionError:
-        raise _unreadable("it is nested too deeply") from None
+        raise _not_taken("it is nested too deeply") from None
 
 
 def _parsed(text: bytes, depth: int) -> Any:
@@ -95,7 +95,7 @@ def _parsed(text: bytes, depth: int) -> Any:
         )
         if b"\\u" in text:
             _check_letters(found)
-    except UnicodeError:
+    except UnicodeDecodeError:
         raise _unreadable("it is not UTF-8") from None
     except (ValueError, RecursionError):
         raise _unreadable("look for a comma, a quote or a bracket too many or too few") from None
@@ -107,7 +107,7 @@ def _check_depth(text: bytes, most: int) -> None:
     for bracket in _BRACKETS.findall(_STRINGS.sub(b"", text)):
         depth += 1 if bracket in b"[{" else -1
         if depth > most:
-            raise _unreadable(f"it is nested more than {most} deep")
+            raise _not_taken(f"it is nested more than {most} deep")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,9 +120,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number) or (number and abs(number) < _SMALLEST):
-        raise _unreadable("a number is outside the range of ordinary floats")
+        raise _not_taken("a number is outside the range of ordinary floats")
     if not number and re.search("[1-9]", re.split("[eE]", text)[0]):
-        raise _unreadable("a number is outside the range of ordinary floats")
+        raise _not_taken("a number is outside the range of ordinary floats")
     return number
 
 
@@ -132,9 +132,8 @@ def _no_number(_: str) -> Any:
 
 def _check_letters(found: Any) -> None:
     if isinstance(found, str):
-        found.encode("utf-8")  # half a pair of surrogates has no letter
-        if "\0" in found:
-            raise _unreadable("it has the zero character")
+        if re.search("[\0\ud800-\udfff]", found):
+            raise _not_taken("it has the zero character, or half a pair of surrogates")
     elif isinstance(found, list):
         for part in found:
             _check_letters(part)
@@ -144,4 +143,8 @@ def _check_letters(found: Any) -> None:
 
 
 def _unreadable(reason: str) -> Problem:
-    return Problem(400, "bad-request", f"The body is no JSON document that is taken: {reason}.")
+    return Problem(400, "bad-request", f"The body is no JSON document: {reason}.")
+
+
+def _not_taken(reason: str) -> Problem:
+    return Problem(422, "invalid-input", f"The document is not taken: {reason}.")

@@ -13,21 +13,37 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 
 from quiltwork.beliefs import Belief
+from quiltwork.beliefs.digests import digest
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence import Calibration
 from quiltwork.influence.arguments import points_asked
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries.base import Query
+from quiltwork.queries.custom import CustomQuery
 from quiltwork.series.releases.grids import on_grid
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a plan follows from; two are the same if their texts are."""
+
+    query: Query = field(compare=False)
+    members: tuple[Belief, ...] = field(compare=False)
+    lengths: tuple[tuple[int, int], ...]
+    epsilon: Fraction
+    protection: Protection
+    texts: tuple[str, str]
+    """The query, in which 1 and True are different states, and a digest of the beliefs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +81,26 @@ def make_plan(
 ) -> Plan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
+    Who asks after a preview, or again, finds the plan that was made then.
+
     Raises:
         InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
             may be too large for a float.
     """
-    counted = Counter(lengths)
+    counted = tuple(sorted(Counter(lengths).items()))
+    texts = (repr(query), digest(members))
+    asked = _Asked(query, members, counted, epsilon, protection, texts)
+    return _made(asked) if isinstance(query, CustomQuery) else _remembered(asked)
+
+
+@lru_cache(maxsize=128)
+def _remembered(asked: _Asked) -> Plan:
+    return _made(asked)
+
+
+def _made(asked: _Asked) -> Plan:
+    query, members, protection = asked.query, asked.members, asked.protection
+    counted = Counter(dict(asked.lengths))
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
 
@@ -77,7 +108,7 @@ def make_plan(
         return protection.calibrated(asked, members, counted, level)
 
     states = members[0].states or ()
-    fine, calibration = on_grid(query, calibrated, epsilon, states, points, longest)
+    fine, calibration = on_grid(query, calibrated, asked.epsilon, states, points, longest)
     law = TwoSidedGeometric.from_scale(calibration.exact_scale / fine.grid(points)[1])
     plan = Plan(fine, calibration, law, points, max(counted), counted.total())
     _refuse_overflow(plan)

@@ -1,0 +1,56 @@
+"""The curator's tables: in the ledger's database and transactions, on both kinds."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from evidence.faults.server import new_database
+from quiltwork.errors import StorageError
+from quiltwork.service.app import open_service
+from quiltwork.service.members import first_owner, invite, member_of
+from quiltwork.service.storage import Schema
+from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def service(request, settings):
+    if request.param == "postgres":
+        url = new_database(request.getfixturevalue("postgres"), f"t{uuid.uuid4().hex}")
+        settings = replace(settings, database=url)
+    return open_service(settings)
+
+
+def test_a_second_start_finds_what_the_first_has_made(service):
+    assert first_owner(service, "olga") is not None
+    again = open_service(service.settings)
+    assert first_owner(again, "otto") is None
+    assert member_of(again, "olga") is not None
+
+
+def test_what_is_written_and_its_note_are_there_together_or_not_at_all(service):
+    invite(service, "olga", "owner", "olga")
+
+    def work(t):
+        t.rows("UPDATE curator_members SET removed = 'now' WHERE name = ?", "olga")
+        t.note("act", "removed olga", "olga")
+        raise KeyError
+
+    before = service.ledger.checkpoint()
+    with pytest.raises(KeyError):
+        service.storage.write(work)
+    assert member_of(service, "olga") is not None
+    assert service.ledger.checkpoint() == before
+    assert service.ledger.notes()[0].kind == "act"
+    service.ledger.verify()
+
+
+def test_tables_of_a_newer_release_are_refused(service):
+    two = Schema("extra", (("CREATE TABLE curator_extra (a TEXT)",), ()))
+    one = Schema("extra", two.migrations[:1])
+    service.storage.prepare([one])
+    service.storage.prepare([two, two])
+    with pytest.raises(StorageError, match="newer"):
+        service.storage.prepare([one])
