@@ -112,6 +112,12 @@ def _objects(path: str) -> dict[str, str] | None:
         "member": "anna",
         "token": "0" * 16,
         "release": "1",
+        "table": "clinic",
+        "holdout": "board",
+        "schedule": "daily",
+        "job": "0" * 24,
+        "run": "1",
+        "side": "train",
     }
     named = {name: value for name, value in known.items() if f"{{{name}}}" in path}
     return named or None

@@ -28,6 +28,7 @@ class Team:
     service: Service
     client: TestClient
     secrets: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
 
     def join(self, member: str, role: str, by: str = "olga") -> None:
         """Invite somebody and keep a token for `as_`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -22,7 +23,7 @@ def test_the_day_of_a_change_of_clocks_is_one_run_of_its_own_length(first, hours
     found = occurrences(timing(first, 3, f"{first}T00:00+0{1 if hours == 23 else 2}:00"))
     assert [one.stop - one.start + 1 for one in found] == [144, 6 * hours, 144]
     zone = ZoneInfo(BERLIN)
-    for one, after in zip(found, found[1:], strict=False):
+    for one, after in itertools.pairwise(found):
         assert after.start == one.stop + 1
         midnight = datetime.combine(one.day, datetime.min.time(), zone).astimezone(UTC)
         begins = found[0].due  # any instant of the same grid

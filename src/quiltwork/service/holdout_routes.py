@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from quiltwork.exact import float_up, to_fraction, typed_fraction
 from quiltwork.holdout.transcript import Transcript
-from quiltwork.service import holdouts
+from quiltwork.service import holdout_rows, holdouts
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
@@ -122,22 +122,22 @@ def holdout_is_own(service: Service, caller: Caller, name: str) -> bool | None:
         return None
 
     def read(t: Transaction) -> bool | None:
-        found = holdouts.find(t, name)
+        found = holdout_rows.find(t, name)
         if found is None:
             return None
-        return found.owner == caller.member or holdouts.is_admitted(t, name, caller.member)
+        return found.owner == caller.member or holdout_rows.is_admitted(t, name, caller.member)
 
     return service.storage.read(read)
 
 
-def _found(call: Call) -> holdouts.Stored:
-    found = call.service.storage.read(lambda t: holdouts.find(t, call.path["holdout"]))
+def _found(call: Call) -> holdout_rows.Stored:
+    found = call.service.storage.read(lambda t: holdout_rows.find(t, call.path["holdout"]))
     if found is None:
         raise not_found()
     return found
 
 
-def _described(service: Service, stored: holdouts.Stored) -> Holdout:
+def _described(service: Service, stored: holdout_rows.Stored) -> Holdout:
     transcript, rules = holdouts.transcript_of(service, stored), stored.rules
     state: State = "ready to open" if stored.train and stored.holdout else "waiting for tables"
     return Holdout(
@@ -181,7 +181,7 @@ def _promise(transcript: Transcript) -> Promise:
 
 def _register(call: Call) -> Holdout:
     asked, who = call.body, call.caller.member
-    rules = holdouts.Rules(
+    rules = holdout_rows.Rules(
         identity=asked.id_column,
         target=asked.target,
         group=asked.group,
@@ -191,8 +191,8 @@ def _register(call: Call) -> Holdout:
         metrics={name: _ends(ends) for name, ends in asked.metrics.items()},
     )
     holdouts.check_metrics(rules)
-    call.service.storage.write(lambda t: holdouts.create(t, asked.name, who, rules))
-    stored = call.service.storage.read(lambda t: holdouts.current(t, asked.name))
+    call.service.storage.write(lambda t: holdout_rows.create(t, asked.name, who, rules))
+    stored = call.service.storage.read(lambda t: holdout_rows.current(t, asked.name))
     return _described(call.service, stored)
 
 
@@ -212,9 +212,9 @@ def _list(call: Call) -> Holdouts:
     caller, after, limit = call.caller, call.query.after or "", call.query.limit + 1
     found = call.service.storage.read(
         lambda t: (
-            holdouts.all_holdouts(t, after, limit)
+            holdout_rows.all_holdouts(t, after, limit)
             if caller.role == "auditor"
-            else holdouts.holdouts_of(t, caller.member, after, limit)
+            else holdout_rows.holdouts_of(t, caller.member, after, limit)
         )
     )
     allowed = caller.datasets
@@ -226,7 +226,7 @@ def _list(call: Call) -> Holdouts:
 
 def _admit(call: Call) -> Holdout:
     stored, member = _found(call), call.path["member"]
-    call.service.storage.write(lambda t: holdouts.admit(t, stored, member))
+    call.service.storage.write(lambda t: holdout_rows.admit(t, stored, member))
     return _described(call.service, stored)
 
 
@@ -263,23 +263,23 @@ def _scored(call: Call, metric: str, said: Mapping[str, str]) -> Score:
     return _score(found)
 
 
-def _score(found: holdouts.Score) -> Score:
+def _score(found: holdout_rows.Score) -> Score:
     fields = {n: v for n, v in vars(found).items() if n != "created"}
     return Score(**fields, at=written(found.created))
 
 
 def _standings(call: Call) -> Standings:
     name = _found(call).name
-    found = call.service.storage.read(lambda t: holdouts.standings(t, name))
+    found = call.service.storage.read(lambda t: holdout_rows.standings(t, name))
     return Standings(name=name, items=[_score(one) for one in found])
 
 
 _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 
 PART = Part(
-    schema=holdouts.SCHEMA,
+    schema=holdout_rows.SCHEMA,
     belongs={"holdout": holdout_is_own},
-    files=holdouts.files,
+    files=holdout_rows.files,
     routes=(
         Route(
             *("register_holdout", "POST", _ALL, "holdout.create", _register),

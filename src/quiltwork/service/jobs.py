@@ -16,7 +16,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
@@ -315,8 +315,11 @@ def finish(
     lease: Job,
     result: Mapping[str, Any],
     also: Callable[[Transaction], None] = lambda transaction: None,
+    total: int = 0,
 ) -> None:
     """End a job with its result; what it has to write `also` is written with it, or not at all.
+
+    `total` is how much was to be done.
 
     Raises:
         LeaseLostError: if the lease does not hold any more; then nothing was written.
@@ -325,7 +328,7 @@ def finish(
     def work(transaction: Transaction) -> None:
         job = fenced(transaction, lease)
         also(transaction)
-        _end(transaction, job, "done", result=result)
+        _end(transaction, replace(job, done=total, total=total), "done", result=result)
 
     storage.write(work)
 
@@ -378,10 +381,10 @@ def _end(
     result: Mapping[str, Any] | None = None,
 ) -> None:
     transaction.rows(
-        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, done = ? "
-        "WHERE id = ?",
+        "UPDATE curator_jobs SET state = ?, finished = ?, error = ?, result = ?, done = ?, "
+        "total = ? WHERE id = ?",
         *(state, now(), "" if state == "cancelled" else error, json.dumps(dict(result or {}))),
-        *(job.total if state == "done" else job.done, job.id),
+        *(job.done, job.total, job.id),
     )
 
 

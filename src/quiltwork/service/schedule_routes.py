@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from quiltwork.errors import InvalidInputError
-from quiltwork.service import schedules
+from quiltwork.service import schedule_rows, schedules
 from quiltwork.service.arrived import data_clock
 from quiltwork.service.datasets import registered
 from quiltwork.service.jobs import find as find_job
@@ -118,14 +119,14 @@ class RunAnswer(Document, frozen=True):
 
 
 class DayQuery(Document, frozen=True):
-    """By which day."""
+    """By which day; today, in UTC, if nothing is said."""
 
-    by: _Short
+    by: _Short = ""
 
 
 def schedule_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a schedule is of a dataset that is the caller's own."""
-    found = service.storage.read(lambda t: schedules.find(t, name))
+    found = service.storage.read(lambda t: schedule_rows.find(t, name))
     return None if found is None else service.belongs(caller, "dataset", found.dataset)
 
 
@@ -182,7 +183,7 @@ def _make(call: Call) -> Schedule:
     caller, dataset = call.caller, call.path["dataset"]
     body = msgspec.to_builtins(call.body)
     known = call.service.storage.read(
-        lambda t: schedules.find(t, schedules.identity(caller.member, call.key))
+        lambda t: schedule_rows.find(t, schedules.identity(caller.member, call.key))
     )
     if known is not None:
         stored = schedules.made_before(call.service, known, dataset, body)
@@ -192,11 +193,11 @@ def _make(call: Call) -> Schedule:
     return _shown(call.service, stored)
 
 
-def _shown(service: Service, stored: schedules.Stored) -> Schedule:
+def _shown(service: Service, stored: schedule_rows.Stored) -> Schedule:
     return service.storage.read(lambda t: _described(t, stored))
 
 
-def _described(t: Transaction, stored: schedules.Stored) -> Schedule:
+def _described(t: Transaction, stored: schedule_rows.Stored) -> Schedule:
     asked = {name: value for name, value in stored.body.items() if name != "scale"}
     return Schedule(
         id=stored.id,
@@ -206,11 +207,11 @@ def _described(t: Transaction, stored: schedules.Stored) -> Schedule:
         created=written(stored.created),
         asked=msgspec.convert(asked, NewSchedule),
         noise=stored.body["scale"],
-        runs=[_run(t, stored, run) for run in schedules.runs_of(t, stored.id)],
+        runs=[_run(t, stored, run) for run in schedule_rows.runs_of(t, stored.id)],
     )
 
 
-def _run(t: Transaction, stored: schedules.Stored, run: schedules.Run) -> Run:
+def _run(t: Transaction, stored: schedule_rows.Stored, run: schedule_rows.Run) -> Run:
     state, error = run.state, ""
     job = find_job(t, run.job) if run.job and state in ("queued", "drawing", "lost") else None
     if job is not None:
@@ -230,7 +231,7 @@ def _run(t: Transaction, stored: schedules.Stored, run: schedules.Run) -> Run:
 
 
 def _list(call: Call) -> Schedules:
-    found = call.service.storage.read(lambda t: schedules.schedules_of(t, call.path["dataset"]))
+    found = call.service.storage.read(lambda t: schedule_rows.schedules_of(t, call.path["dataset"]))
     ids = [one.id for one in found]
     after = call.query.after
     start = ids.index(after) + 1 if after in ids else 0
@@ -239,8 +240,8 @@ def _list(call: Call) -> Schedules:
     return Schedules(**paged(items, call.query.limit, lambda one: one.id))
 
 
-def _found(call: Call) -> schedules.Stored:
-    found = call.service.storage.read(lambda t: schedules.find(t, call.path["schedule"]))
+def _found(call: Call) -> schedule_rows.Stored:
+    found = call.service.storage.read(lambda t: schedule_rows.find(t, call.path["schedule"]))
     if found is None:
         raise not_found()
     return found
@@ -251,7 +252,8 @@ def _read(call: Call) -> Schedule:
 
 
 def _cost(call: Call) -> CostBy:
-    day = read_day(call.query.by, "by")
+    by = call.query.by
+    day = read_day(by, "by") if by else datetime.now(UTC).date()
     return CostBy(day=str(day), total=schedules.cost_by(call.service, _found(call), day))
 
 
@@ -267,7 +269,7 @@ def _answer(call: Call) -> RunAnswer:
     stored, number = _found(call), call.path["run"]
     if not number.isdecimal() or len(number) > 9:
         raise not_found()
-    runs = call.service.storage.read(lambda t: schedules.runs_of(t, stored.id))
+    runs = call.service.storage.read(lambda t: schedule_rows.runs_of(t, stored.id))
     run = next((one for one in runs if one.number == int(number)), None)
     text = None if run is None else schedules.answer_of(call.service, stored, run)
     if run is None or text is None:
@@ -279,7 +281,7 @@ _OF_DATASET = "/v1/datasets/{dataset}/schedules"
 _ONE = "/v1/schedules/{schedule}"
 
 PART = Part(
-    schema=schedules.SCHEMA,
+    schema=schedule_rows.SCHEMA,
     belongs={"schedule": schedule_is_own},
     routes=(
         Route(

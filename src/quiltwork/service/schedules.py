@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
 from quiltwork.budget.ledger.debits import stored_answer
@@ -32,48 +32,17 @@ from quiltwork.series.releases.planned import check_planned, release_planned
 from quiltwork.service import jobs
 from quiltwork.service.arrived import rows_arrived, series_of
 from quiltwork.service.occurrences import Occurrence, Timing, occurrences
-from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.schedule_rows import Run, Stored, find, run_of, runs_of
+from quiltwork.service.storage import Transaction
 
 if TYPE_CHECKING:
     from quiltwork.service.routes import Service
 
-Missed: TypeAlias = Literal["catch-up", "skip"]
 _SETTLE_AFTER = 60_000
 """Milliseconds after which the worker finishes what a server that ended began to make."""
 _LOST = (
     "The worker ended after it had begun to draw this run and before its answer was stored. "
     "Drawing again would be choosing between answers, so the run is lost; it stays paid for."
-)
-SCHEMA = Schema(
-    "schedules",
-    (
-        (
-            """CREATE TABLE curator_schedules (
-                id TEXT NOT NULL PRIMARY KEY,
-                dataset TEXT NOT NULL,
-                owner TEXT NOT NULL,
-                state TEXT NOT NULL,
-                missed TEXT NOT NULL,
-                body TEXT NOT NULL,
-                created BIGINT NOT NULL
-            )""",
-            "CREATE INDEX curator_schedules_of ON curator_schedules (dataset, created)",
-            """CREATE TABLE curator_runs (
-                schedule TEXT NOT NULL,
-                number BIGINT NOT NULL,
-                due BIGINT NOT NULL,
-                day TEXT NOT NULL,
-                start BIGINT NOT NULL,
-                stop BIGINT NOT NULL,
-                epsilon TEXT NOT NULL,
-                state TEXT NOT NULL,
-                debit BIGINT NOT NULL,
-                job TEXT NOT NULL,
-                PRIMARY KEY (schedule, number)
-            )""",
-            "CREATE INDEX curator_runs_due ON curator_runs (due) WHERE state = 'waiting'",
-        ),
-    ),
 )
 
 
@@ -106,35 +75,6 @@ class Price:
     after: float
     budget: float
     by: tuple[tuple[date, float], ...]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A schedule as it was made."""
-
-    id: str
-    dataset: str
-    owner: str
-    state: str
-    missed: Missed
-    body: Mapping[str, Any]
-    created: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: waiting, queued, drawing, done, skipped or lost."""
-
-    schedule: str
-    number: int
-    due: int
-    day: str
-    start: int
-    stop: int
-    epsilon: str
-    state: str
-    debit: int
-    job: str
 
 
 def draft(service: Service, dataset: str, question: Any, epsilon: Any, timing: Timing) -> Draft:
@@ -411,57 +351,6 @@ def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> job
 def answer_of(service: Service, stored: Stored, run: Run) -> str | None:
     """Return the answer of a run, as its debit has it."""
     return service.ledger.answer(stored.dataset, _key(run), stored.owner)
-
-
-def find(transaction: Transaction, name: str) -> Stored | None:
-    """Return a schedule."""
-    row = transaction.row(
-        "SELECT id, dataset, owner, state, missed, body, created FROM curator_schedules "
-        "WHERE id = ?",
-        name,
-    )
-    return None if row is None else _stored(row)
-
-
-def schedules_of(transaction: Transaction, dataset: str) -> list[Stored]:
-    """Return the schedules of a dataset, the latest first."""
-    rows = transaction.rows(
-        "SELECT id, dataset, owner, state, missed, body, created FROM curator_schedules "
-        "WHERE dataset = ? ORDER BY created DESC, id",
-        dataset,
-    )
-    return [_stored(row) for row in rows]
-
-
-def runs_of(transaction: Transaction, name: str) -> list[Run]:
-    """Return the runs of a schedule, in order."""
-    rows = transaction.rows(
-        "SELECT schedule, number, due, day, start, stop, epsilon, state, debit, job "
-        "FROM curator_runs WHERE schedule = ? ORDER BY number",
-        name,
-    )
-    return [Run(*row) for row in rows]
-
-
-def run_of(transaction: Transaction, name: str, number: int) -> Run:
-    """Return one run.
-
-    Raises:
-        InvalidInputError: if there is none of that number.
-    """
-    row = transaction.row(
-        "SELECT schedule, number, due, day, start, stop, epsilon, state, debit, job "
-        "FROM curator_runs WHERE schedule = ? AND number = ?",
-        *(name, number),
-    )
-    if row is None:
-        raise InvalidInputError("The schedule has no run of that number.")
-    return Run(*row)
-
-
-def _stored(row: Sequence[Any]) -> Stored:
-    name, dataset, owner, state, missed, body, created = row
-    return Stored(name, dataset, owner, state, missed, json.loads(body), created)
 
 
 def _request(stored: Stored, run: Run) -> Request:

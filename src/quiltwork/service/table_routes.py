@@ -297,7 +297,7 @@ PART = Part(
             upload=True,
         ),
         Route(
-            *("delete_rows", "DELETE", f"{_ONE}/rows", "table.give", _drop_rows),
+            *("delete_own_rows", "DELETE", f"{_ONE}/rows", "table.give", _drop_rows),
             "Delete your rows.",
             status=204,
         ),

@@ -43,8 +43,8 @@ _STOP_SECONDS = 20.0
 class Pace:
     """Seconds: of a lease, between two signs of life, between two looks at the queue."""
 
-    lease: float = 20.0
-    beat: float = 4.0
+    lease: float = 10.0
+    beat: float = 2.0
     look: float = 0.5
 
 
@@ -62,7 +62,7 @@ def carry_out(
     with _heard_of(service, lease, progress, pace, stop), suppress(LeaseLostError):
         try:
             outcome = WORKS[lease.kind](service, lease, progress)
-            jobs.finish(storage, lease, outcome.result, outcome.also)
+            jobs.finish(storage, lease, outcome.result, outcome.also, progress.total)
         except StoppedError:
             jobs.give_back(storage, lease)
         except CancelledError:
@@ -189,15 +189,15 @@ def supervised(settings: Settings) -> Iterator[None]:
         pause = 1.0
         while not stop.is_set():
             began = jobs.now()
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)  # noqa: S603
+            process = subprocess.Popen(  # noqa: S603
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment
+            )
             while process.poll() is None and not stop.wait(0.2):
                 pass
-            if stop.is_set():
-                _end(process)
-                return
+            _end(process)
             quick = jobs.now() - began < 1000 * _LONGEST_PAUSE
-            pause = min(2 * pause, _LONGEST_PAUSE) if quick else 1.0
             stop.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE) if quick else 1.0
 
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()

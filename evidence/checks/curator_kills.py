@@ -1,0 +1,196 @@
+"""kill -9 of a curator's server and worker while a team asks, a schedule runs and a table is made.
+
+Analysts ask under keys and ask again after every broken connection. In the end every key that was
+answered has one debit and one answer, every run of the schedule is done once or lost by a kill,
+every job has ended, nothing was debited twice, and the ledger verifies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from evidence.curators import Running, running, with_steps
+from evidence.faults.server import NoServerError, new_database, running_server
+from quiltwork.budget import Ledger
+from quiltwork.errors import QuiltworkError
+from quiltwork.service.storage import Storage
+
+NAME = "kill -9 of a curator's server and worker"
+CLAIM = "nothing lost, nothing spent twice, no job stuck"
+ANALYSTS, RUNS, ROWS = 6, 100, 4_000
+LEVEL = Fraction(1, 1000)
+_PATIENCE = 120
+_SCHEDULE = {
+    "question": {"kind": "histogram"},
+    "epsilon": 1,
+    "every": "day",
+    "at": "00:00",
+    "zone": "UTC",
+    "first": "2026-01-01",
+    "runs": RUNS,
+    "begins": "2026-01-01T00:00Z",
+    "step": 86400,
+}
+
+
+def run(progress: Callable[[int, int], None]) -> dict[str, dict[str, int]]:
+    """Ten kills each on SQLite and on PostgreSQL."""
+    found = {"sqlite": check(10, progress)}
+    with ExitStack() as stack, suppress(NoServerError):
+        server = stack.enter_context(running_server())
+        found["postgres"] = check(10, progress, new_database(server, "kills"))
+    return found
+
+
+def check(
+    kills: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    database: str | None = None,
+) -> dict[str, int]:
+    """Kill server and worker in turn, so many times, under load."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), database) as curator:
+        schedule, job = _prepared(curator)
+        asked = _Asked(curator)
+        try:
+            for number in range(kills):
+                time.sleep(2)
+                if number % 2:
+                    curator.kill()
+                    curator.start()
+                else:
+                    _kill_worker(curator)
+                progress(number + 1, kills)
+        finally:
+            asked.stop()
+        _settled(curator, schedule, job)
+        return _counted(curator, asked, schedule, job, kills)
+
+
+def _prepared(curator: Running) -> tuple[str, str]:
+    """A series with a schedule that is due, and a table that is too large to publish at once."""
+    with_steps(curator, budget=1000)
+    olga = curator.as_("olga")
+    for n in range(ANALYSTS):
+        curator.join(f"anna{n}", "analyst")
+        olga.share("steps", f"anna{n}")
+    rules = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 3, "m": 1}
+    olga._told("POST", "/v1/tables", {"name": "clinic", "rules": rules})
+    draw = np.random.default_rng(1)
+    for n in range(2):
+        curator.join(f"pia{n}", "provider")
+        olga._told("PUT", f"/v1/tables/clinic/access/pia{n}")
+        rows = draw.integers((20, 1000, 0), (80, 9999, 5), (ROWS, 3)).tolist()
+        text = "age,zip,ill\n" + "".join(f"{a},{z},{ill}\n" for a, z, ill in rows)
+        giver = curator.as_(f"pia{n}")
+        giver._told("PUT", "/v1/tables/clinic/rows", text.encode(), media_type="text/csv")
+    job = olga._told("POST", "/v1/tables/clinic/publication")["id"]
+    made = olga._told("POST", "/v1/datasets/steps/schedules", _SCHEDULE, key="daily")
+    return str(made["id"]), str(job)
+
+
+class _Asked:
+    """Analysts who ask, and ask again under the same key until they are answered."""
+
+    def __init__(self, curator: Running) -> None:
+        self.answers: dict[tuple[str, str], str] = {}
+        self.given_up: set[tuple[str, str]] = set()
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._ask, args=(curator, f"anna{n}")) for n in range(ANALYSTS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self, curator: Running, member: str) -> None:
+        client, number = curator.as_(member), 0
+        while not self._over.is_set():
+            key = f"{member}-{number}"
+            try:
+                found = client.ask("steps", {"kind": "histogram"}, LEVEL, key)
+            except QuiltworkError as error:
+                if "never stored" in str(error):  # debited by a server that was killed then
+                    self.given_up.add((member, key))
+                    number += 1
+                time.sleep(0.05)
+                continue
+            self.answers[member, key] = json.dumps(found.values)
+            number += 1
+
+    def stop(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def _kill_worker(curator: Running) -> None:
+    with Ledger.open(curator.database) as ledger:
+        rows = Storage(ledger).read(
+            lambda t: t.rows("SELECT id FROM curator_workers ORDER BY beat DESC")
+        )
+    for (name,) in rows[:1]:
+        with suppress(ProcessLookupError):
+            os.kill(int(name.split("-")[-2]), signal.SIGKILL)
+
+
+def _settled(curator: Running, schedule: str, job: str) -> None:
+    """Wait until every run and every job has ended."""
+    olga, end = curator.as_("olga"), time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        states = {run["state"] for run in olga._told("GET", f"/v1/schedules/{schedule}")["runs"]}
+        states.add(olga._told("GET", f"/v1/jobs/{job}")["state"])
+        if not states & {"waiting", "queued", "running", "drawing", "unpaid"}:
+            return
+        time.sleep(0.5)
+    raise AssertionError(f"something is stuck: {sorted(states)}")
+
+
+def _counted(
+    curator: Running, asked: _Asked, schedule: str, job: str, kills: int
+) -> dict[str, int]:
+    olga = curator.as_("olga")
+    runs = olga._told("GET", f"/v1/schedules/{schedule}")["runs"]
+    done = [run["number"] for run in runs if run["state"] == "done"]
+    lost = [run["number"] for run in runs if run["state"] == "lost"]
+    made = olga._told("GET", f"/v1/jobs/{job}")
+    with Ledger.open(curator.database) as ledger:
+        ledger.verify()
+        debits = ledger.history("steps")
+        keys = [(debit.analyst, debit.key) for debit in debits]
+        notes = [note.text for note in ledger.notes()]
+    assert asked.answers, "nobody was answered"
+    assert len(done) + len(lost) == RUNS
+    assert len(lost) <= kills
+    assert len(set(keys)) == len(keys), "a key was debited twice"
+    scheduled = [key for _, key in keys if key and key.startswith(f"schedule {schedule} ")]
+    assert len(scheduled) == RUNS
+    for number in done:
+        assert notes.count(f"ran {number} of {schedule}") == 1
+        olga._told("GET", f"/v1/schedules/{schedule}/runs/{number}")
+    assert notes.count("published table clinic") == (made["state"] == "done")
+    assert made["state"] == "done" or "ended twice" in made["error"]
+    for (member, key), value in asked.answers.items():
+        assert (member, key) in keys, "an answer without a debit"
+        again = curator.as_(member).ask("steps", {"kind": "histogram"}, LEVEL, key)
+        assert json.dumps(again.values) == value, "another answer under one key"
+    with Ledger.open(curator.database) as ledger:
+        assert len(ledger.history("steps")) == len(debits), "asking again was debited"
+    return {
+        "kills": kills,
+        "answers": len(asked.answers),
+        "answers lost by a kill": len(asked.given_up),
+        "runs done": len(done),
+        "runs lost by a kill": len(lost),
+        "attempts at the table": made["attempts"],
+        "violations": 0,
+    }

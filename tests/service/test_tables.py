@@ -1,0 +1,199 @@
+"""Collaborative tables: three providers and an owner; nobody sees another's rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from quiltwork.service import jobs, tables, worker
+from quiltwork.tables import KAnonymity, LDiversity, Table, anonymize, verify_m_privacy
+
+RULES = {"quasi_identifiers": ["age", "zip"], "sensitive": "ill", "k": 4, "l": 2, "m": 1}
+CANARY = "canary-7f3a"
+CSV = {"Content-Type": "text/csv"}
+
+
+def rows(seed, number=40):
+    draw = np.random.default_rng(seed)
+    ages, zips = draw.integers(20, 80, number), draw.integers(1000, 1100, number)
+    ills = draw.choice(["flu", "cold"], number)
+    lines = [f"{a},{z},{ill},{CANARY}\n" for a, z, ill in zip(ages, zips, ills, strict=True)]
+    return "age,zip,ill,remark\n" + "".join(lines)
+
+
+@pytest.fixture
+def clinic(team):
+    """A table of olga's with three providers, an analyst, and a provider who has no part in it."""
+    team.told("olga", "POST", "/v1/tables", json={"name": "clinic", "rules": RULES})
+    for n, name in enumerate(("pia", "petra", "paul", "stranger")):
+        if n:
+            team.join(name, "provider")
+        if name != "stranger":
+            team.told("olga", "PUT", f"/v1/tables/clinic/access/{name}")
+            give(team, name, rows(n))
+    team.told("olga", "PUT", "/v1/tables/clinic/access/anna")
+    return team
+
+
+def give(team, provider, text):
+    path = "/v1/tables/clinic/rows"
+    return team.ask(provider, "PUT", path, content=text.encode(), headers=CSV)
+
+
+def published(team):
+    return team.told("olga", "POST", "/v1/tables/clinic/publication")
+
+
+def test_a_small_table_is_published_at_once_and_withstands_every_provider(clinic):
+    assert published(clinic)["state"] == "done"
+    text = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    shown = list(csv.DictReader(io.StringIO(text)))
+    assert len(shown) == 120
+    assert set(shown[0]) == {"age", "zip", "ill"}
+    groups = {}
+    for row in shown:
+        groups.setdefault((row["age"], row["zip"]), []).append(row["ill"])
+    assert all(len(ills) >= 4 and len(set(ills)) == 2 for ills in groups.values())
+    # the same rows pooled in memory, with providers, which the curator never shows
+    pooled = Table.concat(
+        {name: own(n) for n, name in enumerate(("pia", "petra", "paul"))}, ["age", "zip"], "ill"
+    )
+    constraint = KAnonymity(4) & LDiversity(2)
+    made = anonymize(pooled, constraint, m=1)
+    assert made.frame.astype(str).to_dict("records") == shown
+    assert verify_m_privacy(made.table, constraint, m=1).private
+    assert not verify_m_privacy(made.table, constraint, m=2).private
+
+
+def own(number):
+    frame = pandas.DataFrame(parsed(rows(number)))
+    return frame.astype({"age": int, "zip": int})
+
+
+def parsed(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_the_report_names_who_could_break_what_and_no_value_of_a_record(clinic):
+    published(clinic)
+    report = clinic.told("olga", "GET", "/v1/tables/clinic/report")
+    assert report["withstands"] >= 1
+    assert report["rows"] == 120
+    assert sum(int(size) * number for size, number in report["sizes"].items()) == 120
+    weakest = report["weakest"]
+    assert len(weakest["coalition"]) == report["withstands"] + 1
+    assert set(weakest) == {"coalition", "group", "breaks", "left"}
+    assert clinic.told("udo", "GET", "/v1/tables/clinic/report") == report
+    for member in ("pia", "anna"):
+        assert clinic.ask(member, "GET", "/v1/tables/clinic/report").status_code == 403
+
+
+def test_every_provider_checks_its_own_rows_and_sees_only_its_own_part(clinic):
+    published(clinic)
+    for name in ("pia", "petra", "paul"):
+        check = clinic.told(name, "GET", "/v1/tables/clinic/check")
+        assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+        assert check["found"]["broken"] == []
+        seen = clinic.told(name, "GET", "/v1/tables/clinic")
+        assert seen["parts"] == [{"provider": name, "rows": 40}]
+        assert seen["job"] is None
+    assert clinic.told("anna", "GET", "/v1/tables/clinic")["parts"] == []
+    assert len(clinic.told("olga", "GET", "/v1/tables/clinic")["parts"]) == 3
+    for method, path in (
+        ("GET", "/v1/tables/clinic"),
+        ("GET", "/v1/tables/clinic/check"),
+        ("GET", "/v1/tables/clinic/publication"),
+        ("DELETE", "/v1/tables/clinic/rows"),
+    ):
+        assert clinic.ask("stranger", method, path).status_code == 404
+    assert give(clinic, "stranger", rows(9)).status_code == 404
+    assert clinic.ask("olga", "GET", "/v1/tables/clinic/check").status_code == 403
+
+
+def test_a_large_table_waits_for_the_worker(clinic, monkeypatch):
+    monkeypatch.setattr(tables, "SMALL", 100)
+    job = published(clinic)
+    assert (job["state"], job["place"]) == ("queued", 0)
+    assert published(clinic)["id"] == job["id"]
+    assert give(clinic, "pia", rows(5)).status_code == 422
+    worker.finish_waiting(clinic.service, worker.Pace())
+    done = clinic.told("olga", "GET", f"/v1/jobs/{job['id']}")
+    assert done["state"] == "done"
+    assert done["done"] == done["total"] == 120
+    assert clinic.ask("anna", "GET", f"/v1/jobs/{job['id']}").status_code == 404
+
+
+def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic, monkeypatch):
+    monkeypatch.setattr(tables, "SMALL", 0)
+    first = published(clinic)
+    clinic.told("olga", "POST", f"/v1/jobs/{first['id']}/cancellation")
+    clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json={**RULES, "k": 5000})
+    second = published(clinic)
+    assert second["id"] != first["id"]
+    worker.finish_waiting(clinic.service, worker.Pace())
+    failed = clinic.told("olga", "GET", f"/v1/jobs/{second['id']}")
+    assert failed["state"] == "failed"
+    assert "ask for less" in failed["error"]
+    clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json=RULES)
+    third = published(clinic)
+    worker.finish_waiting(clinic.service, worker.Pace())
+    assert clinic.told("olga", "GET", f"/v1/jobs/{third['id']}")["state"] == "done"
+
+
+def test_a_worker_that_lost_its_lease_publishes_nothing(clinic, monkeypatch):
+    monkeypatch.setattr(tables, "SMALL", 0)
+    name, service = published(clinic)["id"], clinic.service
+    lost = jobs.claim(service.storage, "slow", 0.0)
+    outcome = tables.publish(service, lost, jobs.Progress())
+    worker.finish_waiting(service, worker.Pace())
+    before = clinic.told("anna", "GET", "/v1/tables/clinic/publication")
+    with pytest.raises(jobs.LeaseLostError):
+        jobs.finish(service.storage, lost, outcome.result, outcome.also)
+    assert clinic.told("anna", "GET", "/v1/tables/clinic/publication") == before
+    assert clinic.told("olga", "GET", f"/v1/jobs/{name}")["attempts"] == 2
+
+
+def test_a_published_table_takes_no_more_rows_and_its_rows_can_be_deleted(clinic):
+    published(clinic)
+    assert "intersected" in give(clinic, "pia", rows(5)).json()["detail"]
+    before = clinic.service.vault.names()
+    clinic.told("pia", "DELETE", "/v1/tables/clinic/rows")
+    assert len(before - clinic.service.vault.names()) == 1
+    assert clinic.ask("pia", "GET", "/v1/tables/clinic/check").status_code == 422
+    assert clinic.ask("petra", "GET", "/v1/tables/clinic/check").status_code == 200
+
+
+def test_no_answer_or_error_holds_what_only_a_row_holds(clinic, monkeypatch):
+    """Remarks are in every row and in no column of the table; broken files repeat them."""
+    seen = []
+    real = clinic.client.request
+
+    def watched(*args, **rest):
+        answer = real(*args, **rest)
+        seen.append(answer.text)
+        return answer
+
+    monkeypatch.setattr(clinic.client, "request", watched)
+    for text in (
+        f"age,zip\n1,{CANARY}\n",
+        f"age,zip,ill\n{CANARY}\n",
+        f"age,zip,ill\n,{CANARY},flu\n",
+        f'age,zip,ill\n"{CANARY}\n',
+        f"age,zip,ill,{CANARY}\n",
+    ):
+        assert give(clinic, "pia", text).status_code in (400, 422)
+    assert give(clinic, "pia", rows(0)).status_code == 200
+    published(clinic)
+    for member in clinic.secrets:
+        for path in ("", "/publication", "/report", "/check"):
+            clinic.ask(member, "GET", f"/v1/tables/clinic{path}")
+        clinic.ask(member, "GET", "/v1/jobs")
+        clinic.ask(member, "GET", "/v1/log")
+    told = [text for text in seen if CANARY in text]
+    assert not [text for text in told if "columns are" not in json.loads(text).get("detail", "")]
+    clinic.service.ledger.verify()
