@@ -77,7 +77,7 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, flags=re.M))
 
 
-@pytest.mark.parametrize("name", ["build", "core", "publish", "dev"])
+@pytest.mark.parametrize("name", ["build", "core", "publish", "server", "dev"])
 def test_requirements_are_pinned_with_hashes(name):
     text = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     entries = re.split(r"^(?=[a-z0-9])", text, flags=re.M | re.I)[1:]

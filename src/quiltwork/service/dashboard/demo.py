@@ -80,7 +80,7 @@ def _series(service: Service) -> None:
     said = "What a tracker notes every ten minutes: rest, walk or run."
     _ask(
         *(service, OWNER, "register_dataset", None),
-        {"name": "activity", "budget": 3, "series": about, "text": said},
+        {"name": "activity", "budget": 4, "series": about, "text": said},
     )
     moments = days.sample(story.LENGTH, story.SEED)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -94,10 +94,10 @@ def _series(service: Service) -> None:
     for week in range(4):
         window = [1 + 7 * _DAY * week, 7 * _DAY * (week + 1)]
         asked = {"query": {"kind": "histogram", "window": window}, "epsilon": "0.8"}
-        _ask(service, "anna", "ask", name, asked, key=f"week {week}")
+        _ask(service, "anna", "ask", name, asked, key=f"week-{week}")
     asked = {"query": {"kind": "transitions"}, "epsilon": "0.2"}
     _ask(service, OWNER, "ask", name, asked, key="transitions")
-    daily = {"question": {"kind": "histogram"}, "epsilon": "0.6", "every": "day", "runs": 14}
+    daily = {"question": {"kind": "histogram"}, "epsilon": "1.2", "every": "day", "runs": 14}
     first = str((today - timedelta(days=3)).date())
     timing = {"at": "02:00", "zone": "UTC", "first": first}
     _ask(service, OWNER, "make_schedule", name, {**daily, **timing}, key="daily")
