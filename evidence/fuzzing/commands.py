@@ -85,11 +85,12 @@ ORDINARY = (
     "demo --output header.csv",
     "reproduce no-such-experiment",
     "bench no-such-bench",
+    "serve --data header.csv",
 )
-"""One of each kind; `demo`, `reproduce` and `bench` with what they refuse, for they take long."""
+"""One of each kind; `demo`, `reproduce`, `bench`, `serve` with what they refuse: they take long."""
 
 _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
-_LONG = {"demo", "reproduce", "bench"}  # what they refuse stays, and words are added to it
+_LONG = {"demo", "reproduce", "bench", "serve"}  # what they refuse stays, and words are added to it
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 
 

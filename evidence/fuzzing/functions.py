@@ -285,6 +285,7 @@ OWN: dict[tuple[str, str], Callable[[], Any]] = {
     ("HiddenChain.support", "t"): lambda: 3,
     ("HiddenChain.from_json", "text"): lambda: _hidden().to_json(),
     ("Ledger.answer", "key"): lambda: "k",
+    ("Ledger.kept", "key"): lambda: "k",
     ("Ledger.create", "dataset"): lambda: "new",
     ("Ladder.resume", "text"): lambda: qw.Ladder(ROWS, submissions=3).to_json(),
     ("series.read_states", "source"): lambda: "states.csv",

@@ -3,6 +3,7 @@ from . import audit as audit
 from . import beliefs as beliefs
 from . import budget as budget
 from . import cli as cli
+from . import client as client
 from . import counts as counts
 from . import delimited as delimited
 from . import demo as demo
@@ -17,6 +18,7 @@ from . import report as report
 from . import reproduce as reproduce
 from . import results as results
 from . import series as series
+from . import service as service
 from . import tables as tables
 from ._version import __version__ as __version__
 from .beliefs import ChainBox as ChainBox

@@ -16,7 +16,7 @@ from quiltwork.beliefs import Belief, beliefs_from_json
 from quiltwork.budget import PEOPLE, Status
 from quiltwork.budget.ledger.tables import now
 from quiltwork.errors import InvalidInputError
-from quiltwork.service.members import member_of, paged
+from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service
@@ -134,13 +134,6 @@ class Datasets(Page, frozen=True, kw_only=True):
     """A page of datasets."""
 
     items: list[Dataset]
-
-
-class NewShare(Document, frozen=True):
-    """What a member may use: at most `cap`, and `reserved` whatever others do."""
-
-    cap: Number | None = None
-    reserved: Number | None = None
 
 
 class Reason(Document, frozen=True):
@@ -361,47 +354,6 @@ def _show(call: Call) -> Dataset:
     return shown(call.service, registered(call.service, call.path["dataset"]), call.caller)
 
 
-def _share_out(call: Call) -> Dataset:
-    """Give access, and a share of the budget to those who ask."""
-    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
-    invited = member_of(service, member)
-    if invited is None or invited.role not in ("analyst", "provider"):
-        raise InvalidInputError("Access is given to analysts and providers.")
-    owner = registered(service, dataset).owner
-    if invited.role == "analyst":
-        if owner not in service.ledger.status(dataset).shares:
-            service.ledger.allot(dataset, owner)
-        limits = {"cap": call.body.cap, "reserved": call.body.reserved}
-        given = {
-            name: exact_number(part, name) for name, part in limits.items() if part is not None
-        }
-        service.ledger.allot(dataset, member, **given)
-
-    def work(t: Transaction) -> None:
-        t.rows(
-            "INSERT INTO curator_access (dataset, member, given) VALUES (?, ?, ?) "
-            "ON CONFLICT (dataset, member) DO NOTHING",
-            *(dataset, member, now()),
-        )
-        t.note("act", f"gave {member} access", call.caller.member, dataset)
-
-    service.storage.write(work)
-    return _show(call)
-
-
-def _take_back(call: Call) -> None:
-    service, dataset, member = call.service, call.path["dataset"], call.path["member"]
-
-    def work(t: Transaction) -> None:
-        t.rows("DELETE FROM curator_access WHERE dataset = ? AND member = ?", dataset, member)
-        t.note("act", f"took access from {member}", call.caller.member, dataset)
-
-    service.storage.write(work)
-    status = service.ledger.status(dataset)
-    if member in status.shares and status.retired is None and status.shares[member].reserved:
-        service.ledger.allot(dataset, member, status.shares[member].cap)
-
-
 def _retire(call: Call) -> Dataset:
     service, dataset = call.service, call.path["dataset"]
     if service.ledger.status(dataset).retired is None:
@@ -418,7 +370,6 @@ def retire_quietly(service: Service, dataset: str, reason: str) -> None:
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
-_ACCESS = f"{_OF_DATASET}/access/{{member}}"
 
 PART = Part(
     schema=SCHEMA,
@@ -441,17 +392,6 @@ PART = Part(
             *("show_dataset", "GET", _OF_DATASET, "dataset.read", _show),
             "Show one dataset with its budget.",
             response=Dataset,
-        ),
-        Route(
-            *("share_dataset", "PUT", _ACCESS, "dataset.share", _share_out),
-            "Let somebody use a dataset, an analyst with a cap or a reserved share.",
-            request=NewShare,
-            response=Dataset,
-        ),
-        Route(
-            *("unshare_dataset", "DELETE", _ACCESS, "dataset.share", _take_back),
-            "Take access back.",
-            status=204,
         ),
         Route(
             *("retire_dataset", "POST", f"{_OF_DATASET}/retirement", "dataset.retire", _retire),

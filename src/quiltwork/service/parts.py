@@ -9,10 +9,12 @@ from quiltwork.service import (
     job_routes,
     log,
     members,
+    plans,
     questions,
     releases,
     rows,
     schedule_routes,
+    shares,
     table_routes,
 )
 from quiltwork.service.routes import Part
@@ -20,8 +22,10 @@ from quiltwork.service.routes import Part
 PARTS: tuple[Part, ...] = (
     members.PART,
     datasets.PART,
+    shares.PART,
     rows.PART,
     questions.PART,
+    plans.PART,
     releases.PART,
     job_routes.PART,
     schedule_routes.PART,

@@ -30,7 +30,7 @@ _STATUS: tuple[tuple[type[QuiltworkError], str, int], ...] = (
     (UnsupportedError, "unsupported", 422),
     (StorageError, "storage", 503),
 )
-_TITLES = {
+KINDS = {
     "bad-request": "The request cannot be read",
     "unauthenticated": "A valid token is needed",
     "forbidden": "Not yours to do",
@@ -73,7 +73,7 @@ class Problem(Exception):  # noqa: N818  (the name of RFC 9457)
         """Return what is told."""
         return ProblemDetails(
             type=f"urn:quiltwork:problem:{self.kind}",
-            title=_TITLES[self.kind],
+            title=KINDS[self.kind],
             status=self.status,
             kind=self.kind,
             detail=self.detail,

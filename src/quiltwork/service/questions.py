@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Meta
 
 from quiltwork.beliefs.coded import CodedSequences
-from quiltwork.budget import Ledger, Planned, Quote, Receipt, plan, repeated
+from quiltwork.budget import Ledger, Quote, Receipt
 from quiltwork.budget.judging import Usefulness, judged
 from quiltwork.budget.payment import Request
 from quiltwork.counts.contributions import limited_counts
@@ -33,7 +33,6 @@ from quiltwork.errors import (
     InvalidInputError,
     NotPrivateError,
     StorageError,
-    UnsupportedError,
 )
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
@@ -86,46 +85,6 @@ class Preview(Document, frozen=True):
     confidence: float
     verdict: str | None = None
     reason: str | None = None
-
-
-class PlannedQuestion(Document, frozen=True):
-    """A query to come; with `every`, on one window of so many time points after another."""
-
-    query: dict[str, Any]
-    every: Annotated[int, Meta(ge=1, le=10**12)] | None = None
-    weight: Number = 1
-    label: Annotated[str, Meta(max_length=200)] = ""
-
-
-class NewPlan(Document, frozen=True):
-    """Questions to come, and what they may cost together; by default all that is left."""
-
-    questions: Annotated[list[PlannedQuestion], Meta(min_length=1, max_length=1000)]
-    budget: Number | None = None
-
-
-class PlanItem(Document, frozen=True):
-    """One release of a plan."""
-
-    kind: str
-    label: str
-    window: list[int | None]
-    scale: float
-    expected_error: float
-    signal_range: float
-    verdict: str
-    cost_alone: float
-    naive_error: float
-
-
-class Plan(Document, frozen=True):
-    """Releases with the noise with which they cost the budget together."""
-
-    dataset: str
-    budget: float
-    total: float
-    items: list[PlanItem]
-    text: str
 
 
 class Asked(Protocol):
@@ -463,42 +422,6 @@ def _preview(call: Call) -> Preview:
     return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
-def _plan(call: Call) -> Plan:
-    service, found = call.service, registered(call.service, call.path["dataset"])
-    if not isinstance(found.about, SeriesOf):
-        raise UnsupportedError("Levels of counts add up; plans are for series.")
-    status = service.ledger.status(found.name)
-    if status.retired is not None:
-        raise BudgetExceeded(f"The dataset is retired ({status.retired}): nothing to plan.")
-    budget = status.exact_budget
-    if call.body.budget is not None:
-        budget = min(budget, status.exact_total + exact_number(call.body.budget, "budget"))
-    made = plan(
-        status.beliefs,
-        length=status.length,
-        budget=budget,
-        queries=[one for asked in call.body.questions for one in _planned(asked, status.length)],
-        spent=[debit.spending for debit in service.ledger.history(found.name)],
-        episode=status.episode,
-    )
-    items = [
-        PlanItem(window=[one.planned.query.start, one.planned.query.stop], **_shown(row))
-        for one, row in zip(made.items, made.records(), strict=True)
-    ]
-    return Plan(found.name, float(made.budget), made.total, items, made.explain())
-
-
-def _planned(asked: PlannedQuestion, length: int | None) -> tuple[Planned, ...]:
-    query, weight = read_query(asked.query), exact_number(asked.weight, "weight")
-    if asked.every is None:
-        return (Planned(query, asked.label, asked.label, weight),)
-    return repeated(query, asked.every, length or 1, asked.label, weight)
-
-
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
-
-
 _OF_DATASET = "/v1/datasets/{dataset}"
 
 PART = Part(
@@ -516,12 +439,6 @@ PART = Part(
             response=Released,
             status=201,
             spends=True,
-        ),
-        Route(
-            *("plan", "POST", f"{_OF_DATASET}/plan", "question.plan", _plan),
-            "Find the noise with which questions to come cost a budget together.",
-            request=NewPlan,
-            response=Plan,
         ),
     ),
 )

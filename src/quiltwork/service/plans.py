@@ -1,0 +1,103 @@
+"""Plans: the noise with which questions to come cost a budget together; nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from quiltwork.budget import Planned, plan, repeated
+from quiltwork.errors import BudgetExceeded, UnsupportedError
+from quiltwork.service.datasets import SeriesOf, registered
+from quiltwork.service.questions import read_query
+from quiltwork.service.routes import Call, Part, Route
+from quiltwork.service.structs import Document, Number, exact_number
+
+
+class PlannedQuestion(Document, frozen=True):
+    """A query to come; with `every`, on one window of so many time points after another."""
+
+    query: dict[str, Any]
+    every: Annotated[int, Meta(ge=1, le=10**12)] | None = None
+    weight: Number = 1
+    label: Annotated[str, Meta(max_length=200)] = ""
+
+
+class NewPlan(Document, frozen=True):
+    """Questions to come, and what they may cost together; by default all that is left."""
+
+    questions: Annotated[list[PlannedQuestion], Meta(min_length=1, max_length=1000)]
+    budget: Number | None = None
+
+
+class PlanItem(Document, frozen=True):
+    """One release of a plan."""
+
+    kind: str
+    label: str
+    window: list[int | None]
+    scale: float
+    expected_error: float
+    signal_range: float
+    verdict: str
+    cost_alone: float
+    naive_error: float
+
+
+class Plan(Document, frozen=True):
+    """Releases with the noise with which they cost the budget together."""
+
+    dataset: str
+    budget: float
+    total: float
+    items: list[PlanItem]
+    text: str
+
+
+def _plan(call: Call) -> Plan:
+    service, found = call.service, registered(call.service, call.path["dataset"])
+    if not isinstance(found.about, SeriesOf):
+        raise UnsupportedError("Levels of counts add up; plans are for series.")
+    status = service.ledger.status(found.name)
+    if status.retired is not None:
+        raise BudgetExceeded(f"The dataset is retired ({status.retired}): nothing to plan.")
+    budget = status.exact_budget
+    if call.body.budget is not None:
+        budget = min(budget, status.exact_total + exact_number(call.body.budget, "budget"))
+    made = plan(
+        status.beliefs,
+        length=status.length,
+        budget=budget,
+        queries=[one for asked in call.body.questions for one in _planned(asked, status.length)],
+        spent=[debit.spending for debit in service.ledger.history(found.name)],
+        episode=status.episode,
+    )
+    items = [
+        PlanItem(window=[one.planned.query.start, one.planned.query.stop], **_shown(row))
+        for one, row in zip(made.items, made.records(), strict=True)
+    ]
+    return Plan(found.name, float(made.budget), made.total, items, made.explain())
+
+
+def _planned(asked: PlannedQuestion, length: int | None) -> tuple[Planned, ...]:
+    query, weight = read_query(asked.query), exact_number(asked.weight, "weight")
+    if asked.every is None:
+        return (Planned(query, asked.label, asked.label, weight),)
+    return repeated(query, asked.every, length or 1, asked.label, weight)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name in PlanItem.__struct_fields__}
+
+
+PART = Part(
+    routes=(
+        Route(
+            *("plan", "POST", "/v1/datasets/{dataset}/plan", "question.plan", _plan),
+            "Find the noise with which questions to come cost a budget together.",
+            request=NewPlan,
+            response=Plan,
+        ),
+    ),
+)
