@@ -55,7 +55,6 @@ ORDINARY = (
     "ledger retire sqlite:///budget.db d --reason done",
     "ledger show sqlite:///budget.db d",
     "ledger verify sqlite:///budget.db --checkpoint checkpoint.json",
-    "worker --database sqlite:///curator.db --data curator --once",
     "count people.csv --by sex --categories f,m --epsilon 1",
     "count people.csv --by sex,age --categories sex=f,m --categories age=20,21 --where age>=21 "
     "--alpha 0.5 --subject id --at-most 2",
@@ -84,13 +83,20 @@ ORDINARY = (
     "completion bash",
     "demo --output header.csv",
     "reproduce no-such-experiment",
-    "bench no-such-bench",
     "serve --data header.csv",
+    "worker --data header.csv",
+    "bench no-such-bench",
 )
-"""One of each kind; `demo`, `reproduce`, `bench`, `serve` with what they refuse: they take long."""
+"""One of each kind; `demo`, `reproduce`, `bench`, `serve`, `worker` with what they refuse: they take long."""
 
 _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
-_LONG = {"demo", "reproduce", "bench", "serve"}  # what they refuse stays, and words are added to it
+_LONG = {
+    "demo",
+    "reproduce",
+    "bench",
+    "serve",
+    "worker",
+}  # what they refuse stays, and words are added to it
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 
 

@@ -207,6 +207,15 @@ def test_an_ended_schedule_runs_no_more_and_gives_nothing_back(steps):
     assert steps.service.ledger.status("steps").total == total
 
 
+def test_nothing_is_released_from_a_dataset_that_is_retired(steps):
+    schedule = made(steps)
+    schedules.submit_due(steps.service)
+    steps.told("olga", "POST", "/v1/datasets/steps/retirement", json={})
+    worker.finish_waiting(steps.service, PACE)
+    assert states(steps, schedule["id"]) == ["failed"] * 3 + ["ended"] * 2
+    assert not [one for one in steps.service.ledger.history("steps") if one.state == "released"]
+
+
 def test_rows_with_times_tell_which_day_is_which(steps):
     steps.told(
         *("olga", "POST", "/v1/datasets"),

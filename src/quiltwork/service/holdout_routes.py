@@ -118,8 +118,6 @@ class Standings(Document, frozen=True):
 
 def holdout_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a holdout was registered by the caller, or she was admitted to it."""
-    if caller.datasets is not None and name not in caller.datasets:
-        return None
 
     def read(t: Transaction) -> bool | None:
         found = holdout_rows.find(t, name)
@@ -217,10 +215,7 @@ def _list(call: Call) -> Holdouts:
             else holdout_rows.holdouts_of(t, caller.member, after, limit)
         )
     )
-    allowed = caller.datasets
-    items = [
-        _described(call.service, one) for one in found if allowed is None or one.name in allowed
-    ]
+    items = [_described(call.service, one) for one in found]
     return Holdouts(**paged(items, call.query.limit, lambda one: one.name))
 
 

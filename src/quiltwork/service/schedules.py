@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
@@ -234,8 +235,8 @@ def cost_by(service: Service, stored: Stored, day: date) -> float:
 def submit_due(service: Service) -> None:
     """Queue the runs that are due and whose data are there; skip what is missed and to be skipped.
 
-    With "skip", a run that has not begun when the next one is due is not made up for. Cost: one
-    look at the runs that are due.
+    With "skip", a run that has not begun when the next one is due is not made up for. A schedule
+    of a retired dataset ends. Cost: one look at the runs that are due.
     """
     at = jobs.now()
     due = service.storage.read(
@@ -249,7 +250,9 @@ def submit_due(service: Service) -> None:
         )
     )
     for schedule, number, stop, dataset, owner, missed, following in due:
-        if missed == "skip" and following is not None and following <= at:
+        if service.ledger.status(dataset).retired is not None:
+            service.storage.write(partial(end, name=schedule, who="the worker"))
+        elif missed == "skip" and following is not None and following <= at:
             _skip(service, schedule, number)
         elif rows_arrived(service, dataset) >= stop:
             _queue(service, schedule, number, owner)
@@ -310,6 +313,8 @@ def carry_out(service: Service, lease: jobs.Job, progress: jobs.Progress) -> job
     data = series_of(service, stored.dataset)  # all that can fail comes before the first draw
     query = from_document(stored.body["question"]).on(run.start, run.stop)
     status = service.ledger.status(stored.dataset)
+    if status.retired is not None:
+        raise InvalidInputError("The dataset is retired: nothing more is released from it.")
     progress(0, 1)
 
     def begin(transaction: Transaction) -> str:

@@ -114,8 +114,6 @@ class SelfCheck(Document, frozen=True):
 
 def table_is_own(service: Service, caller: Caller, name: str) -> bool | None:
     """Whether a table was made by the caller, or she was admitted to it."""
-    if caller.datasets is not None and name not in caller.datasets:
-        return None
 
     def read(t: Transaction) -> bool | None:
         found = tables.find(t, name)
@@ -172,12 +170,7 @@ def _list(call: Call) -> Tables:
             if call.caller.role == "auditor"
             else tables.tables_of(t, call.caller.member, after, limit)
         )
-        allowed = call.caller.datasets
-        return [
-            _described(t, one, call.caller)
-            for one in found
-            if allowed is None or one.name in allowed
-        ]
+        return [_described(t, one, call.caller) for one in found]
 
     items = call.service.storage.read(read)
     return Tables(**paged(items, call.query.limit, lambda one: one.name))
