@@ -213,8 +213,7 @@ def _path(places: list[tuple[float, float]], number: int, dashed: bool = False) 
 
 def _dots(places: list[tuple[float, float]], number: int) -> str:
     return "".join(
-        f'<circle fill="{_colour(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
-        for x, y in places
+        f'<circle fill="{_colour(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places
     )
 
 

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from quiltwork.service import dashboard
 from quiltwork.service.app import create_app, open_service
 from quiltwork.service.members import invite, issue
+from quiltwork.service.settings import Settings
 
 TEAM = {"olga": "owner", "pia": "provider", "anna": "analyst", "udo": "auditor"}
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
@@ -70,6 +71,16 @@ def house(settings):
     found = open_house(settings)
     with TestClient(found.app, "http://127.0.0.1"):
         yield found
+
+
+@pytest.fixture(scope="session")
+def stories(tmp_path_factory):
+    """The curator of `quiltwork serve --demo`, without a worker."""
+    folder = tmp_path_factory.mktemp("curator")
+    service = open_service(Settings(f"sqlite:///{folder / 'c.db'}", folder / "data"))
+    secrets = {name.split()[0]: secret for name, secret in dashboard.fill(service).items()}
+    yield House(service, create_app(service, dashboard.routes()), secrets)
+    service.ledger.close()
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
-from quiltwork.service.app import create_app, open_service
-from quiltwork.service.dashboard import demo, routes
+from quiltwork.service.dashboard import demo
 from quiltwork.service.dashboard.web import TOLD
-from quiltwork.service.settings import Settings
-from tests.service.dashboard.conftest import PAGE, House
+from tests.service.dashboard.conftest import PAGE
 
 PAGES = (
     "/",
@@ -41,17 +38,6 @@ SEEN = {
         *("/tables/admissions", "/leaderboards", "/leaderboards/coin-flips", "/log"),
     },
 }
-
-
-@pytest.fixture(scope="module")
-def stories(tmp_path_factory):
-    """The curator of `quiltwork serve --demo`, without a worker."""
-    folder = tmp_path_factory.mktemp("curator")
-    service = open_service(Settings(f"sqlite:///{folder / 'c.db'}", folder / "data"))
-    secrets = {name.split()[0]: secret for name, secret in demo.fill(service).items()}
-    house = House(service, create_app(service, routes()), secrets)
-    with TestClient(house.app, "http://127.0.0.1"):
-        yield house
 
 
 @pytest.mark.parametrize("member", SEEN)

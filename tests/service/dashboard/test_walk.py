@@ -10,9 +10,8 @@ import pytest
 
 from quiltwork.beliefs import MarkovChain, beliefs_to_json
 from quiltwork.service.app import open_service
-from quiltwork.service.dashboard import fill, routes
+from quiltwork.service.dashboard import routes
 from quiltwork.service.members import first_owner
-from quiltwork.service.settings import Settings
 from tests.service.dashboard.conftest import Serving, create_app
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -24,7 +23,7 @@ class Tab:
     def __init__(self, browser, address):
         size = {"width": 1280, "height": 900}
         self.context = browser.new_context(base_url=address, viewport=size)
-        self.context.set_default_timeout(8_000)
+        self.context.set_default_timeout(20_000)
         self.page = self.context.new_page()
         self.troubles = []
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
@@ -204,15 +203,13 @@ WAYS = {
 }
 
 
-def test_every_page_can_be_used_without_a_mouse_or_without_seeing_it(people, tmp_path):
-    service = open_service(Settings(f"sqlite:///{tmp_path / 'c.db'}", tmp_path / "data"))
-    secrets = {name.split()[0]: secret for name, secret in fill(service).items()}
-    with Serving(create_app(service, routes())) as serving:
+def test_every_page_can_be_used_without_a_mouse_or_without_seeing_it(people, stories):
+    with Serving(create_app(stories.service, routes())) as serving:
         page = people(serving.address).page
         page.goto("/sign-in")
         assert faults(page) == []
         for member, ways in WAYS.items():
-            page = people(serving.address).sign_in(secrets[member])
+            page = people(serving.address).sign_in(stories.secrets[member])
             for way in ways:
                 page.goto(way)
                 assert faults(page) == [], (member, way)

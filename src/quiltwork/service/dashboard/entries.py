@@ -40,7 +40,7 @@ def _said(kind: str, body: Mapping[str, Any]) -> str:
     match kind:
         case "create":
             length = body.get("length")
-            points = f", {length:,} time points" if length else ""
+            points = f", {length:,} time points" if length and length > 1 else ""
             return f"made with a budget of {_exact(body['budget'])}{points}"
         case "extend":
             return f"grew to {body['length']:,} time points"

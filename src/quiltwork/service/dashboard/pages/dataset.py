@@ -40,7 +40,7 @@ def dataset(visit: Visit, refused: Problem | None = None) -> Shown:
 def _facts(found: Any) -> dict[str, str]:
     if found.kind == "counts":
         cells = " · ".join(f"{name} ({len(of)})" for name, of in found.columns.items())
-        return {"protects": "every person, added or removed", "columns": cells}
+        return {"protects": "every person", "columns": cells}
     secret = "every moment" if found.episode == 1 else f"every {found.episode} moments in a row"
     return {
         "protects": secret,
