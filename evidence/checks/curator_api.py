@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence.curators import Running, running, with_steps
+from quiltwork.service.schedules import identity
 
 NAME = "The curator's API"
 CLAIM = "for every role and for nobody, no server error and no check of schemathesis fails"
@@ -30,11 +31,12 @@ def check(
     examples: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
     members: tuple[str | None, ...] = (None, "olga", *TEAM),
+    database: str | None = None,
 ) -> dict[str, int]:
     """So many examples of each operation, fitting and not, with real objects and made-up ones."""
     cases = 0
     for number, member in enumerate(members):
-        with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as curator:
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), database) as curator:
             _team(curator)
             cases += _fuzzed(curator, member, examples)
             log = (Path(folder) / "stderr").read_text()
@@ -55,7 +57,24 @@ def _team(curator: Running) -> None:
     for member in ("pia", "anna"):
         for dataset in ("steps", "survey"):
             olga.share(dataset, member)
+    _with_objects(curator)
     curator.as_("anna").ask("survey", {"kind": "table", "by": ["sex"]}, 1, "first")
+
+
+def _with_objects(curator: Running) -> None:
+    """A table, a holdout and a schedule that olga made and others may use."""
+    olga = curator.as_("olga")
+    rules = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 2}
+    olga._told("POST", "/v1/tables", {"name": "clinic", "rules": rules})
+    columns = {"id_column": "id", "target": "y", "threshold": 0.1, "noise": 0.1, "budget": 1}
+    olga._told("POST", "/v1/holdouts", {"name": "board", **columns})
+    for path in ("tables/clinic", "holdouts/board"):
+        for member in ("pia", "anna"):
+            olga._told("PUT", f"/v1/{path}/access/{member}")
+    timing = {"every": "day", "at": "02:00", "zone": "UTC", "first": "2026-01-01", "runs": 2}
+    since = {"begins": "2026-01-01T00:00Z", "step": 21600}
+    asked = {"question": {"kind": "histogram"}, "epsilon": 1, **timing, **since}
+    olga._told("POST", "/v1/datasets/steps/schedules", asked, key="first")
 
 
 def _fuzzed(curator: Running, member: str | None, examples: int) -> int:
@@ -114,7 +133,7 @@ def _objects(path: str) -> dict[str, str] | None:
         "release": "1",
         "table": "clinic",
         "holdout": "board",
-        "schedule": "daily",
+        "schedule": identity("olga", "first"),
         "job": "0" * 24,
         "run": "1",
         "side": "train",

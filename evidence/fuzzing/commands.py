@@ -83,20 +83,14 @@ ORDINARY = (
     "completion bash",
     "demo --output header.csv",
     "reproduce no-such-experiment",
+    "bench no-such-bench",
     "serve --data header.csv",
     "worker --data header.csv",
-    "bench no-such-bench",
 )
-"""One of each kind; `demo`, `reproduce`, `bench`, `serve`, `worker` with what they refuse: they take long."""
+"""One of each kind; those that take long, `_LONG`, with what they refuse."""
 
 _FOREIGN = {"--debug", "--help", "--open", "--full", "--backend"}
-_LONG = {
-    "demo",
-    "reproduce",
-    "bench",
-    "serve",
-    "worker",
-}  # what they refuse stays, and words are added to it
+_LONG = {"demo", "reproduce", "bench", "serve", "worker"}  # words are added to what they refuse
 _FAULTS = ("Unexpected", "a fault in quiltwork", "Traceback")
 
 

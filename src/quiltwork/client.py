@@ -90,6 +90,7 @@ class Preview:
     confidence: float
     verdict: str | None
     reason: str | None
+    example: dict[str, Any] | None
 
 
 @dataclass(frozen=True)

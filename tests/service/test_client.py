@@ -67,6 +67,22 @@ def test_a_team_works_through_the_client(curator, tmp_path):
         Curator(curator.address, token).me()
 
 
+def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
+    from quiltwork.cli.boundary import run
+
+    line = ["release", "steps", "--curator", curator.address, "--epsilon", "0.01"]
+    assert run(line) == 2
+    assert "QUILTWORK_TOKEN" in capsys.readouterr().err
+    monkeypatch.setenv("QUILTWORK_TOKEN", curator.tokens["olga"])
+    assert run([*line, "--query", "count:walk", "--preview"]) == 0
+    assert "intervals are" in capsys.readouterr().out
+    path = tmp_path / "answer.json"
+    assert run([*line, "--window", "1:10", "--key", "c", "-o", str(path)]) == 0
+    assert qw.Release.from_json(path.read_text()).length == 100
+    for wrong in (["--belief", "b.json"], ["--value", "x"], ["--apart"]):
+        assert run([*line, *wrong]) == 2
+
+
 def test_a_token_goes_over_no_open_wire():
     with pytest.raises(InvalidInputError, match="https"):
         Curator("http://curator.example.org", "t")

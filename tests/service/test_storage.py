@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from evidence.checks.curator_load import check as shared
 from evidence.faults.server import new_database
 from quiltwork.errors import StorageError
 from quiltwork.service.app import open_service
@@ -45,6 +46,11 @@ def test_what_is_written_and_its_note_are_there_together_or_not_at_all(service):
     assert service.ledger.checkpoint() == before
     assert service.ledger.notes()[0].kind == "act"
     service.ledger.verify()
+
+
+def test_analysts_share_a_budget_on_postgres(postgres):  # noqa: F811
+    found = shared(4, 4, 10, database=new_database(postgres, f"t{uuid.uuid4().hex}"))
+    assert (found["answered"], found["refused"]) == (10, 6)
 
 
 def test_tables_of_a_newer_release_are_refused(service):

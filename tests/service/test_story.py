@@ -13,6 +13,7 @@ def test_an_analyst_previews_asks_and_is_refused_when_the_budget_is_spent(team, 
     before = team.told("anna", "POST", "/v1/datasets/steps/preview", json=HISTOGRAM)
     assert before["granted"]
     assert before["spent_before"] == 0
+    assert len(before["example"]["intervals"]) == before["cells"] == 2
     answer = team.told("anna", "POST", "/v1/datasets/steps/releases", "k1", json=HISTOGRAM)
     assert answer["cells"] == ["rest", "walk"]
     assert len(answer["values"]) == len(answer["intervals"]) == 2

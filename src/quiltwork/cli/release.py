@@ -12,6 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quiltwork import files
+from quiltwork.cli.asking import (
+    asked,
+    curator_option,
+    open_curator,
+    preview_lines,
+    read_question,
+    refuse_with_curator,
+)
 from quiltwork.cli.calibrate import METHODS
 from quiltwork.cli.command import (
     command,
@@ -95,6 +103,7 @@ if TYPE_CHECKING:
 )
 @click.option("--preview", is_flag=True, help="Show the error to expect; nothing is released.")
 @ledger_options
+@curator_option
 @confidence_option("Of the intervals.")
 @output_option
 @plot_option
@@ -122,6 +131,7 @@ def release(
     dataset: str | None,
     key: str | None,
     analyst: str | None,
+    curator: str | None,
     confidence: Fraction,
     output: str | None,
     plot: str | None,
@@ -135,6 +145,14 @@ def release(
     believes any of the beliefs. Subjects are independent of each other: the noise of an answer
     for all of them is that of one subject.
     """
+    if curator is not None:
+        given = {"ledger": ledger_url, "dataset": dataset, "analyst": analyst, "others": others}
+        given |= {"belief": belief, "states": states, "method": method, "secrets": secrets}
+        refuse_with_curator({**given, "protect": protect, "apart": apart, **_named(reading)})
+        _ask(
+            curator, file, question, window, epsilon, key, confidence, preview, plot, report, output
+        )
+        return
     if apart and (ledger_url or plot or report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
     if apart and backend == "spark":
@@ -194,6 +212,44 @@ def release(
         if plot is not None:
             writes.append(partial(_draw, released, confidence, plot))
     deliver(document, lines, writes, output)
+
+
+def _ask(
+    url: str,
+    dataset: str,
+    question: str,
+    window: str | None,
+    epsilon: Fraction,
+    key: str | None,
+    confidence: Fraction,
+    preview: bool,
+    plot: str | None,
+    report: str | None,
+    output: str | None,
+) -> None:
+    """Ask a curator, and deliver its answer as one about a file is."""
+    curator = open_curator(url)
+    query = read_question(curator, dataset, question, window)
+    _check_delivery(query, output, report, plot)
+    if preview:
+        foreseen = curator.preview(dataset, query, epsilon)
+        document = files.dump("curator-preview", 1, vars(foreseen))
+        deliver(document, preview_lines(foreseen), (), output)
+        return
+    released = asked(curator, dataset, query, epsilon, key)
+    writes: list[Callable[[], None]] = []
+    if report is not None:
+        writes.append(partial(released.report, report, confidence))
+    if plot is not None:
+        writes.append(partial(_draw, released, confidence, plot))
+    deliver(released.to_json(), _lines(released, confidence), writes, output)
+
+
+def _named(reading: dict[str, Any]) -> dict[str, Any]:
+    """The options about reading that were given: their defaults are those of click."""
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    return {n: v for n, v in reading.items() if context.get_parameter_source(n) == typed}
 
 
 def _beliefs(paths: tuple[str, ...], states: str | None, protect: str | None) -> Any:

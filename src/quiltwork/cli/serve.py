@@ -42,7 +42,9 @@ _BACKLOG = 2048
     help="Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any."
+)
 @click.option(
     "--allow-host",
     multiple=True,

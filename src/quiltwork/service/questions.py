@@ -38,8 +38,10 @@ from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document
 from quiltwork.series.releases.answer import described, release
+from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
+from quiltwork.service.examples import Example, example_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Part, Route, Service
@@ -85,6 +87,7 @@ class Preview(Document, frozen=True):
     confidence: float
     verdict: str | None = None
     reason: str | None = None
+    example: Example | None = None
 
 
 class Asked(Protocol):
@@ -137,6 +140,7 @@ class AskedSeries:
             scale=seen.scale,
             errors=(seen.expected_error, seen.half_width, seen.simultaneous_half_width),
             usefulness=seen.usefulness,
+            example=example_of(self.data, self.query, self.beliefs, self.epsilon, self.episode),
         )
 
     def answer(self, ledger: Ledger, key: str, analyst: str) -> None:
@@ -238,6 +242,7 @@ def _previewed(
     scale: float,
     errors: tuple[float, float, float],
     usefulness: Usefulness | None,
+    example: Example | None = None,
 ) -> Preview:
     return Preview(
         dataset=quote.dataset,
@@ -254,6 +259,7 @@ def _previewed(
         confidence=_CONFIDENCE,
         verdict=None if usefulness is None else usefulness.verdict,
         reason=None if usefulness is None else usefulness.reason,
+        example=example,
     )
 
 
@@ -378,7 +384,8 @@ def _answer(
     for last in (False, True):
         length, asked = service.storage.read(look)
         try:
-            asked.answer(ledger, key, analyst)
+            with remembering(service.plans):
+                asked.answer(ledger, key, analyst)
             return
         except InvalidInputError:
             if last or service.ledger.status(found.name).length == length:
@@ -418,8 +425,9 @@ def _ask(call: Call) -> Released:
 def _preview(call: Call) -> Preview:
     service, found = call.service, registered(call.service, call.path["dataset"])
     asked = read_question(service, found, call.body)
-    price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
-    return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
+    with remembering(service.plans):
+        price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
+        return asked.preview(service.ledger.preview(found.name, price, call.caller.member))
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"

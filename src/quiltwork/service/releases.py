@@ -112,7 +112,7 @@ def shown_release(debit: Debit, answer: str) -> Released:
     if document["schema"] == "quiltwork/count-table":
         return _shown_table(debit, CountTable.from_json(answer), document)
     found = Release.from_json(answer)
-    cells, values, intervals = _columns(found, document.get("intervals"))
+    cells, values, intervals = columns(found, document.get("intervals"))
     return Released(
         number=debit.number,
         dataset=debit.dataset,
@@ -131,9 +131,10 @@ def shown_release(debit: Debit, answer: str) -> Released:
     )
 
 
-def _columns(
+def columns(
     found: Release, intervals: list[list[float]] | None
 ) -> tuple[list[Any], list[Any], list[list[float]] | None]:
+    """Return cells, values and intervals as lists of JSON values."""
     cells = labels_to_json(found.cells)
     if found.mechanism == "exponential":
         return cells, labels_to_json([found.value]), None

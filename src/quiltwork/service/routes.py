@@ -131,6 +131,8 @@ class Service:
     """When tokens were last used, until that is written."""
     loaded: dict[str, Any] = field(default_factory=dict)
     """Rows that were read lately, by dataset (`rows.py`)."""
+    plans: dict[Any, Any] = field(default_factory=dict)
+    """Plans of releases that were made lately, for those who ask after a preview, or again."""
 
     @property
     def routes(self) -> tuple[Route, ...]:

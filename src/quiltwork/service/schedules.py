@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.budget import Accountant, Planned, ReleasePlan, Request, Spending, plan
 from quiltwork.budget.ledger.debits import stored_answer
 from quiltwork.budget.ledger.records import Receipt
-from quiltwork.errors import BudgetExceeded, InvalidInputError, NotPrivateError, QuiltworkError
+from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
 from quiltwork.exact import float_up
 from quiltwork.queries.document import from_document, to_document
 from quiltwork.series.releases.planned import check_planned, release_planned
@@ -184,6 +184,8 @@ def _paid(service: Service, name: str) -> Stored:
             stored.owner,
             [_key(run) for run in runs],
         )
+    except StorageError:
+        raise  # perhaps it was debited: whoever asks next finds out
     except QuiltworkError:
         service.storage.write(
             lambda t: t.rows(
@@ -259,7 +261,9 @@ def submit_due(service: Service) -> None:
     for name in _unsettled(service, at):
         try:
             _paid(service, name)
-        except BudgetExceeded:
+        except StorageError:
+            raise
+        except QuiltworkError:
             continue  # and it says so: its state is "refused"
 
 

@@ -124,7 +124,7 @@ def work(service: Service, pace: Pace, stop: threading.Event) -> None:
             if lease is not None:
                 carry_out(service, lease, pace, stop)
                 continue
-        except StorageError:
+        except QuiltworkError:
             stop.wait(pace.beat)  # the database is away; leases tell the others
         stop.wait(pace.look)
     with suppress(StorageError):

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from typing import Any
 
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.digests import digest
@@ -29,6 +31,8 @@ from quiltwork.series.releases.grids import on_grid
 from quiltwork.series.releases.protection import Protection
 
 _LARGEST_FLOAT = Fraction(sys.float_info.max)
+_plans: ContextVar[dict[Any, Plan] | None] = ContextVar("plans", default=None)
+_MOST_REMEMBERED = 128
 _FAR = 10_000
 """Noise beyond so many scales has probability e^-10000, and no interval reaches so far."""
 
@@ -81,21 +85,34 @@ def make_plan(
 ) -> Plan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
-    Who asks after a preview, or again, finds the plan that was made then.
-
     Raises:
         InvalidInputError: if the window does not fit a length, calibration refuses, or the answer
             may be too large for a float.
     """
     counted = tuple(sorted(Counter(lengths).items()))
-    texts = (repr(query), digest(members))
+    plans = _plans.get()
+    texts = ("", "") if plans is None else (repr(query), digest(members))
     asked = _Asked(query, members, counted, epsilon, protection, texts)
-    return _made(asked) if isinstance(query, CustomQuery) else _remembered(asked)
+    if plans is None or isinstance(query, CustomQuery):
+        return _made(asked)
+    found = plans.get(asked) or _made(asked)
+    while len(plans) >= _MOST_REMEMBERED and plans:
+        plans.pop(next(iter(plans)), None)
+    plans[asked] = found
+    return found
 
 
-@lru_cache(maxsize=128)
-def _remembered(asked: _Asked) -> Plan:
-    return _made(asked)
+@contextmanager
+def remembering(plans: dict[Any, Plan]) -> Iterator[None]:
+    """Take plans from here while the block runs, and keep new ones, for who is often asked again.
+
+    What a plan warned of is told only when it is made.
+    """
+    token = _plans.set(plans)
+    try:
+        yield
+    finally:
+        _plans.reset(token)
 
 
 def _made(asked: _Asked) -> Plan:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from quiltwork.arguments import instance
-from quiltwork.beliefs import CyclicChain, HiddenChain, MarkovChain
-from quiltwork.budget import Ledger, Quote, Status
+from quiltwork.beliefs import Belief, CyclicChain, HiddenChain, MarkovChain
+from quiltwork.budget import Ledger, Quote
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import Number
 from quiltwork.queries import Query
@@ -53,17 +54,22 @@ def rehearse(
         UnsupportedError: if none of them says so.
     """
     status = instance(ledger, Ledger, "ledger").status(dataset)
-    data = _simulated(status, seed)
+    data = simulated(status.beliefs, status.length or 1, seed)
     released = release(data, query, status.beliefs, epsilon, method)
     return Rehearsal(ledger.preview(dataset, released), released, data)
 
 
-def _simulated(status: Status, seed: int) -> Any:
-    for belief in status.beliefs:
+def simulated(beliefs: Sequence[Belief], length: int, seed: int = 0) -> Any:
+    """Return a series drawn from the first of the beliefs that says how values are distributed.
+
+    Raises:
+        UnsupportedError: if none of them does.
+    """
+    for belief in beliefs:
         if isinstance(belief, MarkovChain | CyclicChain | HiddenChain):
             with suppress(UnsupportedError):
-                return belief.sample(status.length or 1, seed)
+                return belief.sample(length, seed)
     raise UnsupportedError(
-        f"The beliefs of {status.dataset!r} do not say how its values are distributed, so nothing "
-        "can be simulated; price a Spending with preview(), or release made-up data of your own."
+        "The beliefs do not say how values are distributed, so nothing can be simulated; price a "
+        "Spending with preview(), or release made-up data of your own."
     )
