@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
-from quiltwork.report import Chart, Estimate, IntervalChart
+from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import Go, Shown, Visit, fresh_key, read_problem
 from quiltwork.service.problems import Problem
-from quiltwork.service.questions import read_query
 
 KINDS = {
     "histogram": "how often each state occurs",
@@ -17,7 +18,8 @@ KINDS = {
     "transitions": "how often one state follows another",
     "most_common": "the most common state",
 }
-_MOST_SIMULATED = 100_000
+_MOST_CELLS = 30
+_TITLE = "What it could look like"
 _PEOPLE = 1_000
 _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "0.1", "by[]": ""}
 
@@ -104,58 +106,40 @@ def _page(visit: Visit, refused: Problem | None = None) -> Shown:
     return Shown("ask.html", values, status, part="ask_part.html")
 
 
-def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, Chart | None]:
-    asked = {"query": query_of(visit, form), "epsilon": form["epsilon"].strip()}
+def _looked(visit: Visit, found: Any, form: dict[str, str]) -> tuple[Any, IntervalChart | None]:
+    query = query_of(visit, form)
+    asked = {"query": query, "epsilon": form["epsilon"].strip()}
     seen = visit.ask("preview", {"dataset": found.name}, asked)
-    return seen, _imagined(visit, found, asked, seen)
-
-
-def _imagined(visit: Visit, found: Any, asked: dict[str, Any], seen: Any) -> Chart | None:
-    """Draw what an answer could look like: on people who were made up, never on rows."""
     if found.kind == "counts":
-        return _even(found, asked["query"]["by"], seen)
-    status = visit.service.ledger.status(found.name)
-    believed = status.beliefs[0]
-    if found.length > _MOST_SIMULATED or not hasattr(believed, "sample"):
+        return seen, _even(found, query["by"], seen)
+    return seen, _simulated(seen.example)
+
+
+def _simulated(example: Any) -> IntervalChart | None:
+    """Draw an answer about a series that was made up; None for a label, and for too many cells."""
+    if example is None or example.intervals is None or len(example.cells) > _MOST_CELLS:
         return None
-    if asked["query"]["kind"] == "most_common":
-        return None
-    return _simulated(believed, status, asked)
-
-
-def _simulated(believed: Any, status: Any, asked: dict[str, Any]) -> Chart:
-    from dataclasses import replace
-    from fractions import Fraction
-
-    from quiltwork.series import release
-
-    made = release(
-        believed.sample(status.length, seed=1),
-        read_query(asked["query"]),
-        status.beliefs,
-        epsilon=Fraction(asked["epsilon"]),
-        episode=status.episode,
-    )
-    described = (
+    rows = zip(example.cells, example.values, example.intervals, strict=True)
+    return IntervalChart(
+        _TITLE,
         "An answer about a series that was made up from the belief, with the error bars that "
-        "yours would have. No row was looked at."
+        "yours would have. No row was looked at.",
+        "",
+        tuple(Estimate(cell(label), value, *ends) for label, value, ends in rows),
     )
-    return replace(made.chart(), title="What it could look like", description=described)
 
 
 def _even(found: Any, by: list[str], seen: Any) -> IntervalChart | None:
-    from itertools import product
-
     cells = list(product(*(found.columns[name] for name in by)))
-    if not 0 < len(cells) <= 24:
+    if not 0 < len(cells) <= _MOST_CELLS:
         return None
     share = round(_PEOPLE / len(cells))
     estimates = tuple(
-        Estimate(", ".join(cell), share, share - seen.half_width, share + seen.half_width)
-        for cell in cells
+        Estimate(", ".join(labels), share, share - seen.half_width, share + seen.half_width)
+        for labels in cells
     )
     return IntervalChart(
-        "What it could look like",
+        _TITLE,
         f"{_PEOPLE:,} people who were made up, in even shares, with the error bars that yours "
         "would have. No row was looked at.",
         "people",
