@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from quiltwork.budget import LeakageProfile
+from quiltwork.budget.accounting.plots import profile_chart
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
 from quiltwork.report import BarChart, Chart, Line, LineChart
-from quiltwork.report.charts import level, steps
 from quiltwork.series import Release
 
 _MOST_LINES = 6
@@ -79,23 +79,13 @@ def _shares(answer: Release) -> list[tuple[float, float, float]]:
     return [(float(at), max(0.0, float(a)), min(1.0, float(b))) for at, a, b in rows]
 
 
-def leakage_chart(runs: Sequence[tuple[int, int, float]], total: float, budget: float) -> LineChart:
+def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart:
     """Draw what each time point leaks, beside the total and the budget."""
-    leaked = steps(
-        [first - 0.5 for first, _, _ in runs], runs[-1][1] + 0.5, [at for _, _, at in runs]
-    )
-    lines = (
-        replace(leaked, name="leaked"),
-        level(f"total {total:.4g}", total, [leaked]),
-        level(f"budget {budget:.4g}", budget, [leaked]),
-    )
-    return LineChart(
-        "What each time point leaks",
-        f"All releases together leak {total:.4g} about the worst time point, of {budget:.4g}.",
-        "time point",
-        "ε",
-        lines,
-    )
+    import numpy as np
+
+    first, last, told = zip(*((one.first, one.last, one.epsilon) for one in runs), strict=True)
+    profile = LeakageProfile(np.array(first), np.array(last), np.array(told))
+    return profile_chart(profile, total, budget)
 
 
 def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:

@@ -347,6 +347,19 @@ def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
         return None, problem_of(error)
 
 
+def done(
+    work: Callable[[], Any], address: str, told: str, otherwise: Callable[[Problem], Shown]
+) -> Shown | Go:
+    """Do something and go to a page that says so; a refusal is shown where it was asked for."""
+    _, refused = read_problem(work)
+    return Go(address, told) if refused is None else otherwise(refused)
+
+
+def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a form: as they were sent, or as they usually are."""
+    return {name: visit.form.get(name, text) for name, text in usual.items()}
+
+
 def fresh_key() -> str:
     """Return a key for a form that spends: sent twice, it is answered once."""
     return secrets.token_hex(16)

@@ -8,7 +8,7 @@ from typing import Any
 from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.pages.people import whole
 from quiltwork.service.dashboard.rendering import cell
-from quiltwork.service.dashboard.web import Go, Shown, Visit, fresh_key, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, fresh_key, read_problem
 from quiltwork.service.problems import Problem
 
 KINDS = {
@@ -25,12 +25,7 @@ _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "
 
 
 def ask(visit: Visit) -> Shown:
-    """Show the form, with a preview of the question that it begins with."""
-    return _page(visit)
-
-
-def preview(visit: Visit) -> Shown:
-    """Show what the answer would be like; nothing is spent."""
+    """Show the form with a preview of its question; nothing is spent."""
     return _page(visit)
 
 
@@ -46,7 +41,7 @@ def answer(visit: Visit) -> Shown | Go:
 
 def question(visit: Visit) -> dict[str, Any]:
     """Return the question that a form asks."""
-    form = _filled(visit)
+    form = filled(visit, _FORM)
     return {"query": query_of(visit, form), "epsilon": form["epsilon"].strip()}
 
 
@@ -69,10 +64,6 @@ def query_of(visit: Visit, form: dict[str, str]) -> dict[str, Any]:
     return query
 
 
-def _filled(visit: Visit) -> dict[str, str]:
-    return {**_FORM, **{name: visit.form[name] for name in _FORM if name in visit.form}}
-
-
 def _state(visit: Visit, text: str) -> Any:
     """Return the state that a form names, as the belief has it."""
     states = visit.ask("show_dataset", {"dataset": visit.path["dataset"]}).states or []
@@ -82,7 +73,7 @@ def _state(visit: Visit, text: str) -> Any:
 def _page(visit: Visit, refused: Problem | None = None) -> Shown:
     name = {"dataset": visit.path["dataset"]}
     found = visit.ask("show_dataset", name)
-    form = _filled(visit)
+    form = filled(visit, _FORM)
     if found.kind == "counts":
         form |= {"kind": "table", "by[]": form["by[]"] or next(iter(found.columns))}
     if found.states and not form["state"]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from quiltwork.report import BarChart
 from quiltwork.service.dashboard.pages.people import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, fresh_key, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, fresh_key, read_problem
 from quiltwork.service.problems import Problem
 
 STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good"}
@@ -27,7 +28,7 @@ def boards(visit: Visit, refused: Problem | None = None) -> Shown:
         "heading": "Leaderboards",
         "boards": visit.everything("list_holdouts"),
         "states": STATES,
-        "form": {**_NEW, **{name: visit.form[name] for name in _NEW if name in visit.form}},
+        "form": filled(visit, _NEW),
         "refused": refused,
     }
     return Shown("boards.html", values, refused.status if refused else 200)
@@ -98,13 +99,13 @@ def _chart(standings: list[Any]) -> BarChart | None:
 
 
 def _asked(visit: Visit) -> dict[str, Any]:
-    form = {**_NEW, **visit.form}
+    form = filled(visit, _NEW)
     asked: dict[str, Any] = {
         name: form[name].strip() for name in _NEW if form[name].strip() and name != "budget"
     }
     return {**asked, "budget": whole(form["budget"].strip(), "The number of rounds")}
 
 
-def _done(visit: Visit, told: str, work: Any) -> Shown | Go:
-    _, refused = read_problem(work)
-    return board(visit, refused) if refused else Go(f"/leaderboards/{visit.path['holdout']}", told)
+def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
+    address = f"/leaderboards/{visit.path['holdout']}"
+    return done(work, address, told, lambda refused: board(visit, refused))

@@ -7,7 +7,7 @@ from typing import Any
 
 from quiltwork.service.dashboard.charts import answer_chart, answer_of, leakage_chart, over_time
 from quiltwork.service.dashboard.pages.datasets import summary
-from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, done
 from quiltwork.service.problems import Problem
 
 _SHOWN = 2
@@ -53,8 +53,7 @@ def _leakage(visit: Visit, found: Any) -> Any:
     if found.kind != "series" or not found.releases:
         return None
     runs = visit.ask("show_leakage", {"dataset": found.name}).runs
-    shown = [(one.first, one.last, one.epsilon) for one in runs]
-    return leakage_chart(shown, found.spent, found.budget) if shown else None
+    return leakage_chart(runs, found.spent, found.budget) if runs else None
 
 
 def add(visit: Visit) -> Shown | Go:
@@ -108,7 +107,5 @@ def _name(visit: Visit) -> dict[str, str]:
 
 
 def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
-    _, refused = read_problem(work)
-    if refused is not None:
-        return dataset(visit, refused)
-    return Go(f"/datasets/{visit.path['dataset']}", told)
+    address = f"/datasets/{visit.path['dataset']}"
+    return done(work, address, told, lambda refused: dataset(visit, refused))

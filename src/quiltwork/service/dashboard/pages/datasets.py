@@ -8,7 +8,7 @@ from typing import Any
 
 from quiltwork.service.dashboard.pages import boards, tables
 from quiltwork.service.dashboard.pages.people import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, read_problem
 from quiltwork.service.problems import Problem
 
 _LEADS = {
@@ -58,8 +58,7 @@ def summary(one: Any) -> str:
 def new(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show the form that registers a dataset."""
     visit.must("dataset.create")
-    form = {**_NEW, **{name: visit.form[name] for name in _NEW if name in visit.form}}
-    values = {"heading": "Register a dataset", "form": form, "refused": refused}
+    values = {"heading": "Register a dataset", "form": filled(visit, _NEW), "refused": refused}
     return Shown("new.html", values, refused.status if refused else 200)
 
 

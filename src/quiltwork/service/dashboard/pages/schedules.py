@@ -10,7 +10,7 @@ from quiltwork.report.charts import level
 from quiltwork.service.dashboard.charts import answer_chart, answer_of
 from quiltwork.service.dashboard.pages.asking import KINDS
 from quiltwork.service.dashboard.pages.people import whole
-from quiltwork.service.dashboard.web import Go, Shown, Visit, fresh_key, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, fresh_key, read_problem
 from quiltwork.service.problems import Problem
 
 EVERY = {"day": "every day", "week": "every week", "month": "every month"}
@@ -27,12 +27,7 @@ STATES = {
 
 
 def schedules(visit: Visit) -> Shown:
-    """Show all schedules, and a form for another."""
-    return _page(visit, None)
-
-
-def preview(visit: Visit) -> Shown:
-    """Show what the schedule would cost; nothing is spent."""
+    """Show all schedules, and a form for another with its price; nothing is spent."""
     return _page(visit, None)
 
 
@@ -127,7 +122,7 @@ def _form(visit: Visit, series: list[Any]) -> dict[str, str]:
         "begins": "",
         "step": "",
     }
-    return {**usual, **{name: visit.form[name] for name in usual if name in visit.form}}
+    return filled(visit, usual)
 
 
 def _asked(visit: Visit) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from quiltwork.service.dashboard.charts import sizes_chart
 from quiltwork.service.dashboard.pages.people import whole
 from quiltwork.service.dashboard.rendering import HEADERS
-from quiltwork.service.dashboard.web import Go, Shown, Visit, read_problem
+from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, read_problem
 from quiltwork.service.problems import Problem
 
 STATES = {"collecting": "warn", "publishing": "busy", "published": "good"}
@@ -26,7 +27,7 @@ def tables(visit: Visit, refused: Problem | None = None) -> Shown:
         "heading": "Tables",
         "tables": visit.everything("list_tables"),
         "states": STATES,
-        "form": {**_NEW, **{name: visit.form[name] for name in _NEW if name in visit.form}},
+        "form": filled(visit, _NEW),
         "refused": refused,
     }
     return Shown("tables.html", values, refused.status if refused else 200)
@@ -99,7 +100,7 @@ def _rows(visit: Visit) -> tuple[list[str], list[list[str]]]:
 
 
 def _asked(visit: Visit) -> dict[str, Any]:
-    form = {**_NEW, **visit.form}
+    form = filled(visit, _NEW)
     rules: dict[str, Any] = {
         "quasi_identifiers": [one.strip() for one in form["quasi"].split(",") if one.strip()],
         "sensitive": form["sensitive"].strip(),
@@ -109,6 +110,6 @@ def _asked(visit: Visit) -> dict[str, Any]:
     return {"name": form["name"].strip(), "rules": rules}
 
 
-def _done(visit: Visit, told: str, work: Any) -> Shown | Go:
-    _, refused = read_problem(work)
-    return table(visit, refused) if refused else Go(f"/tables/{visit.path['table']}", told)
+def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
+    address = f"/tables/{visit.path['table']}"
+    return done(work, address, told, lambda refused: table(visit, refused))

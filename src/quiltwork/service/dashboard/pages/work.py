@@ -10,9 +10,6 @@ _KINDS = {
     "queued": "warn",
     "failed": "bad",
     "cancelled": "",
-    "drawing": "busy",
-    "due": "warn",
-    "lost": "bad",
 }
 """How a state is coloured."""
 
