@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from quiltwork.beliefs import MarkovChain
 from quiltwork.client import Curator
+
+importlib.import_module("quiltwork.service.app")  # runs elsewhere; results rest on its source
 
 INDEPENDENT = MarkovChain([[0.5, 0.5], [0.5, 0.5]], states=["rest", "walk"])
 LENGTH = 100

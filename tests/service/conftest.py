@@ -13,6 +13,7 @@ from quiltwork.service.app import create_app, open_service
 from quiltwork.service.members import invite, issue
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import Settings
+from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 ROWS = "activity\n" + "rest\nwalk\nrest\nrest\n" * 25

@@ -17,7 +17,6 @@ from quiltwork.service import jobs
 from quiltwork.service.app import open_service
 from quiltwork.service.job_routes import shown
 from quiltwork.service.settings import Settings
-from tests.budget.ledger.conftest import postgres  # noqa: F401  (a fixture)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

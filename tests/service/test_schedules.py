@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from datetime import date, timedelta
 
 import pytest
 
+from evidence.faults.server import new_database
 from quiltwork import queries
 from quiltwork.beliefs import MarkovChain
 from quiltwork.budget import Accountant, Spending
 from quiltwork.service import jobs, schedules, worker
 from quiltwork.service.app import open_service
+from quiltwork.service.settings import Settings
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 DAY = "rest\nwalk\nrest\nrest\n"  # a time point every six hours
@@ -29,6 +32,15 @@ ASKED = {
 }
 PATH = "/v1/datasets/steps/schedules"
 PACE = worker.Pace(lease=30, beat=5, look=0.01)
+
+
+@pytest.fixture
+def settings(request, tmp_path):
+    """A curator on SQLite, or on the database that a test names."""
+    url = f"sqlite:///{tmp_path / 'curator.db'}"
+    if getattr(request, "param", "sqlite") == "postgres":
+        url = new_database(request.getfixturevalue("postgres"), f"t{uuid.uuid4().hex}")
+    return Settings(url, tmp_path / "data")
 
 
 @pytest.fixture
@@ -100,6 +112,8 @@ def test_a_schedule_is_refused_as_a_whole_and_nothing_is_debited(steps):
 
 def test_a_schedule_that_was_accepted_runs_to_its_end_though_others_spend_the_rest(steps):
     schedule = made(steps)
+    steps.told("olga", "POST", "/v1/datasets/steps/preview", json=question(0.3))
+    steps.told("olga", "POST", "/v1/datasets/steps/releases", "q", json=question(0.3))
     for n in range(9):
         steps.ask("olga", "POST", "/v1/datasets/steps/releases", f"q{n}", json=question(0.3))
     refused = steps.ask("olga", "POST", "/v1/datasets/steps/releases", "more", json=question(0.3))
@@ -120,6 +134,7 @@ def test_the_same_key_makes_and_charges_one_schedule(steps):
     assert "another schedule" in other.json()["detail"]
 
 
+@pytest.mark.parametrize("settings", ["sqlite", "postgres"], indirect=True)
 def test_runs_are_made_once_by_two_workers_and_across_a_restart(steps, settings):
     schedule = made(steps)
     stop = threading.Event()

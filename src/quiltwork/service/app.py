@@ -76,9 +76,12 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         "/healthz": lambda: Response(b'{"status":"ok"}', media_type=_JSON),
         "/metrics": lambda: Response(metrics.text(), media_type="text/plain; version=0.0.4"),
     }
+    uploads = anyio.CapacityLimiter(service.settings.limits.uploads)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in service.routes:
-        by_path.setdefault(route.path, {})[route.method] = _endpoint(service, route, metrics)
+        by_path.setdefault(route.path, {})[route.method] = _endpoint(
+            service, route, metrics, uploads
+        )
     api = [
         StarletteRoute(path, _by_method(endpoints), methods=list(endpoints))
         for path, endpoints in by_path.items()
@@ -126,11 +129,13 @@ def _plain(answer: Callable[[], Response]) -> Endpoint:
     return endpoint
 
 
-def _endpoint(service: Service, route: Route, metrics: Metrics) -> Endpoint:
+def _endpoint(
+    service: Service, route: Route, metrics: Metrics, uploads: anyio.CapacityLimiter
+) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         begun = time.perf_counter()
         try:
-            response = await _answered(service, route, request)
+            response = await _answered(service, route, request, uploads)
         except ClientDisconnect:
             response = Response(status_code=400)
         except Exception as error:
@@ -153,7 +158,9 @@ def _place(error: BaseException) -> str:
     return f"{type(error).__name__}{where}"
 
 
-async def _answered(service: Service, route: Route, request: Request) -> Response:
+async def _answered(
+    service: Service, route: Route, request: Request, uploads: anyio.CapacityLimiter
+) -> Response:
     secret = bearer(request)
     limits = service.settings.limits
     most = limits.upload if route.upload else limits.document
@@ -162,7 +169,8 @@ async def _answered(service: Service, route: Route, request: Request) -> Respons
     query, key = _read_query(route, request), _read_key(route, request)
     found: Any
     if route.upload:
-        found = await _with_upload(service, route, request, secret, path, query=query, key=key)
+        rest = {"query": query, "key": key}
+        found = await _with_upload(service, route, request, secret, path, uploads, **rest)
     else:
         body = await _read_body(request, most)
         media_type = request.headers.get("content-type", "")
@@ -271,7 +279,13 @@ def _read_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
 
 
 async def _with_upload(
-    service: Service, route: Route, request: Request, secret: str, path: dict[str, str], **rest: Any
+    service: Service,
+    route: Route,
+    request: Request,
+    secret: str,
+    path: dict[str, str],
+    uploads: anyio.CapacityLimiter,
+    **rest: Any,
 ) -> Any:
     """Recognise the caller and check her right before anything is read, then stream and work."""
     suffix = suffix_of(request.headers.get("content-type", ""))
@@ -293,7 +307,7 @@ async def _with_upload(
         finally:
             upload.discard()
 
-    return await anyio.to_thread.run_sync(work)
+    return await anyio.to_thread.run_sync(work, limiter=uploads)
 
 
 async def _next(stream: AsyncIterator[bytes]) -> bytes | None:

@@ -11,10 +11,10 @@ from msgspec import Meta
 from quiltwork.exact import float_up, to_fraction, typed_fraction
 from quiltwork.holdout.transcript import Transcript
 from quiltwork.service import holdout_rows, holdouts
+from quiltwork.service.admission import admit, listed, own
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import Problem, not_found
-from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Part, Route, Service
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Number, Page, PageQuery, exact_number
@@ -116,18 +116,6 @@ class Standings(Document, frozen=True):
     items: list[Score]
 
 
-def holdout_is_own(service: Service, caller: Caller, name: str) -> bool | None:
-    """Whether a holdout was registered by the caller, or she was admitted to it."""
-
-    def read(t: Transaction) -> bool | None:
-        found = holdout_rows.find(t, name)
-        if found is None:
-            return None
-        return found.owner == caller.member or holdout_rows.is_admitted(t, name, caller.member)
-
-    return service.storage.read(read)
-
-
 def _found(call: Call) -> holdout_rows.Stored:
     found = call.service.storage.read(lambda t: holdout_rows.find(t, call.path["holdout"]))
     if found is None:
@@ -207,21 +195,17 @@ def _read(call: Call) -> Holdout:
 
 
 def _list(call: Call) -> Holdouts:
-    caller, after, limit = call.caller, call.query.after or "", call.query.limit + 1
-    found = call.service.storage.read(
-        lambda t: (
-            holdout_rows.all_holdouts(t, after, limit)
-            if caller.role == "auditor"
-            else holdout_rows.holdouts_of(t, caller.member, after, limit)
-        )
-    )
-    items = [_described(call.service, one) for one in found]
+    def read(t: Transaction) -> list[holdout_rows.Stored]:
+        names = listed(t, "holdout", call.caller, call.query)
+        return [holdout_rows.current(t, name) for name in names]
+
+    items = [_described(call.service, one) for one in call.service.storage.read(read)]
     return Holdouts(**paged(items, call.query.limit, lambda one: one.name))
 
 
 def _admit(call: Call) -> Holdout:
     stored, member = _found(call), call.path["member"]
-    call.service.storage.write(lambda t: holdout_rows.admit(t, stored, member))
+    call.service.storage.write(lambda t: admit(t, "holdout", stored.name, member, stored.owner))
     return _described(call.service, stored)
 
 
@@ -273,7 +257,7 @@ _ALL, _ONE = "/v1/holdouts", "/v1/holdouts/{holdout}"
 
 PART = Part(
     schema=holdout_rows.SCHEMA,
-    belongs={"holdout": holdout_is_own},
+    belongs={"holdout": own("holdout")},
     files=holdout_rows.files,
     routes=(
         Route(

@@ -24,11 +24,6 @@ SCHEMA = Schema(
                 transcript TEXT NOT NULL,
                 created BIGINT NOT NULL
             )""",
-            """CREATE TABLE curator_holdout_members (
-                name TEXT NOT NULL,
-                member TEXT NOT NULL,
-                PRIMARY KEY (name, member)
-            )""",
             """CREATE TABLE curator_scores (
                 name TEXT NOT NULL,
                 member TEXT NOT NULL,
@@ -112,15 +107,6 @@ def create(transaction: Transaction, name: str, owner: str, rules: Rules) -> Non
     transaction.note("act", f"registered holdout {name}", owner)
 
 
-def admit(transaction: Transaction, stored: Stored, member: str) -> None:
-    """Let somebody ask a holdout."""
-    transaction.rows(
-        "INSERT INTO curator_holdout_members (name, member) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        *(stored.name, member),
-    )
-    transaction.note("act", f"admitted {member} to holdout {stored.name}", stored.owner)
-
-
 def keep(t: Transaction, stored: Stored, key: str, digest: str, score: Score) -> None:
     """Keep an answer under its key, and note that it was asked for."""
     t.rows(
@@ -160,28 +146,6 @@ def find(transaction: Transaction, name: str) -> Stored | None:
     """Return a holdout."""
     row = transaction.row(f"{_HOLDOUT} WHERE name = ?", name)
     return None if row is None else _stored(row)
-
-
-def holdouts_of(transaction: Transaction, member: str, after: str, limit: int) -> list[Stored]:
-    """Return the holdouts that somebody owns or was admitted to, by name."""
-    rows = transaction.rows(
-        f"{_HOLDOUT} WHERE name > ? AND (owner = ? OR name IN "  # noqa: S608
-        "(SELECT name FROM curator_holdout_members WHERE member = ?)) ORDER BY name LIMIT ?",
-        *(after, member, member, limit),
-    )
-    return [_stored(row) for row in rows]
-
-
-def all_holdouts(transaction: Transaction, after: str, limit: int) -> list[Stored]:
-    """Return all of them, by name."""
-    rows = transaction.rows(f"{_HOLDOUT} WHERE name > ? ORDER BY name LIMIT ?", after, limit)
-    return [_stored(row) for row in rows]
-
-
-def is_admitted(transaction: Transaction, name: str, member: str) -> bool:
-    """Whether somebody may ask a holdout."""
-    row = "SELECT 1 FROM curator_holdout_members WHERE name = ? AND member = ?"
-    return transaction.row(row, name, member) is not None
 
 
 def files(transaction: Transaction) -> list[str]:

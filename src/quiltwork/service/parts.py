@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quiltwork.service import (
+    admission,
     dashboard,
     datasets,
     holdout_routes,
@@ -29,6 +30,7 @@ PARTS: tuple[Part, ...] = (
     releases.PART,
     job_routes.PART,
     schedule_routes.PART,
+    admission.PART,
     table_routes.PART,
     holdout_routes.PART,
     log.PART,

@@ -8,7 +8,6 @@ answer is drawn after it and stored before it is told, so a key is answered once
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,9 +21,8 @@ import numpy as np
 from msgspec import Meta
 
 from quiltwork.beliefs.coded import CodedSequences
-from quiltwork.budget import Ledger, Quote, Receipt
+from quiltwork.budget import Ledger, Quote
 from quiltwork.budget.judging import Usefulness, judged
-from quiltwork.budget.payment import Request
 from quiltwork.counts.contributions import limited_counts
 from quiltwork.counts.table_levels import table_level
 from quiltwork.counts.tables import release_table
@@ -42,6 +40,7 @@ from quiltwork.series.releases.plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.examples import Example, example_of
+from quiltwork.service.marks import MarkedLedger, mark_of
 from quiltwork.service.problems import Problem
 from quiltwork.service.releases import Released, shown_release
 from quiltwork.service.routes import Call, Part, Route, Service
@@ -114,8 +113,6 @@ class AskedSeries:
     beliefs: Any
     episode: int
     data: CodedSequences
-    length: int | None
-    """Of the ledger, which is ahead of the rows where a schedule was paid for."""
 
     @property
     def price(self) -> Any:
@@ -155,7 +152,7 @@ class AskedSeries:
             key=key,
             analyst=analyst,
             episode=self.episode,
-            beginning_of=self.length,
+            beginning_of=ledger.status(self.dataset).length,  # a schedule may be paid for ahead
         )
 
 
@@ -275,8 +272,7 @@ def read_question(service: Service, found: Registered, question: Question) -> As
         query = read_query(question.query)
         status = service.ledger.status(found.name)
         data = series_rows(service, found.name, found.about)
-        known = (status.beliefs, status.episode, data, status.length)
-        return AskedSeries(found.name, query, epsilon, *known)
+        return AskedSeries(found.name, query, epsilon, status.beliefs, status.episode, data)
     table = converted(question.query, TableQuery)
     _check_table(table, found.about)
     rows = counted_rows(service, found.name)
@@ -310,33 +306,7 @@ def _check_table(table: TableQuery, about: CountsOf) -> None:
         raise InvalidInputError(f"The table would have {cells:,} cells; ask for {_MOST_CELLS:,}.")
 
 
-class _Marked(Ledger):
-    """The ledger, where every debit is marked by the question as it was asked.
-
-    So a key that is used again is recognised, also after the series has grown.
-    """
-
-    def __init__(self, ledger: Ledger, mark: str) -> None:
-        self._store, self._totals, self._mark = ledger.store, ledger._totals, mark
-
-    def debit(
-        self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
-    ) -> Receipt:
-        """Debit with the mark in the request's document."""
-        if isinstance(spending, Request):
-            spending = replace(
-                spending, document={**(spending.document or {}), "asked": self._mark}
-            )
-        elif isinstance(spending, Mapping):
-            spending = {**spending, "asked": self._mark}
-        return super().debit(dataset, spending, key, analyst)
-
-
-def mark_of(question: Question) -> str:
-    """Return a digest of a question, whatever the order of its fields."""
-    return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
-
-
+_guard = threading.Lock()
 _asking: WeakValueDictionary[tuple[str, str, str], _Turn] = WeakValueDictionary()
 
 
@@ -357,7 +327,8 @@ def ask(
         Problem: 409 if the key was debited and its answer never stored.
         InvalidInputError: for a key of another question, and what is no question.
     """
-    turn = _asking.setdefault((found.name, analyst, key), _Turn())
+    with _guard:
+        turn = _asking.setdefault((found.name, analyst, key), _Turn())
     with turn.lock:  # who asks twice at once waits for the one answer
         known = _known(service, found.name, question, key, analyst)
         if known is not None:
@@ -375,7 +346,7 @@ def _answer(
     service: Service, found: Registered, question: Question, key: str, analyst: str
 ) -> None:
     """Debit, draw and store; again if the series has grown in between."""
-    ledger = _Marked(service.ledger, mark_of(question))
+    ledger = MarkedLedger(service.ledger, mark_of(question))
 
     def look(_: Transaction) -> tuple[int | None, Asked]:
         length = service.ledger.status(found.name).length

@@ -31,6 +31,7 @@ class Limits:
         field: characters of one cell.
         page: entries on a page of a list.
         threads: requests that are worked on at the same time; others wait.
+        uploads: files that are received at the same time, so that slow ones block nothing else.
     """
 
     document: int = 1_000_000
@@ -42,6 +43,7 @@ class Limits:
     field: int = 1_000
     page: int = 100
     threads: int = 16
+    uploads: int = 4
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from quiltwork.service import jobs, tables
+from quiltwork.service.admission import admit, listed, own
 from quiltwork.service.job_routes import Job, shown
 from quiltwork.service.jobs import written
 from quiltwork.service.members import paged
 from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Call, Part, Route, Service
+from quiltwork.service.routes import Call, Part, Route
 from quiltwork.service.storage import Transaction
 from quiltwork.service.structs import Document, Name, Page, PageQuery
 from quiltwork.service.worker import Pace, carry_out
@@ -112,18 +113,6 @@ class SelfCheck(Document, frozen=True):
     found: dict[str, Any]
 
 
-def table_is_own(service: Service, caller: Caller, name: str) -> bool | None:
-    """Whether a table was made by the caller, or she was admitted to it."""
-
-    def read(t: Transaction) -> bool | None:
-        found = tables.find(t, name)
-        if found is None:
-            return None
-        return found.owner == caller.member or tables.is_admitted(t, name, caller.member)
-
-    return service.storage.read(read)
-
-
 def _found(call: Call) -> tables.Stored:
     found = call.service.storage.read(lambda t: tables.find(t, call.path["table"]))
     if found is None:
@@ -164,13 +153,8 @@ def _read(call: Call) -> Table:
 
 def _list(call: Call) -> Tables:
     def read(t: Transaction) -> list[Table]:
-        after, limit = call.query.after or "", call.query.limit + 1
-        found = (
-            tables.all_tables(t, after, limit)
-            if call.caller.role == "auditor"
-            else tables.tables_of(t, call.caller.member, after, limit)
-        )
-        return [_described(t, one, call.caller) for one in found]
+        names = listed(t, "table", call.caller, call.query)
+        return [_described(t, tables.current(t, name), call.caller) for name in names]
 
     items = call.service.storage.read(read)
     return Tables(**paged(items, call.query.limit, lambda one: one.name))
@@ -190,7 +174,7 @@ def _set(call: Call) -> Table:
 
 def _admit(call: Call) -> Table:
     stored, member = _found(call), call.path["member"]
-    call.service.storage.write(lambda t: tables.admit(t, stored, member))
+    call.service.storage.write(lambda t: admit(t, "table", stored.name, member, stored.owner))
     return _read(call)
 
 
@@ -251,7 +235,7 @@ _ALL, _ONE = "/v1/tables", "/v1/tables/{table}"
 
 PART = Part(
     schema=tables.SCHEMA,
-    belongs={"table": table_is_own},
+    belongs={"table": own("table")},
     files=tables.files,
     routes=(
         Route(

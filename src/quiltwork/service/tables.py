@@ -42,11 +42,6 @@ SCHEMA = Schema(
                 report TEXT NOT NULL,
                 created BIGINT NOT NULL
             )""",
-            """CREATE TABLE curator_table_members (
-                name TEXT NOT NULL,
-                member TEXT NOT NULL,
-                PRIMARY KEY (name, member)
-            )""",
             """CREATE TABLE curator_table_parts (
                 name TEXT NOT NULL,
                 provider TEXT NOT NULL,
@@ -140,15 +135,6 @@ def set_rules(transaction: Transaction, table: Stored, rules: Rules) -> None:
         "UPDATE curator_tables SET body = ? WHERE name = ?", _written(rules), table.name
     )
     transaction.note("act", f"set the rules of table {table.name}", table.owner)
-
-
-def admit(transaction: Transaction, table: Stored, member: str) -> None:
-    """Let somebody use a table: providers upload, analysts read what is published."""
-    transaction.rows(
-        "INSERT INTO curator_table_members (name, member) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        *(table.name, member),
-    )
-    transaction.note("act", f"admitted {member} to table {table.name}", table.owner)
 
 
 def put_rows(service: Service, table: Stored, provider: str, upload: Upload) -> int:
@@ -333,28 +319,6 @@ def find(transaction: Transaction, name: str) -> Stored | None:
     """Return a table."""
     row = transaction.row(f"{_TABLE} WHERE name = ?", name)
     return None if row is None else _stored(row)
-
-
-def tables_of(transaction: Transaction, member: str, after: str, limit: int) -> list[Stored]:
-    """Return the tables that somebody owns or was admitted to, by name."""
-    rows = transaction.rows(
-        f"{_TABLE} WHERE name > ? AND (owner = ? OR name IN "  # noqa: S608
-        "(SELECT name FROM curator_table_members WHERE member = ?)) ORDER BY name LIMIT ?",
-        *(after, member, member, limit),
-    )
-    return [_stored(row) for row in rows]
-
-
-def all_tables(transaction: Transaction, after: str, limit: int) -> list[Stored]:
-    """Return all of them, by name."""
-    rows = transaction.rows(f"{_TABLE} WHERE name > ? ORDER BY name LIMIT ?", after, limit)
-    return [_stored(row) for row in rows]
-
-
-def is_admitted(transaction: Transaction, name: str, member: str) -> bool:
-    """Whether somebody was admitted to a table."""
-    row = "SELECT 1 FROM curator_table_members WHERE name = ? AND member = ?"
-    return transaction.row(row, name, member) is not None
 
 
 def parts_of(transaction: Transaction, name: str) -> list[Part]:

@@ -94,6 +94,21 @@ def test_other_beliefs_and_longer_data_are_refused_with_a_way_out(ledger, chain,
     assert len(ledger.history("d")) == 1
 
 
+def test_a_series_may_be_behind_its_ledger_if_that_is_said(ledger, chain, data):
+    ledger.create("d", chain, len(data) + 20, 5)
+    asked = {"ledger": ledger, "dataset": "d", "key": "q"}
+    with pytest.raises(InvalidInputError, match="give all of them"):
+        qw.release(data, qw.queries.histogram(), chain, **asked)
+    with pytest.raises(InvalidInputError, match="beginning_of"):
+        qw.release(data, qw.queries.histogram(), chain, **asked, beginning_of=len(data) - 1)
+    assert ledger.history("d") == ()
+    first = qw.release(data, qw.queries.histogram(), chain, **asked, beginning_of=len(data) + 20)
+    ledger.extend("d", len(data) + 30)
+    again = qw.release(data, qw.queries.histogram(), chain, **asked, beginning_of=len(data) + 30)
+    assert again == first
+    assert len(ledger.history("d")) == 1
+
+
 def test_no_cell_is_looked_at_for_a_release_that_is_not_about_the_dataset(ledger, chain, data):
     """Else beliefs with fewer states would find out, for nothing, which states occur."""
     ledger.create("d", chain, 40, 1)

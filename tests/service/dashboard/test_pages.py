@@ -119,6 +119,13 @@ def test_a_refused_file_is_told_by_place_and_never_by_value(stories):
     assert "CANARY" not in sent.text
 
 
+@pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])
+def test_what_can_be_no_name_is_nowhere(stories, name):
+    olga = stories.visitor("olga")
+    for place in ("datasets", "tables", "leaderboards", "members", "schedules"):
+        assert olga.get(f"/{place}/{name}").status_code == 404
+
+
 def test_what_people_type_is_text_and_never_markup(stories):
     olga = stories.visitor("olga")
     typed = '<script>alert(1)</script>"onfocus="x'

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from quiltwork.service.problems import not_found
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Service, check, perform
-from quiltwork.service.structs import converted
+from quiltwork.service.routes import Route, Service, check, perform
+from quiltwork.service.structs import NAME, converted
 from quiltwork.service.uploads import Upload, received
 
 
@@ -21,7 +23,7 @@ def ask(
     **rest: Any,
 ) -> Any:
     """Do what a route does for a caller, and return its struct; blocks."""
-    route = service.route(name)
+    route = _route(service, name, path or {})
     if route.request is not None:
         rest["body"] = converted(dict(body or {}), route.request)
     if route.query is not None:
@@ -39,10 +41,17 @@ def send(
     **rest: Any,
 ) -> Any:
     """Do what a route that takes an upload does; nothing is read of it without the right."""
-    route, limits, vault = service.route(name), service.settings.limits, service.vault
+    route, limits, vault = _route(service, name, path), service.settings.limits, service.vault
     check(route, service, caller, path)
     upload = Upload(vault.write(received(parts, limits)), suffix, vault, limits)
     try:
         return perform(service, route, caller, path, upload=upload, **rest)
     finally:
         upload.discard()
+
+
+def _route(service: Service, name: str, path: Mapping[str, str]) -> Route:
+    """Return a route; what cannot be a name of anything is nowhere, as over HTTP."""
+    if not all(re.match(NAME, value) for value in path.values()):
+        raise not_found()
+    return service.route(name)
