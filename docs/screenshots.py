@@ -18,7 +18,6 @@ from playwright.sync_api import Browser, sync_playwright
 
 FOLDER = Path(__file__).parent / "_generated"
 WIDTH = 1160
-COLOURS = 96
 SHOTS = {
     "curator-overview": ("/", 920),
     "curator-ask": ("/datasets/activity/ask", 690),
@@ -55,10 +54,8 @@ def take(browser: Browser, address: str, secret: str) -> None:
         if path.endswith("/ask"):
             page.get_by_label("Privacy level").fill("0.4")
             page.wait_for_timeout(3000)
-        image = Image.open(io.BytesIO(page.screenshot()))
-        small = image.convert("RGB").quantize(
-            COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
-        )
+        taken = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        small = taken.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         small.save(FOLDER / f"{name}.png", optimize=True)
 
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import Path
 
 import pytest
 
+from evidence.faults.server import new_database
 from quiltwork.service.dashboard import sessions
 from quiltwork.service.dashboard.rendering import assets
-from tests.service.dashboard.conftest import PAGE
+from quiltwork.service.settings import Settings
+from tests.service.dashboard.conftest import PAGE, open_house
 
 
 def test_a_token_opens_a_session_whose_cookie_scripts_and_other_sites_cannot_use(house):
@@ -141,3 +144,13 @@ def test_who_has_not_signed_in_can_send_a_small_form_and_nothing_else(house, con
     answer = house.visitor().client.post("/sign-in", content=content, headers=headers)
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_sessions_are_the_same_in_postgresql(postgres, tmp_path):
+    database = new_database(postgres, f"t{uuid.uuid4().hex}")
+    house = open_house(Settings(database, tmp_path / "data"), {"olga": "owner"})
+    olga = house.visitor("olga")
+    assert "This curator is empty" in olga.get("/").text
+    olga.post("/sign-out", "/")
+    assert olga.get("/").url.path == "/sign-in"
+    house.service.ledger.close()
