@@ -15,6 +15,7 @@ from quiltwork.report import BarChart, Chart, Line, LineChart
 from quiltwork.series import Release
 
 _MOST_LINES = 6
+_MOST_BARS = 15
 _COMPARABLE = ("histogram", "count", "frequencies")
 
 
@@ -89,10 +90,18 @@ def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart
 
 
 def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
-    """Draw how many groups of a published table have how many records."""
+    """Draw how many groups of a published table have how many records, many sizes as ranges."""
+    counts = {int(size): number for size, number in sizes.items()}
+    low, high = min(counts), max(counts)
+    width = 1 if len(counts) <= _MOST_BARS else -(-(high - low + 1) // _MOST_BARS)
+    bars: dict[str, float] = {}
+    for size in sorted(counts):
+        first = low + (size - low) // width * width
+        name = f"{first}" if width == 1 else f"{first:,} to {first + width - 1:,}"
+        bars[name] = bars.get(name, 0.0) + counts[size]
     return BarChart(
         "Sizes of the published groups",
         f"How many groups hold so many records; none may hold fewer than {k}.",
         "groups",
-        tuple((f"{size} records", float(number)) for size, number in sizes.items()),
+        tuple((f"{name} records", number) for name, number in bars.items()),
     )

@@ -65,7 +65,8 @@ def table(visit: Visit, refused: Problem | None = None) -> Shown:
 def promise(rules: Any) -> str:
     """Say what every group withstands."""
     values = f" with {rules.l} values of {rules.sensitive}" if rules.l > 1 else ""
-    against = "outsiders" if rules.m == 0 else f"any {rules.m} of the providers together"
+    several = f"any {rules.m} of the providers together"
+    against = {0: "outsiders", 1: "any one of the providers"}.get(rules.m, several)
     return f"at least {rules.k} records{values} in every group, against {against}"
 
 
