@@ -75,7 +75,7 @@ def _timed(ask: Callable[[str], None], analysts: int, questions: int) -> tuple[f
 
 @contextmanager
 def _ledger(url: str) -> Iterator[Callable[[str], None]]:
-    with Ledger.open(url) as ledger:
+    with Ledger.open(url, timeout=3600) as ledger:
         ledger.create("steps", INDEPENDENT, LENGTH, 1)
         asked, answer = Spending.dp(LEVEL, 1, LENGTH), "x" * 1500
         yield lambda key: ledger.debit("steps", asked, key, "anna").complete(answer)
