@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quiltwork.service import jobs
 from quiltwork.service.dashboard import demo
 from quiltwork.service.dashboard.web import TOLD
 from tests.service.dashboard.conftest import PAGE
@@ -117,6 +118,22 @@ def test_a_refused_file_is_told_by_place_and_never_by_value(stories):
     assert sent.status_code == 422
     assert "Row 2" in sent.text
     assert "CANARY" not in sent.text
+
+
+def test_a_job_that_nobody_is_at_says_so_and_can_be_cancelled(stories):
+    identity = jobs.new_id()
+    stories.service.storage.write(
+        lambda t: jobs.submit(t, "publish", "olga", "admissions", {}, "a second time", identity)
+    )
+    olga = stories.visitor("olga")
+    shown = olga.get("/jobs").text
+    assert "queued" in shown
+    assert "none is running" in shown
+    assert "data-busy" in shown  # the script looks again
+    after = olga.post(f"/jobs/{identity}/cancel", "/jobs").text
+    assert f"/jobs/{identity}/cancel" not in after
+    assert "cancelled" in after
+    assert stories.visitor("anna").post(f"/jobs/{identity}/cancel", "/jobs").status_code == 404
 
 
 @pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])
