@@ -321,7 +321,7 @@ PART = Part(
             response=Schedule,
         ),
         Route(
-            *("show_run", "GET", f"{_ONE}/runs/{{run}}", "schedule.read", _answer),
+            *("show_run", "GET", f"{_ONE}/runs/{{run}}", "release.read", _answer),
             "Show the release of one run.",
             response=RunAnswer,
             free=("run",),
