@@ -43,7 +43,8 @@ def register(visit: Visit) -> Shown | Go:
 def board(visit: Visit, refused: Problem | None = None) -> Shown:
     """Show one holdout with its standings."""
     found = visit.ask("show_holdout", visit.path)
-    standings = visit.ask("show_standings", visit.path).items
+    scored = visit.may("holdout.standings")
+    standings = visit.ask("show_standings", visit.path).items if scored else []
     values = {
         "heading": found.name,
         "one": found,
