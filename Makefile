@@ -55,6 +55,7 @@ lock: $(BIN)/uv ## pin the requirements again (UPGRADE=1 for newer versions)
 	$(COMPILE) pyproject.toml --extra data --extra plot --extra fast --extra postgres --extra spark --extra server $(REQ)/dev.in -o $(REQ)/dev.txt
 	$(COMPILE) pyproject.toml -c $(REQ)/dev.txt -o $(REQ)/core.txt
 	$(COMPILE) pyproject.toml --extra publish -c $(REQ)/dev.txt -o $(REQ)/publish.txt
+	$(COMPILE) pyproject.toml --extra server --extra postgres --extra publish --extra fast -c $(REQ)/dev.txt -o $(REQ)/server.txt
 	$(COMPILE) $(REQ)/build.in -c $(REQ)/dev.txt -o $(REQ)/build.txt
 
 hooks: $(VENV)/.dev ## run the checks of .pre-commit-config.yaml before every commit

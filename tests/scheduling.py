@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-SERVERS = ("tests/tables/spark", "tests/budget/ledger")  # one Spark, one PostgreSQL
+SERVERS = (  # one Spark, one PostgreSQL, one browser
+    "tests/tables/spark",
+    "tests/budget/ledger",
+    "tests/service/dashboard",
+)
 LONG = (
     *SERVERS,
     "tests/test_docs_site.py",

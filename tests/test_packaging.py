@@ -29,8 +29,8 @@ def wheel(tmp_path_factory):
     return next(target.glob("*.whl"))
 
 
-def test_the_wheel_is_below_one_megabyte(wheel):
-    assert wheel.stat().st_size < 1_100_000
+def test_the_wheel_is_small(wheel):
+    assert wheel.stat().st_size < 1_300_000
 
 
 def test_the_wheel_holds_the_package_its_types_and_its_licence_only(wheel):
@@ -77,7 +77,7 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==([^ ;\\]+)", text, flags=re.M))
 
 
-@pytest.mark.parametrize("name", ["build", "core", "publish", "dev"])
+@pytest.mark.parametrize("name", ["build", "core", "publish", "server", "dev"])
 def test_requirements_are_pinned_with_hashes(name):
     text = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     entries = re.split(r"^(?=[a-z0-9])", text, flags=re.M | re.I)[1:]

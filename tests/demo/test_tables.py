@@ -19,7 +19,7 @@ def test_what_is_published_withstands_every_hospital_by_brute_force():
     from quiltwork.tables import KAnonymity, LDiversity, anonymize
 
     constraint = KAnonymity(tables.K) & LDiversity(tables.L)
-    published = anonymize(tables._patients(), constraint, m=tables.M)
+    published = anonymize(tables.patients(), constraint, m=tables.M)
     groups = defaultdict(list)
     for row in published.table.frame.to_pylist():
         groups[row["age"], row["zip"]].append((row["hospital"], row["disease"]))

@@ -42,3 +42,7 @@ def test_the_interval_is_drawn_where_the_numbers_say():
 
 def test_an_empty_chart_still_draws():
     ET.fromstring(inline_svg(IntervalChart("nothing", "no estimates", "x", ())))  # noqa: S314
+
+
+def test_a_drawing_keeps_a_policy_that_forbids_styles_in_the_markup(chart):
+    assert "style=" not in inline_svg(chart)

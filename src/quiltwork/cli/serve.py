@@ -6,8 +6,10 @@ import os
 import re
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -23,6 +25,7 @@ _BACKLOG = 2048
 @command(
     example="""
     quiltwork serve
+    quiltwork serve --demo
     quiltwork serve --database postgresql://curator@db/curator --data /var/lib/quiltwork
     quiltwork serve --new-token olga
     """
@@ -39,7 +42,9 @@ _BACKLOG = 2048
     help="Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 for any."
+)
 @click.option(
     "--allow-host",
     multiple=True,
@@ -50,6 +55,12 @@ _BACKLOG = 2048
 @click.option(
     "--new-token", metavar="MEMBER", help="Make a new token for a member, show it once, and end."
 )
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Fill a new curator with four made-up stories and show a token for each role; without "
+    "--data it is gone when it is stopped.",
+)
 def serve(
     database: str | None,
     data: str | None,
@@ -58,6 +69,7 @@ def serve(
     allow_host: tuple[str, ...],
     owner: str | None,
     new_token: str | None,
+    demo: bool,
 ) -> None:
     """Run a curator: the trusted third party for a team.
 
@@ -67,6 +79,7 @@ def serve(
     try:
         import uvicorn
 
+        from quiltwork.service import dashboard
         from quiltwork.service.app import create_app, open_service
     except ImportError as error:
         raise UnsupportedError(
@@ -76,29 +89,37 @@ def serve(
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
     from quiltwork.service.worker import supervised
 
-    folder = Path(data) if data else usual_folder()
-    url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
-    settings = Settings(
-        database=url,
-        data=folder,
-        key=key_from(),
-        host=host,
-        port=port,
-        allowed_hosts=(*LOOPBACK, *allow_host),
-    )
-    service = open_service(settings)
-    if new_token is not None:
-        if member_of(service, new_token) is None:
-            raise click.UsageError(f"There is no member {new_token!r}")
-        _tell({"token": issue(service, new_token, new_token, "made at the machine").secret})
-        return
-    with _listening(host, port) as listening:
+    with ExitStack() as held:
+        usual = held.enter_context(TemporaryDirectory()) if demo else usual_folder()
+        folder = Path(data or usual)
+        url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
+        settings = Settings(
+            database=url,
+            data=folder,
+            key=key_from(),
+            host=host,
+            port=port,
+            allowed_hosts=(*LOOPBACK, *allow_host),
+        )
+        service = open_service(settings)
+        if new_token is not None:
+            if member_of(service, new_token) is None:
+                raise click.UsageError(f"There is no member {new_token!r}")
+            _tell({"token": issue(service, new_token, new_token, "made at the machine").secret})
+            return
+        listening = held.enter_context(_listening(host, port))
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}/"
-        secret = first_owner(service, owner or _own_name())
-        _tell({"address": address, **({} if secret is None else {"token": secret})})
+        if demo:
+            _tell({"address": address}, dashboard.fill(service))
+        else:
+            secret = first_owner(service, owner or _own_name())
+            _tell({"address": address, **({} if secret is None else {"token": secret})})
         config = uvicorn.Config(
-            create_app(service), log_level="warning", access_log=False, server_header=False
+            create_app(service, dashboard.routes()),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
         )
         with suppress(KeyboardInterrupt), supervised(settings):
             uvicorn.Server(config).run(sockets=[listening])
@@ -136,13 +157,17 @@ def _listening(host: str, port: int) -> socket.socket:
     return made
 
 
-def _tell(found: dict[str, str]) -> None:
+def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> None:
     """Say where the curator is and, once, the token; it is on no other line and in no URL."""
     if as_json():
-        click.echo(files.dump("curator", 1, found))
+        click.echo(files.dump("curator", 1, {**found, **({"tokens": tokens} if tokens else {})}))
     else:
         if "address" in found:
             click.echo(f"The curator listens at {found['address']}")
         if "token" in found:
             click.echo(f"Token, shown this once: {found['token']}")
+        if tokens:
+            click.echo("Tokens to sign in with, shown this once:")
+        for name, secret in (tokens or {}).items():
+            click.echo(f"  {name:<18} {secret}")
     sys.stdout.flush()

@@ -25,13 +25,13 @@ def chapter() -> Chapter:
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
 
     try:
-        patients = _patients()
+        admitted = patients()
     except UnsupportedError as missing:
         return _untold(str(missing))
     constraint = KAnonymity(K) & LDiversity(L)
-    plain = anonymize(patients, constraint, m=0, method="baseline")
+    plain = anonymize(admitted, constraint, m=0, method="baseline")
     broken = verify_m_privacy(plain.table, constraint, m=M)
-    safe = anonymize(patients, constraint, m=M)
+    safe = anonymize(admitted, constraint, m=M)
     held = verify_m_privacy(safe.table, constraint, m=M)
     return Chapter(
         "tables",
@@ -47,7 +47,7 @@ def chapter() -> Chapter:
     )
 
 
-def _patients() -> Table:
+def patients() -> Table:
     """Simulate admissions: the same seed gives the same people."""
     import numpy as np
 

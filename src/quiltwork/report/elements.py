@@ -17,6 +17,10 @@ class Html:
 
     text: str
 
+    def __html__(self) -> str:
+        """Return it to templates, which escape what does not say that it is ready."""
+        return self.text
+
 
 def escaped(content: object) -> str:
     """Return markup for anything: `Html` as it is, the rest as escaped text.
@@ -89,7 +93,8 @@ def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object
 def figure(chart: Chart) -> Html:
     """Draw a chart with its title above and its description below."""
     return Html(
-        f"<figure><p class='figure-title'>{escaped(chart.title)}</p>{inline_svg(chart)}"
+        f"<figure><p class='figure-title'>{escaped(chart.title)}</p>"
+        f'<div class="scroll" tabindex="0">{inline_svg(chart)}</div>'
         f"<figcaption>{escaped(chart.description)}</figcaption></figure>"
     )
 

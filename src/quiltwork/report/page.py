@@ -29,7 +29,7 @@ def page(title: str, lead: str, sections: Sequence[Html], footer: str = "") -> s
 <style>{PAGE_STYLE}</style>
 </head>
 <body>
-<header>{_mark()}<h1>{escaped(title)}</h1><p class="lead">{escaped(lead)}</p></header>
+<header>{mark()}<h1>{escaped(title)}</h1><p class="lead">{escaped(lead)}</p></header>
 {_contents(sections)}
 <main>
 {"".join(part.text for part in sections)}
@@ -48,11 +48,11 @@ def _contents(sections: Sequence[Html]) -> str:
     return f'<nav aria-label="Contents"><ol>{items}</ol></nav>'
 
 
-def _mark() -> str:
-    """Draw nine patches of a quilt."""
+def mark() -> str:
+    """Draw nine patches of a quilt, in the colours of the page's style."""
     patches = "".join(
         f'<rect x="{2 + 14 * (i % 3)}" y="{2 + 14 * (i // 3)}" width="12" height="12" rx="2" '
-        f'style="fill:var(--{colour})" opacity="{0.9 if i % 2 == 0 else 0.45}"/>'
+        f'fill="var(--{colour})" opacity="{0.9 if i % 2 == 0 else 0.45}"/>'
         for i, colour in enumerate(_PATCHES)
     )
     return f'<svg class="mark" viewBox="0 0 44 44" aria-hidden="true">{patches}</svg>'

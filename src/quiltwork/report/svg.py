@@ -209,13 +209,12 @@ def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
 def _path(places: list[tuple[float, float]], number: int, dashed: bool = False) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     css = "line dashed" if dashed else "line"
-    return f'<polyline class="{css}" style="stroke:{_colour(number)}" points="{points}"/>'
+    return f'<polyline class="{css}" stroke="{_colour(number)}" points="{points}"/>'
 
 
 def _dots(places: list[tuple[float, float]], number: int) -> str:
     return "".join(
-        f'<circle style="fill:{_colour(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
-        for x, y in places
+        f'<circle fill="{_colour(number)}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places
     )
 
 

@@ -18,12 +18,14 @@ import anyio
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from quiltwork.budget import Ledger
+from quiltwork.service.hosts import AllowedHosts
 from quiltwork.service.members import authenticated
 from quiltwork.service.metrics import Metrics
 from quiltwork.service.openapi import KEY_PATTERN, description
@@ -92,6 +94,7 @@ def create_app(service: Service, pages: tuple[BaseRoute, ...] = ()) -> Starlette
         ],
         exception_handlers={HTTPException: _http_problem, Exception: _unexpected},
         lifespan=lambda _: _lifespan(service),
+        middleware=[Middleware(AllowedHosts, names=service.settings.allowed_hosts)],
     )
     app.state.service = service
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quiltwork.service import (
     admission,
+    dashboard,
     datasets,
     holdout_routes,
     job_routes,
@@ -33,4 +34,5 @@ PARTS: tuple[Part, ...] = (
     table_routes.PART,
     holdout_routes.PART,
     log.PART,
+    dashboard.PART,
 )

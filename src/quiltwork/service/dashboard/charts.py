@@ -1,0 +1,107 @@
+"""Charts of what the API says: answers, several of them over time, leakage, groups of a table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quiltwork.budget import LeakageProfile
+from quiltwork.budget.accounting.plots import profile_chart
+from quiltwork.counts import CountTable
+from quiltwork.errors import UnsupportedError
+from quiltwork.report import BarChart, Chart, Line, LineChart
+from quiltwork.series import Release
+
+_MOST_LINES = 6
+_MOST_BARS = 15
+_COMPARABLE = ("histogram", "count", "frequencies")
+
+
+def answer_of(document: Mapping[str, Any]) -> Release | CountTable:
+    """Read an answer as it was released."""
+    text = json.dumps(document)
+    if document.get("schema") == "quiltwork/release":
+        return Release.from_json(text)
+    return CountTable.from_json(text)
+
+
+def answer_chart(answer: Release | CountTable) -> Chart | None:
+    """Draw an answer with its error bars; None for a label, which has none."""
+    try:
+        return answer.chart()
+    except UnsupportedError:
+        return None
+
+
+def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
+    """Compare answers to the same question, as shares of what each of them covers.
+
+    None unless there are two of them, with the same cells and on windows as long.
+    """
+    found = [one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE]
+    alike = Counter(map(_alike, found)).most_common(1)
+    same = [one for one in found if _alike(one) == alike[0][0]]
+    if len(same) < 2 or len(same[0].cells) > _MOST_LINES:
+        return None
+    same.sort(key=lambda one: one.window)
+    shares = [_shares(one) for one in same]
+    lines = tuple(
+        Line(
+            str(cell),
+            tuple((float(at), row[place][0]) for at, row in enumerate(shares)),
+            spread=tuple(row[place][1:] for row in shares),
+        )
+        for place, cell in enumerate(same[0].cells)
+    )
+    names = tuple(f"{start:,}–{stop:,}" for start, stop in (one.window for one in same))
+    return LineChart(
+        "Compared over time",
+        "The same question about several windows, as shares of their moments, with 95 % intervals.",
+        "time points",
+        "share",
+        lines,
+        x_names=names,
+    )
+
+
+def _alike(answer: Release) -> str:
+    """Say what two answers have in common that can be compared."""
+    return repr((answer.query.kind, answer.cells, answer.points))
+
+
+def _shares(answer: Release) -> list[tuple[float, float, float]]:
+    import numpy as np
+
+    whole = 1.0 if answer.query.kind == "frequencies" else float(answer.points)
+    low, high = answer.interval()
+    rows = zip(*(np.ravel(part) / whole for part in (answer.value, low, high)), strict=True)
+    return [(float(at), max(0.0, float(a)), min(1.0, float(b))) for at, a, b in rows]
+
+
+def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart:
+    """Draw what each time point leaks, beside the total and the budget."""
+    import numpy as np
+
+    first, last, told = zip(*((one.first, one.last, one.epsilon) for one in runs), strict=True)
+    profile = LeakageProfile(np.array(first), np.array(last), np.array(told))
+    return profile_chart(profile, total, budget)
+
+
+def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
+    """Draw how many groups of a published table have how many records, many sizes as ranges."""
+    counts = {int(size): number for size, number in sizes.items()}
+    low, high = min(counts), max(counts)
+    width = 1 if len(counts) <= _MOST_BARS else -(-(high - low + 1) // _MOST_BARS)
+    bars: dict[str, float] = {}
+    for size in sorted(counts):
+        first = low + (size - low) // width * width
+        name = f"{first}" if width == 1 else f"{first:,} to {first + width - 1:,}"
+        bars[name] = bars.get(name, 0.0) + counts[size]
+    return BarChart(
+        "Sizes of the published groups",
+        f"How many groups hold so many records; none may hold fewer than {k}.",
+        "groups",
+        tuple((f"{name} records", number) for name, number in bars.items()),
+    )

@@ -1,0 +1,112 @@
+"""Leaderboards: holdouts that may be asked again and again, and who stands where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quiltwork.report import BarChart
+from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.web import Go, Shown, Visit, done, filled, fresh_key, read_problem
+from quiltwork.service.problems import Problem
+
+STATES = {"waiting for tables": "warn", "ready to open": "busy", "open": "good"}
+_NEW = {
+    "name": "",
+    "id_column": "id",
+    "target": "",
+    "group": "",
+    "threshold": "0.04",
+    "noise": "0.01",
+    "budget": "20",
+}
+
+
+def boards(visit: Visit, refused: Problem | None = None) -> Shown:
+    """Show the holdouts that somebody may use, and a form for another."""
+    values = {
+        "heading": "Leaderboards",
+        "boards": visit.everything("list_holdouts"),
+        "states": STATES,
+        "form": filled(visit, _NEW),
+        "refused": refused,
+    }
+    return Shown("boards.html", values, refused.status if refused else 200)
+
+
+def register(visit: Visit) -> Shown | Go:
+    """Register a holdout without tables."""
+    made, refused = read_problem(lambda: visit.ask("register_holdout", None, _asked(visit)))
+    return boards(visit, refused) if refused else Go(f"/leaderboards/{made.name}", "created")
+
+
+def board(visit: Visit, refused: Problem | None = None) -> Shown:
+    """Show one holdout with its standings."""
+    found = visit.ask("show_holdout", visit.path)
+    scored = visit.may("holdout.standings")
+    standings = visit.ask("show_standings", visit.path).items if scored else []
+    values = {
+        "heading": found.name,
+        "one": found,
+        "states": STATES,
+        "standings": standings,
+        "chart": _chart(standings),
+        "key": fresh_key(),
+        "refused": refused,
+        "mine": found.owner == visit.caller.member,
+    }
+    return Shown("board.html", values, refused.status if refused else 200)
+
+
+def give(visit: Visit) -> Shown | Go:
+    """Give both tables, and open the holdout."""
+
+    def work() -> None:
+        for side in ("train", "holdout"):
+            visit.send("give_side", {**visit.path, "side": side}, side)
+        visit.ask("open_holdout", visit.path)
+
+    return _done(visit, "created", work)
+
+
+def admit(visit: Visit) -> Shown | Go:
+    """Let an analyst ask."""
+    path = {**visit.path, "member": visit.form.get("member", "").strip()}
+    return _done(visit, "shared", lambda: visit.ask("admit_to_holdout", path))
+
+
+def ask(visit: Visit) -> Shown | Go:
+    """Score the predictions of a file."""
+    key = visit.form.get("key") or fresh_key()
+    metric = {"metric": visit.form.get("metric", "accuracy")}
+    return _done(
+        visit,
+        "scored",
+        lambda: visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key),
+    )
+
+
+def _chart(standings: list[Any]) -> BarChart | None:
+    shown = [one for one in standings if one.metric == "accuracy"]
+    if not shown:
+        return None
+    return BarChart(
+        "Accuracy",
+        "Every member's best answer. An answer from the training table is exact; one from the "
+        "holdout has noise, and uses up a round.",
+        "accuracy",
+        tuple((one.member, one.value) for one in shown),
+    )
+
+
+def _asked(visit: Visit) -> dict[str, Any]:
+    form = filled(visit, _NEW)
+    asked: dict[str, Any] = {
+        name: form[name].strip() for name in _NEW if form[name].strip() and name != "budget"
+    }
+    return {**asked, "budget": whole(form["budget"].strip(), "The number of rounds")}
+
+
+def _done(visit: Visit, told: str, work: Callable[[], Any]) -> Shown | Go:
+    address = f"/leaderboards/{visit.path['holdout']}"
+    return done(work, address, told, lambda refused: board(visit, refused))

@@ -1,0 +1,163 @@
+"""Schedules: priced as a whole before they are made, and where each of their runs is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quiltwork.report import Line, LineChart
+from quiltwork.report.charts import level
+from quiltwork.service.dashboard.charts import answer_chart, answer_of
+from quiltwork.service.dashboard.pages.asking import KINDS
+from quiltwork.service.dashboard.pages.people import whole
+from quiltwork.service.dashboard.web import Go, Shown, Visit, filled, fresh_key, read_problem
+from quiltwork.service.problems import Problem
+
+EVERY = {"day": "every day", "week": "every week", "month": "every month"}
+_MISSED = {"catch-up": "publish them late", "skip": "leave them out"}
+STATES = {
+    "done": "good",
+    "running": "busy",
+    "drawing": "busy",
+    "queued": "warn",
+    "lost": "bad",
+    "failed": "bad",
+}
+"""How the state of a run is coloured."""
+
+
+def schedules(visit: Visit) -> Shown:
+    """Show all schedules, and a form for another with its price; nothing is spent."""
+    return _page(visit, None)
+
+
+def make(visit: Visit) -> Shown | Go:
+    """Make a schedule: all its runs are debited at once, or none."""
+    name = {"dataset": visit.form.get("dataset", "")}
+    key = visit.form.get("key") or fresh_key()
+    made, refused = read_problem(lambda: visit.ask("make_schedule", name, _asked(visit), key=key))
+    if refused is not None:
+        return _page(visit, refused)
+    return Go(f"/schedules/{made.id}", "scheduled")
+
+
+def schedule(visit: Visit) -> Shown:
+    """Show one schedule with its runs."""
+    found = visit.ask("show_schedule", visit.path)
+    done = sum(run.state == "done" for run in found.runs)
+    values = {"heading": said(found), "one": found, "states": STATES, "done": done}
+    return Shown("schedule.html", values)
+
+
+def end(visit: Visit) -> Go:
+    """Let no further run begin."""
+    visit.ask("end_schedule", visit.path)
+    return Go(f"/schedules/{visit.path['schedule']}", "cancelled")
+
+
+def run(visit: Visit) -> Shown:
+    """Show the answer of one run."""
+    found = visit.ask("show_run", visit.path)
+    answer = answer_of(found.release)
+    values = {
+        "heading": f"Run {found.run}",
+        "schedule": found.schedule,
+        "chart": answer_chart(answer),
+        "text": answer.explain(),
+    }
+    return Shown("run.html", values)
+
+
+def said(found: Any) -> str:
+    """Say in a line what a schedule does."""
+    kind = str(found.asked.question.get("kind", "")).replace("_", " ")
+    return f"{kind.capitalize()} of {found.dataset}, {EVERY[found.asked.every]}"
+
+
+def _page(visit: Visit, refused: Problem | None) -> Shown:
+    visit.must("schedule.list")
+    series = [one for one in visit.everything("list_datasets") if one.kind == "series"]
+    found = [
+        made for one in series for made in visit.everything("list_schedules", {"dataset": one.name})
+    ]
+    form = _form(visit, series)
+    wanted = visit.may("schedule.preview") and bool(visit.form)
+    seen, wrong = read_problem(lambda: _seen(visit, form)) if wanted else (None, None)
+    one = next((one for one in series if one.name == form["dataset"]), None)
+    problem = refused or wrong
+    values = {
+        "heading": "Schedules",
+        "schedules": [(made, said(made), _progress(made)) for made in found],
+        "series": [one.name for one in series],
+        "form": form,
+        "one": one,
+        "kinds": KINDS,
+        "every": EVERY,
+        "missed": _MISSED,
+        "seen": seen,
+        "price": max(0.0, seen.after - seen.before) if seen else 0.0,
+        "chart": _chart(seen) if seen else None,
+        "key": visit.form.get("key") or fresh_key(),
+        "refused": problem,
+        "opened": bool(visit.form) or "dataset" in visit.query,
+    }
+    status = problem.status if problem else 200
+    return Shown("schedules.html", values, status, part="schedule_part.html")
+
+
+def _form(visit: Visit, series: list[Any]) -> dict[str, str]:
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    named = visit.query.get("dataset") or (series[0].name if series else "")
+    usual = {
+        "dataset": named,
+        "kind": "histogram",
+        "state": "",
+        "epsilon": "0.5",
+        "every": "day",
+        "at": "02:00",
+        "zone": "UTC",
+        "first": str(tomorrow),
+        "runs": "7",
+        "missed": "catch-up",
+        "begins": "",
+        "step": "",
+    }
+    return filled(visit, usual)
+
+
+def _asked(visit: Visit) -> dict[str, Any]:
+    form = _form(visit, [])
+    question: dict[str, Any] = {"kind": form["kind"]}
+    if form["kind"] == "count":
+        question["state"] = form["state"]
+    asked: dict[str, Any] = {
+        name: form[name].strip()
+        for name in ("epsilon", "every", "at", "zone", "first", "missed", "begins")
+        if form[name].strip()
+    }
+    if form["step"].strip():
+        asked["step"] = whole(form["step"].strip(), "The step")
+    return {**asked, "question": question, "runs": whole(form["runs"].strip(), "How often")}
+
+
+def _seen(visit: Visit, form: dict[str, str]) -> Any:
+    return visit.ask("preview_schedule", {"dataset": form["dataset"]}, _asked(visit))
+
+
+def _progress(made: Any) -> dict[str, Any]:
+    waiting = next((run for run in made.runs if run.state in ("waiting", "queued")), None)
+    done = sum(run.state == "done" for run in made.runs)
+    return {"done": done, "next": waiting.due if waiting and made.state != "ended" else None}
+
+
+def _chart(seen: Any) -> LineChart:
+    told = Line("told", tuple((float(at), one.total) for at, one in enumerate(seen.by)))
+    return LineChart(
+        "What will have been told by when",
+        f"Everything released from the dataset, from {seen.by[0].day} to {seen.by[-1].day}; the "
+        f"budget is {seen.budget:.4g}.",
+        "",
+        "ε",
+        (told, level(f"budget {seen.budget:.4g}", seen.budget, [told])),
+        x_names=tuple(one.day for one in seen.by),
+    )

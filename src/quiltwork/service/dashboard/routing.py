@@ -1,0 +1,159 @@
+"""Which page is at which address."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
+
+from quiltwork.service.dashboard import sessions
+from quiltwork.service.dashboard.pages import (
+    asking,
+    boards,
+    dataset,
+    datasets,
+    people,
+    schedules,
+    tables,
+    work,
+)
+from quiltwork.service.dashboard.rendering import HEADERS, assets, render
+from quiltwork.service.dashboard.web import (
+    Page,
+    Shown,
+    Visit,
+    endpoint,
+    hidden_field,
+    own_form,
+    refusal,
+)
+from quiltwork.service.problems import Problem, not_found
+from quiltwork.service.routes import Part
+
+PART = Part(schema=sessions.SCHEMA)
+_SIGN_IN = 10_000
+"""Bytes of a form that anybody may send."""
+
+_PAGES: tuple[tuple[str, str, Page], ...] = (
+    ("GET", "/", datasets.overview),
+    ("GET", "/new", datasets.new),
+    ("POST", "/new", datasets.register),
+    ("GET", "/datasets/{dataset}", dataset.dataset),
+    ("POST", "/datasets/{dataset}/rows", dataset.add),
+    ("POST", "/datasets/{dataset}/access", dataset.share),
+    ("POST", "/datasets/{dataset}/access/{member}/remove", dataset.unshare),
+    ("POST", "/datasets/{dataset}/retire", dataset.retire),
+    ("POST", "/datasets/{dataset}/delete", dataset.delete),
+    ("GET", "/datasets/{dataset}/releases/{release}", dataset.release),
+    ("GET", "/datasets/{dataset}/ask", asking.ask),
+    ("POST", "/datasets/{dataset}/ask/preview", asking.ask),
+    ("POST", "/datasets/{dataset}/ask", asking.answer),
+    ("GET", "/members", people.members),
+    ("POST", "/members", people.invite),
+    ("GET", "/members/{member}", people.member),
+    ("POST", "/members/{member}/remove", people.remove),
+    ("POST", "/members/{member}/tokens", people.issue),
+    ("POST", "/members/{member}/tokens/{token}/revoke", people.revoke),
+    ("GET", "/schedules", schedules.schedules),
+    ("POST", "/schedules", schedules.make),
+    ("POST", "/schedules/preview", schedules.schedules),
+    ("GET", "/schedules/{schedule}", schedules.schedule),
+    ("POST", "/schedules/{schedule}/end", schedules.end),
+    ("GET", "/schedules/{schedule}/runs/{run}", schedules.run),
+    ("GET", "/tables", tables.tables),
+    ("POST", "/tables", tables.make),
+    ("GET", "/tables/{table}", tables.table),
+    ("POST", "/tables/{table}/access", tables.admit),
+    ("POST", "/tables/{table}/rows", tables.give),
+    ("POST", "/tables/{table}/publish", tables.publish),
+    ("GET", "/tables/{table}/published.csv", tables.download),
+    ("GET", "/leaderboards", boards.boards),
+    ("POST", "/leaderboards", boards.register),
+    ("GET", "/leaderboards/{holdout}", boards.board),
+    ("POST", "/leaderboards/{holdout}/tables", boards.give),
+    ("POST", "/leaderboards/{holdout}/access", boards.admit),
+    ("POST", "/leaderboards/{holdout}/ask", boards.ask),
+    ("GET", "/jobs", work.jobs),
+    ("POST", "/jobs/{job}/cancel", work.cancel),
+    ("GET", "/log", people.log),
+    ("POST", "/log", people.verify),
+)
+
+
+def routes() -> tuple[BaseRoute, ...]:
+    """Return everything that a browser asks for, outside the API."""
+    return (
+        Route("/assets/{name}", _asset),
+        Route("/sign-in", _sign_in, methods=["GET", "POST"]),
+        Route("/sign-out", _sign_out, methods=["POST"]),
+        *(Route(path, endpoint(page), methods=[method]) for method, path, page in _PAGES),
+        _Elsewhere("/{rest:path}", endpoint(_nowhere)),
+    )
+
+
+class _Elsewhere(Route):
+    """Whatever a browser asks for that is nowhere; what is asked of the API is not ours."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match what a browser gets, outside the API."""
+        if scope["type"] != "http" or scope["path"].startswith("/v1"):
+            return Match.NONE, {}
+        accepts = Headers(scope=scope).get("accept", "")
+        return super().matches(scope) if "text/html" in accepts else (Match.NONE, {})
+
+
+def _nowhere(_: Visit) -> Shown:
+    raise not_found()
+
+
+async def _asset(request: Request) -> Response:
+    found = assets().get(request.path_params["name"])
+    if found is None:
+        return Response(status_code=404, headers=HEADERS)
+    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(found.content, headers=HEADERS | kept, media_type=found.media_type)
+
+
+async def _sign_in(request: Request) -> Response:
+    service: Any = request.app.state.service
+    visit, wrong = sessions.visit_of(request), False
+    if request.method == "POST":
+        try:
+            form, _ = await own_form(request, visit, _SIGN_IN)
+        except Problem as problem:
+            return refusal(request, problem)
+        cookie = await run_sync(sessions.begin, service, form.get("token", "").strip())
+        if cookie is not None:
+            done = RedirectResponse("/", 303, headers=HEADERS)
+            sessions.set_cookie(request, done, cookie)
+            return done
+        wrong = True
+    visit = visit or secrets.token_hex(32)
+    values = {
+        "heading": "Sign in",
+        "who": None,
+        "flash": None,
+        "wrong": wrong,
+        "csrf": hidden_field(visit),
+    }
+    page = HTMLResponse(render("sign_in.html", values), 401 if wrong else 200, headers=HEADERS)
+    sessions.set_visit(request, page, visit)
+    return page
+
+
+async def _sign_out(request: Request) -> Response:
+    cookie = sessions.cookie_of(request)
+    try:
+        await own_form(request, cookie, _SIGN_IN)
+    except Problem as problem:
+        return refusal(request, problem)
+    await run_sync(sessions.end, request.app.state.service, cookie)
+    done = RedirectResponse("/sign-in", 303, headers=HEADERS)
+    sessions.set_cookie(request, done, "")
+    return done

@@ -1,0 +1,137 @@
+"""Browser sessions: a cookie of 256 random bits, kept as its hash, that stands for a token.
+
+Signing in with a token makes one; signing out, half a day, or the end of the token ends it. The
+cookie is HttpOnly and SameSite=Strict, and opens pages only: the API knows no cookies, so nothing
+that another site makes a browser send can do anything there. Every form carries a value that only
+who can read the cookie can compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from datetime import UTC, datetime, timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quiltwork.budget.ledger.tables import now
+from quiltwork.service.members import authenticated
+from quiltwork.service.rights import Caller
+from quiltwork.service.routes import Service
+from quiltwork.service.storage import Schema, Transaction
+from quiltwork.service.tokens import hashed
+
+SCHEMA = Schema(
+    "dashboard",
+    (
+        (
+            """CREATE TABLE curator_sessions (
+                hash TEXT NOT NULL PRIMARY KEY,
+                token TEXT NOT NULL,
+                expires TEXT NOT NULL
+            )""",
+        ),
+    ),
+)
+HOURS = 12
+_NAME = "quiltwork_session"
+_VISIT = "quiltwork_visit"
+
+
+def begin(service: Service, secret: str) -> str | None:
+    """Return the cookie of a new session of whoever has this token; None if nobody has."""
+    caller = authenticated(service, secret)
+    if caller is None:
+        return None
+    cookie, at = secrets.token_hex(32), now()
+    expires = (datetime.now(UTC) + timedelta(hours=HOURS)).isoformat(timespec="seconds")
+
+    def work(t: Transaction) -> None:
+        t.rows("DELETE FROM curator_sessions WHERE expires <= ?", at)
+        t.rows(
+            "INSERT INTO curator_sessions (hash, token, expires) VALUES (?, ?, ?) "
+            "ON CONFLICT (hash) DO NOTHING",
+            *(hashed(cookie), caller.token, expires),
+        )
+        t.note("act", f"signed in to the dashboard by token {caller.token}", caller.member)
+
+    service.storage.write(work)
+    return cookie
+
+
+def caller_with(service: Service, cookie: str) -> Caller | None:
+    """Return who has this session; None once it, its token or its member's time has ended."""
+    found = service.storage.read(
+        lambda t: t.row(
+            "SELECT t.id, t.member, m.role, t.datasets, t.actions, s.expires, t.expires "
+            "FROM curator_sessions s JOIN curator_tokens t ON t.id = s.token "
+            "JOIN curator_members m ON m.name = t.member "
+            "WHERE s.hash = ? AND t.revoked IS NULL AND m.removed IS NULL",
+            hashed(cookie),
+        )
+    )
+    if found is None or min(found[5:]) <= now():
+        return None
+    token, member, role, datasets, actions = found[:5]
+    return Caller(member, role, token, _names(datasets), _names(actions))
+
+
+def _names(text: str | None) -> frozenset[str] | None:
+    return None if text is None else frozenset(json.loads(text))
+
+
+def end(service: Service, cookie: str) -> None:
+    """Forget a session."""
+    service.storage.write(
+        lambda t: t.rows("DELETE FROM curator_sessions WHERE hash = ?", hashed(cookie))
+    )
+
+
+def form_value(cookie: str) -> str:
+    """Return what a form must carry to come from a page that this cookie was shown."""
+    return hmac.new(cookie.encode(), b"form", hashlib.sha256).hexdigest()
+
+
+def is_own_form(cookie: str, sent: str) -> bool:
+    """Whether a form comes from a page that this cookie was shown."""
+    return hmac.compare_digest(form_value(cookie).encode(), sent.encode())
+
+
+def cookie_of(request: Request) -> str:
+    """Return the session's cookie, "" without one."""
+    return request.cookies.get(_named(request, _NAME), "")
+
+
+def visit_of(request: Request) -> str:
+    """Return the cookie of a browser that has no session yet, "" without one."""
+    return request.cookies.get(_named(request, _VISIT), "")
+
+
+def set_cookie(request: Request, response: Response, value: str) -> None:
+    """Give the browser a session, or take it away if the value is empty."""
+    _set(request, response, _NAME, value, HOURS * 3600 if value else 0)
+
+
+def set_visit(request: Request, response: Response, value: str) -> None:
+    """Give a browser without a session something for the form to sign in."""
+    _set(request, response, _VISIT, value, 3600)
+
+
+def _set(request: Request, response: Response, name: str, value: str, seconds: int) -> None:
+    response.set_cookie(
+        _named(request, name),
+        value,
+        max_age=seconds,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def _named(request: Request, name: str) -> str:
+    """With TLS, a prefix by which the browser refuses cookies that another host has set."""
+    return f"__Host-{name}" if request.url.scheme == "https" else name

@@ -1,0 +1,365 @@
+"""From a browser's request to a page: session, form, right, template, headers.
+
+A page is an ordinary function from a `Visit` to a `Shown` or a `Go`. It asks the curator by the
+names of the API's routes (`Visit.ask`), through the same table of rights, so that no page shows or
+does what the API would refuse.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+from anyio.to_thread import run_sync
+from markupsafe import Markup
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from quiltwork.errors import QuiltworkError
+from quiltwork.service.dashboard import calls, sessions
+from quiltwork.service.dashboard.rendering import HEADERS, render
+from quiltwork.service.problems import Problem, body_of, header_values, problem_of
+from quiltwork.service.rights import Caller, scope
+from quiltwork.service.routes import Service
+from quiltwork.service.uploads import MEDIA_TYPES
+
+_FORM_FIELD = "form"
+_PIECE = 1 << 20
+_MOST_FIELDS = 500
+_MOST_FILES = 4
+_MENU = (
+    ("Overview", "/", "dataset.list"),
+    ("Schedules", "/schedules", "schedule.list"),
+    ("Tables", "/tables", "table.list"),
+    ("Leaderboards", "/leaderboards", "holdout.list"),
+    ("Jobs", "/jobs", "job.list"),
+    ("Members", "/members", "member.list"),
+    ("Audit log", "/log", "log.read"),
+)
+TOLD = {
+    "asked": "The answer is below. What it cost has been taken from the budget.",
+    "registered": "The dataset is registered. Nothing has been spent yet.",
+    "added": "The rows have arrived.",
+    "shared": "Access was changed.",
+    "retired": "The dataset is retired: nothing more is granted, the ledger stays.",
+    "deleted": "The rows are deleted. The ledger and the log stay.",
+    "revoked": "The token is revoked, at once.",
+    "removed": "The member is removed, with all tokens.",
+    "scheduled": "The schedule is planned and paid for as a whole.",
+    "cancelled": "It is cancelled.",
+    "submitted": "Your rows have arrived; only you and the worker can read them.",
+    "created": "It is made.",
+    "queued": "The work is queued.",
+    "scored": "Your predictions were scored.",
+}
+"""What a page says after something was done, by the word in its address."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of somebody who has signed in.
+
+    Attributes:
+        service: the curator.
+        caller: who it is.
+        here: the path of the page.
+        path: the parameters of the path.
+        query: the parameters of the query.
+        form: the fields of a form.
+        files: what was chosen to be uploaded, by the name of its field.
+        cookie: of the session.
+        fragment: whether only the part that changes is asked for.
+        address: of the curator, as the browser names it.
+    """
+
+    service: Service
+    caller: Caller
+    here: str
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, UploadFile] = field(default_factory=dict)
+    cookie: str = ""
+    fragment: bool = False
+    address: str = ""
+
+    def may(self, action: str) -> bool:
+        """Whether the caller may do something at all."""
+        return scope(self.caller, action) is not None
+
+    def must(self, action: str) -> None:
+        """Refuse a page that only serves an action to those who may not do it."""
+        if not self.may(action):
+            raise Problem(403, "forbidden", f"Your role or your token does not allow {action}.")
+
+    def ask(
+        self,
+        name: str,
+        path: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        **rest: Any,
+    ) -> Any:
+        """Do what a route of the API does, as the caller, and return its struct."""
+        return calls.ask(self.service, self.caller, name, path, body, **rest)
+
+    def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
+        """Do what a route that takes an upload does, with the file that was chosen in a field."""
+        chosen = self.files.get(field)
+        suffix = Path(chosen.filename or "").suffix.lower() if chosen else ""
+        if chosen is None or suffix not in MEDIA_TYPES.values():
+            raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
+        parts = iter(lambda: chosen.file.read(_PIECE), b"")
+        return calls.send(self.service, self.caller, name, path, parts, suffix, **rest)
+
+    def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
+        """Return all items of a list, page after page."""
+        page = self.ask(name, path, query={"limit": 100})
+        found = list(page.items)
+        while page.next is not None:
+            page = self.ask(name, path, query={"limit": 100, "after": page.next})
+            found += page.items
+        return found
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page: its template and what it is filled with; `part` is the template of what changes."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    status: int = 200
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Go:
+    """Go to another page, and say there what was done: a word of `TOLD`."""
+
+    address: str
+    told: str = ""
+
+
+Page: TypeAlias = Callable[[Visit], Shown | Go | Response]
+
+
+def endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """Return what Starlette calls for a page."""
+
+    async def answer(request: Request) -> Response:
+        service: Service = request.app.state.service
+        try:
+            visit = await _visit(request, service)
+            if visit is None:
+                return _must_sign_in(request)
+            response = await run_sync(_answered, page, visit)
+        except Problem as problem:
+            response = refusal(request, problem)
+        return response
+
+    return answer
+
+
+def _answered(page: Page, visit: Visit) -> Response:
+    found: Shown | Go | Response
+    try:
+        found = page(visit)
+    except (Problem, QuiltworkError) as error:
+        found = problem_page(problem_of(error))
+    finally:
+        for chosen in visit.files.values():
+            chosen.file.close()
+    return _response(found, visit)
+
+
+def problem_page(problem: Problem) -> Shown:
+    """Return the page that says what was refused."""
+    details = problem.details()
+    return Shown("problem.html", {"heading": details.title, "problem": details}, problem.status)
+
+
+def _response(found: Shown | Go | Response, visit: Visit) -> Response:
+    if isinstance(found, Response):
+        return found
+    if isinstance(found, Go):
+        address = f"{found.address}?told={found.told}" if found.told else found.address
+        return RedirectResponse(address, 303, headers=HEADERS)
+    values = {**_frame(visit), **found.values}
+    template = found.part if visit.fragment and found.part else found.template
+    return HTMLResponse(render(template, values), found.status, headers=HEADERS)
+
+
+def _frame(visit: Visit) -> dict[str, Any]:
+    caller = visit.caller
+    menu = [
+        {"name": name, "href": at, "here": visit.here == at or (at != "/" and _under(visit, at))}
+        for name, at, action in _MENU
+        if visit.may(action)
+    ]
+    if not visit.may("member.list"):
+        at = f"/members/{caller.member}"
+        menu.append({"name": "Your tokens", "href": at, "here": visit.here == at})
+    told = TOLD.get(visit.query.get("told", ""))
+    return {
+        "who": {"name": caller.member, "roles": caller.role, "role": caller.role},
+        "menu": menu,
+        "csrf": hidden_field(visit.cookie),
+        "may": visit.may,
+        "address": visit.address,
+        "flash": {"kind": "good", "text": told} if told else None,
+    }
+
+
+def _under(visit: Visit, place: str) -> bool:
+    return visit.here.startswith(f"{place}/")
+
+
+def hidden_field(cookie: str) -> Markup:
+    """Return the hidden field that every form carries."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(
+        _FORM_FIELD, sessions.form_value(cookie)
+    )
+
+
+async def _visit(request: Request, service: Service) -> Visit | None:
+    cookie = sessions.cookie_of(request)
+    caller = await run_sync(sessions.caller_with, service, cookie) if cookie else None
+    if caller is None:
+        return None
+    limits = service.settings.limits
+    form, files = await own_form(request, cookie, limits.document, limits.upload)
+    return Visit(
+        service,
+        caller,
+        request.url.path,
+        request.path_params,
+        dict(request.query_params),
+        form,
+        files,
+        cookie,
+        "x-fragment" in request.headers,
+        str(request.base_url).rstrip("/"),
+    )
+
+
+async def own_form(
+    request: Request, cookie: str, document: int, upload: int = 0
+) -> tuple[dict[str, str], dict[str, UploadFile]]:
+    """Read a form that a page of ours has shown to this browser: its fields, its files.
+
+    Raises:
+        Problem: 403 if it comes from elsewhere, 413 if its fields are larger than `document` or
+            it is larger than `upload` more, 400 if it is no form.
+    """
+    if request.method != "POST":
+        return {}, {}
+    _check_origin(request)
+    found = await _read_form(request, document, upload)
+    texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
+    files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
+    chosen = {name: one for name, one in files.items() if one.filename}
+    own = bool(cookie) and sessions.is_own_form(cookie, texts.pop(_FORM_FIELD, ""))
+    for name, one in files.items():
+        if not own or name not in chosen:
+            one.file.close()
+    if not own:
+        raise Problem(403, "forbidden", "This form is too old, or not ours; open the page again.")
+    lists = {name for name in texts if name.endswith("[]")}
+    for name in lists:
+        texts[name] = "\n".join(str(one) for one in found.getlist(name))
+    return texts, chosen
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse what a page of another origin has sent, by what the browser says about it."""
+    origin = request.headers.get("origin")
+    here = request.headers.get("host", "")
+    elsewhere = origin is not None and urlsplit(origin).netloc != here
+    if elsewhere or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise Problem(403, "forbidden", "Forms of other sites are not taken.")
+
+
+async def _read_form(request: Request, document: int, upload: int) -> FormData:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip()
+    try:
+        if kind == "multipart/form-data" and upload:
+            most = upload + document
+            parser = MultiPartParser(
+                request.headers,
+                _counted(request, most),
+                max_files=_MOST_FILES,
+                max_fields=_MOST_FIELDS,
+                max_part_size=document,
+            )
+            parser.spool_max_size = most  # rows never touch the disk unencrypted
+            return await parser.parse()
+        if kind == "application/x-www-form-urlencoded":
+            text = b"".join([part async for part in _counted(request, document)]).decode()
+            fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            return FormData([*fields])
+    except (MultiPartException, ValueError):
+        raise Problem(400, "bad-request", "The form cannot be read.") from None
+    raise Problem(415, "unsupported-media", "Pages take forms.")
+
+
+async def _counted(request: Request, most: int) -> AsyncGenerator[bytes, None]:
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Problem(413, "too-large", f"A form may have {most:,} bytes here.")
+        yield part
+
+
+def _must_sign_in(request: Request) -> Response:
+    if not _wants_page(request) or "x-fragment" in request.headers:
+        problem = Problem(401, "unauthenticated", "Sign in to see pages; the API takes a token.")
+        return Response(body_of(problem), 401, header_values(problem) | HEADERS)
+    response = RedirectResponse("/sign-in", 303, headers=HEADERS)
+    if sessions.cookie_of(request):
+        sessions.set_cookie(request, response, "")
+    return response
+
+
+def _wants_page(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def refusal(request: Request, problem: Problem) -> Response:
+    """Answer a request that reached no page: as a page to browsers, as JSON to others."""
+    if not _wants_page(request):
+        return Response(body_of(problem), problem.status, header_values(problem) | HEADERS)
+    shown = problem_page(problem)
+    values = {"who": None, "flash": None, **shown.values}
+    return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
+
+
+def read_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
+    """Do something of which a refusal is shown beside a form: what came of it, or the refusal."""
+    try:
+        return work(), None
+    except (Problem, QuiltworkError) as error:
+        return None, problem_of(error)
+
+
+def done(
+    work: Callable[[], Any], address: str, told: str, otherwise: Callable[[Problem], Shown]
+) -> Shown | Go:
+    """Do something and go to a page that says so; a refusal is shown where it was asked for."""
+    _, refused = read_problem(work)
+    return Go(address, told) if refused is None else otherwise(refused)
+
+
+def filled(visit: Visit, usual: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a form: as they were sent, or as they usually are."""
+    return {name: visit.form.get(name, text) for name, text in usual.items()}
+
+
+def fresh_key() -> str:
+    """Return a key for a form that spends: sent twice, it is answered once."""
+    return secrets.token_hex(16)

@@ -1,0 +1,47 @@
+"""Names under which a curator answers: a page of another name is not taken for its own.
+
+Without this, a site could let its own name point to this machine (DNS rebinding), and its pages
+would be of the same origin as the curator's.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from quiltwork.service.problems import Problem, body_of, header_values
+
+
+class AllowedHosts:
+    """Passes on what comes in under an allowed name, and refuses everything else."""
+
+    def __init__(self, app: ASGIApp, names: tuple[str, ...]) -> None:
+        """Take the application and the names."""
+        self._app, self._names = app, {name.lower() for name in names}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http" and host_of(Headers(scope=scope)) not in self._names:
+            problem = Problem(
+                421,
+                "bad-request",
+                "This curator does not answer under that name; its operator allows names with "
+                "--allow-host.",
+            )
+            answer = Response(body_of(problem), problem.status, header_values(problem))
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def host_of(headers: Headers) -> str:
+    """Return the name that a request is for, without the port.
+
+    >>> host_of(Headers({"host": "[::1]:8000"})), host_of(Headers({"host": "Localhost:80"}))
+    ('::1', 'localhost')
+    """
+    found = headers.get("host", "").lower()
+    if found.startswith("["):
+        return found[1:].partition("]")[0]
+    return found.partition(":")[0]

@@ -1,0 +1,168 @@
+"""What each role is shown, and what is refused, without a browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quiltwork.service import jobs
+from quiltwork.service.dashboard import demo
+from quiltwork.service.dashboard.web import TOLD
+from tests.service.dashboard.conftest import PAGE
+
+PAGES = (
+    "/",
+    "/new",
+    "/datasets/activity",
+    "/datasets/activity/ask",
+    "/datasets/commuting",
+    "/schedules",
+    "/tables",
+    "/tables/admissions",
+    "/tables/admissions/published.csv",
+    "/leaderboards",
+    "/leaderboards/coin-flips",
+    "/jobs",
+    "/members",
+    "/members/anna",
+    "/members/olga",
+    "/log",
+)
+SEEN = {
+    "olga": {*PAGES} - {"/log"},
+    "anna": {*PAGES} - {"/log", "/new", "/members", "/members/olga"},
+    "north": {"/", "/tables", "/tables/admissions", "/tables/admissions/published.csv"},
+    "udo": {
+        *("/", "/datasets/activity", "/datasets/commuting", "/schedules", "/tables"),
+        *("/tables/admissions", "/leaderboards", "/leaderboards/coin-flips", "/log"),
+    },
+}
+
+
+@pytest.mark.parametrize("member", SEEN)
+def test_each_role_sees_what_it_may_and_nothing_else(stories, member):
+    visitor = stories.visitor(member)
+    answers = {path: visitor.get(path).status_code for path in PAGES}
+    assert {path for path, status in answers.items() if status == 200} == SEEN[member]
+    assert {*answers.values()} <= {200, 403, 404}
+
+
+def test_links_and_forms_of_every_page_lead_somewhere(stories):
+    """Follow all links that each role is offered; none is refused."""
+    for member in SEEN:
+        visitor, seen, waiting = stories.visitor(member), set(), ["/"]
+        while waiting:
+            path = waiting.pop()
+            seen.add(path)
+            shown = visitor.get(path)
+            assert shown.status_code == 200, (member, path)
+            if shown.headers["content-type"].startswith("text/html"):
+                found = set(re.findall(r'href="(/(?!assets)[^"#]*)"', shown.text))
+                waiting += found - seen - {*waiting}
+        assert len(seen) > 3
+
+
+def test_an_owner_sees_counts_of_rows_and_a_provider_only_her_own(stories):
+    owner = stories.visitor("olga").get("/tables/admissions").text
+    assert all(name in owner for name in ("north", "east", "south", "west"))
+    main = stories.visitor("north").get("/tables/admissions").text.partition("<main")[2]
+    assert not {"east", "south", "west"} & {*re.findall(r"\w+", main)}
+
+
+def test_an_auditor_verifies_the_log_and_sees_no_answers(stories):
+    udo = stories.visitor("udo")
+    shown = udo.post("/log", "/log")
+    assert "Intact." in shown.text
+    assert "Latest answers" not in udo.get("/datasets/activity").text
+    assert udo.get("/datasets/activity/releases/20").status_code == 403
+
+
+def test_the_preview_works_without_a_script_and_spends_nothing(stories):
+    anna = stories.visitor("anna")
+    before = stories.service.ledger.status("commuting").exact_total
+    fields = {"kind": "table", "by[]": "mode", "epsilon": "0.25"}
+    ask = "/datasets/commuting/ask"
+    shown = anna.post(f"{ask}/preview", ask, **fields)
+    assert 'id="price">0.25</span>' in shown.text
+    assert 'value="0.25"' in shown.text  # the form stays as it was filled in
+    assert stories.service.ledger.status("commuting").exact_total == before
+    part = anna.client.post(
+        f"{ask}/preview",
+        data={**fields, "form": re.search(r'name="form" value="(\w+)"', shown.text)[1]},
+        headers={**PAGE, "X-Fragment": "1"},
+    )
+    assert "<html" not in part.text
+    assert 'id="price">0.25</span>' in part.text
+
+
+def test_a_form_that_is_sent_twice_is_answered_once(stories):
+    anna = stories.visitor("anna")
+    ask = "/datasets/commuting/ask"
+    fields = {"kind": "table", "by[]": "mode", "epsilon": "0.05", "key": "the same form"}
+    first = anna.post(ask, ask, **fields)
+    total = stories.service.ledger.status("commuting").exact_total
+    again = anna.post(ask, ask, **fields)
+    assert first.url == again.url
+    assert stories.service.ledger.status("commuting").exact_total == total
+
+
+def test_a_refused_file_is_told_by_place_and_never_by_value(stories):
+    olga = stories.visitor("olga")
+    value = re.search(r'name="form" value="(\w+)"', olga.get("/datasets/commuting").text)[1]
+    rows = {"rows": ("r.csv", b"mode\nwalk\nCANARY-77\n", "text/csv")}
+    sent = olga.client.post(
+        "/datasets/commuting/rows", data={"form": value}, files=rows, headers=PAGE
+    )
+    assert sent.status_code == 422
+    assert "Row 2" in sent.text
+    assert "CANARY" not in sent.text
+
+
+def test_a_job_that_nobody_is_at_says_so_and_can_be_cancelled(stories):
+    identity = jobs.new_id()
+    stories.service.storage.write(
+        lambda t: jobs.submit(t, "publish", "olga", "admissions", {}, "a second time", identity)
+    )
+    olga = stories.visitor("olga")
+    shown = olga.get("/jobs").text
+    assert "queued" in shown
+    assert "none is running" in shown
+    assert "data-busy" in shown  # the script looks again
+    after = olga.post(f"/jobs/{identity}/cancel", "/jobs").text
+    assert f"/jobs/{identity}/cancel" not in after
+    assert "cancelled" in after
+    assert stories.visitor("anna").post(f"/jobs/{identity}/cancel", "/jobs").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["%00", "..%2F..", "a%20b", "%F0%9F%A7%B5", "x" * 300])
+def test_what_can_be_no_name_is_nowhere(stories, name):
+    olga = stories.visitor("olga")
+    for place in ("datasets", "tables", "leaderboards", "members", "schedules"):
+        assert olga.get(f"/{place}/{name}").status_code == 404
+
+
+def test_what_people_type_is_text_and_never_markup(stories):
+    olga = stories.visitor("olga")
+    typed = '<script>alert(1)</script>"onfocus="x'
+    shown = olga.post("/tables", "/tables", name=typed, quasi=typed, sensitive=typed)
+    assert shown.status_code == 422
+    assert "<script>alert" not in shown.text
+    assert '"onfocus' not in shown.text
+
+
+def test_a_demonstration_does_not_mix_with_a_curator_in_use(stories):
+    with pytest.raises(demo.InvalidInputError, match="in use"):
+        demo.fill(stories.service)
+
+
+def test_every_template_is_used_and_every_word_of_a_redirect_is_known():
+    package = Path(demo.__file__).parent
+    code = "".join(path.read_text() for path in package.rglob("*.py"))
+    templates = {path.name: path.read_text() for path in package.glob("templates/*.html")}
+    everything = code + "".join(templates.values())
+    for name in templates:
+        assert f'"{name}"' in everything
+    for word in re.findall(r'Go\(.*, "(\w+)"\)|_done\(visit, "(\w+)"', code):
+        assert (word[0] or word[1]) in TOLD
