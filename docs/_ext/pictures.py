@@ -32,7 +32,7 @@ STYLE = "charts.css"
 DRAWN_BY = {
     "Accountant": "budget.accounting.plots.profile_chart",
     "Calibration": "influence.plots.profile_chart",
-    "HoldoutPlan": "holdout.alternatives.plan_chart",
+    "HoldoutPlan": "holdout.plan_alternatives.plan_chart",
     "InfluenceCurve": "influence.plots.curve_chart",
     "ReleasePlan": "budget.accounting.plots.plan_chart",
 }

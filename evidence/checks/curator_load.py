@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from quiltwork.budget import Ledger
 from quiltwork.client import Answer, Curator
 from quiltwork.errors import BudgetExceeded, NotPrivateError, StorageError
 
+_PATIENCE, _PAUSE = 600, 0.2
 NAME = "Analysts at a curator"
 CLAIM = "kill -9 under load: never over the budget, none lost, every key answered once"
 QUERY = {"kind": "count", "state": "walk"}
@@ -86,8 +88,8 @@ def _ask_all(curator: Running, keys: list[str], fitting: int, told: Told) -> Non
 
 
 def _ask(client: Curator, key: str, level: Fraction, told: Told) -> None:
-    """Ask until there is an answer of some kind."""
-    while True:
+    """Ask until there is an answer of some kind, but not for ever."""
+    for _ in range(_PATIENCE):
         try:
             told.answers[key] = client.ask("steps", QUERY, level, key)
         except BudgetExceeded:
@@ -95,8 +97,10 @@ def _ask(client: Curator, key: str, level: Fraction, told: Told) -> None:
         except NotPrivateError:
             told.unanswered.add(key)
         except StorageError:
-            continue  # while it is being started again
+            time.sleep(_PAUSE)  # while it is being started again
+            continue
         return
+    raise AssertionError(f"no answer of any kind under key {key}")
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def test_runs_far_apart_take_the_noise_of_one():
             queries.histogram(),
         )
     ]
-    assert found[0] <= found[1] < 1.001 * found[0]
+    assert (1 - 1e-6) * found[0] <= found[1] < 1.001 * found[0]
     assert found[2] > 2 * found[1]
 
 

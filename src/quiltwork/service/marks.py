@@ -20,8 +20,8 @@ class MarkedLedger(Ledger):
     """
 
     def __init__(self, ledger: Ledger, mark: str) -> None:
-        """Share the connections and totals of the ledger."""
-        self._store, self._totals, self._mark = ledger.store, ledger._totals, mark
+        """Share all that the ledger has, its connections and totals."""
+        vars(self).update(vars(ledger), _mark=mark)
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None

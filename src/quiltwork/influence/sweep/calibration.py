@@ -77,7 +77,8 @@ def largest_factor(
             return _short(factor), replace(leak, node=_middle(sweep, unit, nodes))
         low = factor
         several = sweep.walk.spans != (1,) and _long_work(sweep, unit.length)
-        between = None if several else Between.of(sweep, unit, nodes)
+        some = len(nodes) < unit.length  # secrets near an end, say, of which less is told
+        between = None if several or some else Between.of(sweep, unit, nodes)
         if between is not None:
             if between.worthwhile:
                 factor, leak = _between_ends(between, (factor, leak), epsilon)
