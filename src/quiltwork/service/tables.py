@@ -248,7 +248,7 @@ def _described(made: Publication, rules: Rules) -> dict[str, Any]:
 
     safe = max_m(made.table, rules.constraint)
     breach = safe.breach
-    report = made.report().as_dict()
+    report = made.report().body()
     return {
         **made.summary(),
         "constraint": made.constraint,
