@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import replace
 
@@ -29,6 +30,17 @@ def test_a_second_start_finds_what_the_first_has_made(service):
     again = open_service(service.settings)
     assert first_owner(again, "otto") is None
     assert member_of(again, "olga") is not None
+
+
+def test_what_a_crash_has_left_goes_once_nobody_can_be_about_to_name_it(settings):
+    vault = open_service(settings).vault
+    left, cut = vault.write([b"rows"]), vault.folder / f"{32 * 'a'}.part"
+    cut.write_bytes(b"half")
+    assert {left} == open_service(settings).vault.names()
+    for path in (vault.folder / left, cut):
+        os.utime(path, (0, 0))
+    assert not open_service(settings).vault.names()
+    assert not cut.exists()
 
 
 def test_what_is_written_and_its_note_are_there_together_or_not_at_all(service):

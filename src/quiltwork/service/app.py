@@ -58,8 +58,7 @@ def open_service(settings: Settings, parts: tuple[Part, ...] = PARTS) -> Service
     needed = storage.read(
         lambda t: {name for part in parts if part.files is not None for name in part.files(t)}
     )
-    for name in vault.names() - needed:  # of uploads that a crash cut off
-        vault.delete(name)
+    vault.clean(needed)
     service = Service(settings, ledger, storage, vault, parts)
     for part in parts:
         if part.mend is not None:

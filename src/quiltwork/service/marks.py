@@ -21,7 +21,8 @@ class MarkedLedger(Ledger):
 
     def __init__(self, ledger: Ledger, mark: str) -> None:
         """Share all that the ledger has, its connections and totals."""
-        vars(self).update(vars(ledger), _mark=mark)
+        vars(self).update(vars(ledger))
+        self._mark = mark
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None

@@ -12,7 +12,8 @@ import os
 import re
 import secrets
 import struct
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -25,6 +26,7 @@ from quiltwork.files import OWNER_ONLY
 _CHUNK = 1 << 20
 _MAGIC = b"quiltwork sealed 1\n"
 _TAG = 16
+_ABANDONED = 3600
 _NAME = re.compile(r"[0-9a-f]{32}")
 
 
@@ -83,10 +85,20 @@ class Vault:
         self._sync()
 
     def names(self) -> set[str]:
-        """Return all names; what was not finished is removed first."""
-        for path in self.folder.glob("*.part"):
-            self._forget(path)
+        """Return all names."""
         return {path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name)}
+
+    def clean(self, needed: Set[str]) -> None:
+        """Delete what no name needs and what was not finished, if it is an hour old.
+
+        Younger files may be those that a worker, or another server, is about to name.
+        """
+        for path in list(self.folder.iterdir()):
+            with suppress(FileNotFoundError):
+                old = path.stat().st_mtime < time.time() - _ABANDONED
+                known = path.name in needed or path.is_symlink()
+                if old and not known and (path.suffix == ".part" or _NAME.fullmatch(path.name)):
+                    self._forget(path)
 
     @contextmanager
     def plain(self, name: str, suffix: str) -> Iterator[Path]:
