@@ -45,6 +45,15 @@ def give(team, provider, text):
     return team.ask(provider, "PUT", path, content=text.encode(), headers=CSV)
 
 
+def ruled(team, rules):
+    """Rules are set while there are no rows."""
+    for provider in ("pia", "petra", "paul"):
+        team.told(provider, "DELETE", "/v1/tables/clinic/rows")
+    team.told("olga", "PUT", "/v1/tables/clinic/rules", json=rules)
+    for n, provider in enumerate(("pia", "petra", "paul")):
+        give(team, provider, rows(n))
+
+
 def published(team):
     return team.told("olga", "POST", "/v1/tables/clinic/publication")
 
@@ -132,14 +141,14 @@ def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic,
     monkeypatch.setattr(tables, "SMALL", 0)
     first = published(clinic)
     clinic.told("olga", "POST", f"/v1/jobs/{first['id']}/cancellation")
-    clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json={**RULES, "k": 5000})
+    ruled(clinic, {**RULES, "k": 5000})
     second = published(clinic)
     assert second["id"] != first["id"]
     worker.finish_waiting(clinic.service, worker.Pace())
     failed = clinic.told("olga", "GET", f"/v1/jobs/{second['id']}")
     assert failed["state"] == "failed"
     assert "ask for less" in failed["error"]
-    clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json=RULES)
+    ruled(clinic, RULES)
     third = published(clinic)
     worker.finish_waiting(clinic.service, worker.Pace())
     assert clinic.told("olga", "GET", f"/v1/jobs/{third['id']}")["state"] == "done"
@@ -197,3 +206,14 @@ def test_no_answer_or_error_holds_what_only_a_row_holds(clinic, monkeypatch):
     told = [text for text in seen if CANARY in text]
     assert not [text for text in told if "columns are" not in json.loads(text).get("detail", "")]
     clinic.service.ledger.verify()
+
+
+def test_rules_stay_as_they_were_when_rows_were_given(clinic):
+    """Under other rules the same rows could be published as they are."""
+    bare = {"quasi_identifiers": ["remark", "age"], "sensitive": "ill", "k": 1, "l": 1, "m": 0}
+    refused = clinic.ask("olga", "PUT", "/v1/tables/clinic/rules", json=bare)
+    assert refused.status_code == 422
+    assert "present rules" in refused.json()["detail"]
+    for provider in ("pia", "petra", "paul"):
+        clinic.told(provider, "DELETE", "/v1/tables/clinic/rows")
+    clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json=bare)

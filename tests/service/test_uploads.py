@@ -7,6 +7,8 @@ import io
 from dataclasses import replace
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quiltwork.service.settings import Limits
@@ -39,6 +41,20 @@ def test_rows_come_as_csv_as_gzip_and_as_parquet(team, survey):
     kind = {"Content-Type": "application/vnd.apache.parquet"}
     assert sent(team, file.getvalue(), **kind).status_code == 201
     assert sent(team, b"PAR1 no parquet", **kind).status_code == 422
+
+
+def test_long_texts_and_lists_in_parquet_are_refused_before_they_are_unpacked(team, survey):
+    """One text of five million letters, said a hundred times, is a small file."""
+    kind = {"Content-Type": "application/vnd.apache.parquet"}
+    before = team.service.vault.names()
+    for column in (["r" * 5_000_000] * 100, [["f"]] * 3):
+        file = io.BytesIO()
+        rows = {"who": ["p"] * len(column), "sex": column, "smoker": ["yes"] * len(column)}
+        pq.write_table(pa.table(rows), file, compression="zstd")
+        answer = sent(team, file.getvalue(), **kind)
+        assert answer.status_code == 422, answer.text
+        assert "letters" in answer.text or "lists" in answer.text or "unpacks" in answer.text
+    assert team.service.vault.names() == before
 
 
 @pytest.mark.parametrize(

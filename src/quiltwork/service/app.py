@@ -44,6 +44,8 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _log = logging.getLogger("quiltwork.service")
 _JSON = "application/json"
+_SECONDS_FOR_A_PART = 20.0
+"""A body that stops coming holds a place that others wait for."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 
@@ -310,7 +312,11 @@ async def _with_upload(
 
 
 async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(stream, None)
+    try:
+        with anyio.fail_after(_SECONDS_FOR_A_PART):
+            return await anext(stream, None)
+    except TimeoutError:
+        raise Problem(408, "too-slow", "Nothing more came for a while; send it again.") from None
 
 
 def problem_response(problem: Problem) -> Response:

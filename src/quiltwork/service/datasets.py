@@ -212,6 +212,8 @@ def register(service: Service, owner: str, asked: NewDataset) -> Registered:
         Problem: 409 if there is, or was, one of this name.
     """
     about: SeriesOf | CountsOf
+    if asked.name.startswith("holdout."):
+        raise InvalidInputError("Names that begin with 'holdout.' are those of holdouts' budgets.")
     if asked.series is not None and asked.counts is None:
         about, kind = asked.series, "series"
         believed = beliefs_of(asked.series)

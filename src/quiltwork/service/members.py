@@ -188,10 +188,12 @@ def issue(
     days: int = 90,
     datasets: list[str] | None = None,
     actions: list[str] | None = None,
+    latest: str | None = None,
 ) -> IssuedToken:
-    """Make a token for a member; its secret is returned and kept nowhere."""
+    """Make a token for a member, until `latest` at most; its secret is kept nowhere."""
     secret = new_token()
     expires = (datetime.now(UTC) + timedelta(days=days)).isoformat(timespec="seconds")
+    expires = expires if latest is None else min(expires, latest)
     token = Token(
         id=secrets.token_hex(8),
         member=member,
@@ -309,7 +311,16 @@ def _issue(call: Call) -> IssuedToken:
         asked.days,
         asked.datasets,
         asked.actions,
+        None if caller.actions is None else _end(call.service, caller),
     )
+
+
+def _end(service: Service, caller: Caller) -> str:
+    """When the caller's token ends; one that is made with a narrowed token ends with it."""
+    found = service.storage.read(
+        lambda t: t.row("SELECT expires FROM curator_tokens WHERE id = ?", caller.token)
+    )
+    return now() if found is None else str(found[0])
 
 
 def _list_tokens(call: Call) -> Tokens:

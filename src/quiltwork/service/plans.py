@@ -8,11 +8,13 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from quiltwork.budget import Planned, plan, repeated
-from quiltwork.errors import BudgetExceeded, UnsupportedError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.service.datasets import SeriesOf, registered
 from quiltwork.service.questions import read_query
 from quiltwork.service.routes import Call, Part, Route
 from quiltwork.service.structs import Document, Number, exact_number
+
+_MOST = 20_000
 
 
 class PlannedQuestion(Document, frozen=True):
@@ -62,6 +64,9 @@ def _plan(call: Call) -> Plan:
     status = service.ledger.status(found.name)
     if status.retired is not None:
         raise BudgetExceeded(f"The dataset is retired ({status.retired}): nothing to plan.")
+    asked = sum(-(-(status.length or 1) // (one.every or 10**18)) for one in call.body.questions)
+    if asked > _MOST:
+        raise InvalidInputError(f"A plan has at most {_MOST:,} questions, repeated ones counted.")
     budget = status.exact_budget
     if call.body.budget is not None:
         budget = min(budget, status.exact_total + exact_number(call.body.budget, "budget"))

@@ -37,6 +37,7 @@ KINDS = {
     "not-found": "There is no such thing here",
     "method-not-allowed": "Not done in this way",
     "conflict": "Something else is there already",
+    "too-slow": "The body stopped coming",
     "too-large": "Too large",
     "unsupported-media": "Not a format that is taken here",
     "invalid-input": "Something in the request is wrong",

@@ -129,8 +129,20 @@ def create(transaction: Transaction, name: str, owner: str, rules: Rules) -> Non
 
 
 def set_rules(transaction: Transaction, table: Stored, rules: Rules) -> None:
-    """Change what is asked of a table that is not being published."""
+    """Change what is asked of a table that has no rows yet.
+
+    Providers gave theirs for the rules that they saw: under others the same rows could be published
+    as they are.
+
+    Raises:
+        InvalidInputError: once a provider has given rows, or it is published.
+    """
     _refuse_published(transaction, table)
+    if parts_of(transaction, table.name):
+        raise InvalidInputError(
+            f"Providers have given rows to table {table.name!r} under its present rules. Make "
+            "another table, or let every provider delete its rows first."
+        )
     transaction.rows(
         "UPDATE curator_tables SET body = ? WHERE name = ?", _written(rules), table.name
     )
@@ -149,7 +161,10 @@ def put_rows(service: Service, table: Stored, provider: str, upload: Upload) -> 
         file = service.vault.write([path.read_bytes()])
 
     def work(transaction: Transaction) -> str | None:
-        _refuse_published(transaction, current(transaction, table.name))
+        now = current(transaction, table.name)
+        _refuse_published(transaction, now)
+        if now.rules != table.rules:
+            raise InvalidInputError("The rules were changed just now; read them, and send again.")
         old = part_of(transaction, table.name, provider)
         transaction.rows(
             "INSERT INTO curator_table_parts (name, provider, file, suffix, row_count, created) "

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from quiltwork import delimited, files
@@ -55,8 +56,12 @@ class Upload:
 
     def _check(self, path: Path) -> None:
         if self.suffix == ".parquet":
-            found = files.table_file(str(path))
-            self._check_size(found.count_rows(), len(found.schema.names))
+            try:
+                found = files.table_file(str(path))
+                self._check_size(found.count_rows(), len(found.schema.names))
+                self._check_parquet(path)
+            except UnicodeDecodeError:
+                raise InvalidInputError("A column's name, or a text, is not UTF-8.") from None
             return
         longest = self.limits.field
 
@@ -67,6 +72,39 @@ class Upload:
                     raise InvalidInputError(f"A cell of row {number} has over {longest} letters.")
 
         delimited.with_csv(str(path), read)
+
+    def _check_parquet(self, path: Path) -> None:
+        """Refuse long texts before they are unpacked: each is looked at once, however often it is.
+
+        Pages that repeat one text are small in the file and large in memory, so columns of text are
+        read as their dictionaries, a group of rows and a column at a time.
+        """
+        import pyarrow.compute as pc
+        from pyarrow import ArrowException, parquet, types
+
+        schema = parquet.read_schema(path)
+        if any(types.is_nested(field.type) for field in schema):
+            raise InvalidInputError("A column of a file holds one value in each row, no lists.")
+        texts = [
+            field.name
+            for field in schema
+            if types.is_string(field.type)
+            or types.is_large_string(field.type)
+            or types.is_binary(field.type)
+            or types.is_large_binary(field.type)
+        ]
+        longest = 4 * self.limits.field  # bytes
+        try:
+            with parquet.ParquetFile(path, read_dictionary=texts) as file:
+                for group, name in product(range(file.num_row_groups), texts):
+                    for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
+                        values = getattr(chunk, "dictionary", chunk)
+                        if (pc.max(pc.binary_length(values)).as_py() or 0) > longest:
+                            raise InvalidInputError(
+                                f"A cell of column {name!r} has over {self.limits.field} letters."
+                            )
+        except (OSError, ArrowException):
+            raise InvalidInputError("The file cannot be read as Parquet.") from None
 
     def _check_size(self, rows: int, columns: int) -> None:
         if rows > self.limits.rows or columns > self.limits.columns:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from dataclasses import replace
 from fractions import Fraction
 
@@ -217,3 +219,42 @@ def test_windows_of_several_runs_go_into_the_rows_for_everybody(tmp_path):
     expected = Account(Secrets.read(MarkovChain(P), 300, 1)).plus(made).total
     assert [one.status("d").exact_total for one in turns] == [expected, expected]
     turns[1].verify()
+
+
+def test_who_reads_in_the_midst_of_many_debits_changes_nothing(tmp_path, monkeypatch):
+    """A thread that looks sees what is committed; the debits go on from what they have made."""
+    ledger = Ledger.open(f"sqlite:///{tmp_path / 'b.db'}")
+    ledger.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, 1)
+    latest = ledger._totals.latest
+
+    def while_others_look(tables, before):
+        reader = threading.Thread(target=ledger.status, args=("d",))
+        reader.start()
+        reader.join()
+        return latest(tables, before)
+
+    monkeypatch.setattr(ledger._totals, "latest", while_others_look)
+    ledger.debit_all("d", [Spending.dp(0.3, 1, 100)] * 3)
+    fresh = Ledger.open(ledger.url)
+    assert (fresh.status("d").exact_total, fresh.status("d").debits) == (Fraction(9, 10), 3)
+    with pytest.raises(BudgetExceeded):
+        fresh.debit("d", Spending.dp(0.3, 1, 100))
+    fresh.verify()
+
+
+def test_levels_with_long_denominators_are_read_by_the_next_process(tmp_path):
+    """Seventy levels without a common factor: no float holds their common denominator."""
+    url = f"sqlite:///{tmp_path / 'b.db'}"
+    ledger = Ledger.open(url)
+    ledger.create("d", MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 300, 3)
+    ledger.allot("d", "ana")
+    candidates = (n for n in itertools.count(10**9 + 1) if all(n % q for q in range(2, 500)))
+    levels = [Fraction(10**7, n) for n in itertools.islice(candidates, 70)]
+    ledger.debit_all("d", [Spending.dp(level, 1, 300) for level in levels], analyst="ana")
+    ledger.verify()
+    fresh = Ledger.open(url)
+    fresh.debit_all("d", [Spending.dp(0.01, 1, 300)], analyst="ana")
+    fresh.extend("d", 140_000)
+    expected = float(sum(levels)) + 0.01
+    assert float(fresh.status("d").exact_total) == pytest.approx(expected, rel=1e-9)
+    fresh.verify()

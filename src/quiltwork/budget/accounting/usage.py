@@ -171,8 +171,11 @@ class Usage:
         """The usage with a corner at each of some times in order. O(times)."""
         if not len(times):
             return cls(denominator, narrowest=narrowest)
-        large = float(np.abs(rises).max(axis=1).astype(np.float64).sum())
-        fits = 8 * large * (float(times[-1]) + 1) < _SAFE
+        if rises.dtype == object:  # perhaps more than any float is
+            large = sum(max(map(abs, row)) for row in rises.tolist())
+        else:
+            large = math.ceil(np.abs(rises).max(axis=1).astype(np.float64).sum())
+        fits = 8 * large * (int(times[-1]) + 1) < _SAFE
         point, pair, begun, ended = rises.astype(np.int64 if fits else object).T
         sums = [*(np.cumsum(rise) for rise in (point, pair, begun - ended)), begun, ended]
         usage = cls(denominator, times, np.stack(sums, axis=1), 0, narrowest)

@@ -39,11 +39,11 @@ EVERYBODY = ""
 
 
 class Alone(NamedTuple):
-    """The account of one analyst with everything up to entry number `last`."""
+    """The account of one analyst with everything up to entry `last`."""
 
     kept: Kept
     account: Account
-    last: int
+    last: Head
 
 
 def caught_up(
@@ -146,12 +146,17 @@ def _analysts(tables: Tables, known: Dataset, ahead: Ahead, bound: int) -> Mappi
 
 
 def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) -> Alone | None:
-    """Add an analyst's debits that others have written since to her account."""
-    later = state.ahead.after(known.last)
+    """Add an analyst's debits that others have written since to her account.
+
+    None if that is much, or what is known was never committed: another entry has its number.
+    """
+    if tables.hash_at(known.last.count) != known.last.hash:
+        return None
+    later = state.ahead.after(known.last.count)
     if later is not None:
         spendings = [one.spending for one in later if one.analyst == analyst]
     else:
-        entries = list(islice(tables.steps(state.name, known.last), _FEW + 1))
+        entries = list(islice(tables.steps(state.name, known.last.count), _FEW + 1))
         if len(entries) > _FEW:
             return None
         debits = [entry.content for entry in entries if entry.kind == "debit"]
@@ -160,7 +165,7 @@ def alone_caught_up(tables: Tables, state: Dataset, analyst: str, known: Alone) 
     before, secrets = known.account, state.base.secrets
     after = (before if before.secrets is secrets else before.seen_by(secrets)).plus(spendings)
     bound = state.analysts.get(analyst, Analyst()).kept.digest
-    return Alone(known.kept.later(after, bound, spendings), after, state.last.count)
+    return Alone(known.kept.later(after, bound, spendings), after, state.last)
 
 
 def loaded(

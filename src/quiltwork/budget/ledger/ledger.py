@@ -327,7 +327,7 @@ class Ledger(ReadableLedger):
             for (identity, one), key in zip(asked, marks, strict=True):
                 of = (identity, one, key, who)
                 found.append(debited(tables, self._totals, state, *of, checked=True, keep=False))
-                state = self._totals.latest(name)
+                state = self._totals.latest(tables, before)
             self._totals.keep(tables, before)
             return found
 

@@ -60,6 +60,8 @@ class Tables:
         self._connection = connection
         self._unsent: list[Statement] = []
         self.writes = write
+        self.pending: Any = None
+        """A dataset's state after debits whose totals this transaction has not written yet."""
         rows = self._rows(_ENDS)
         check_version(rows[0][0] if rows else None)
         _, ledger_id, number, found = rows[0]

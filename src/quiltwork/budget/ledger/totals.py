@@ -133,7 +133,7 @@ class Totals:
         if known is None or known.kept != kept:
             try:
                 account = kept.account(tables.levels(state.name, analyst), secrets)
-                known = Alone(kept, account, state.last.count)
+                known = Alone(kept, account, state.last)
             except (ArithmeticError, ValueError):
                 if tables.writes:
                     raise Unusable(state.name) from None
@@ -233,7 +233,7 @@ class Totals:
             kept[who], rows = Kept.of(one)
             tables.put_levels(state.name, who, rows)
         for who, one in alone.items():
-            self._alone[state.name, who] = Alone(kept[who], one, state.last.count)
+            self._alone[state.name, who] = Alone(kept[who], one, state.last)
         analysts = {who: replace(one, kept=kept[who]) for who, one in state.analysts.items()}
         return replace(state, kept=kept[EVERYBODY], analysts=analysts)
 
@@ -247,7 +247,9 @@ class Totals:
             before = grant.alone_before or self.alone(tables, state, grant.analyst)
             own, rows = known.kept.plus(before, grant.alone, grant.spending)
             tables.put_levels(state.name, grant.analyst, rows)
-            self._alone[state.name, grant.analyst] = Alone(own, grant.alone, entry.seq)
+            self._alone[state.name, grant.analyst] = Alone(
+                own, grant.alone, Head(entry.seq, entry.hash)
+            )
             charged = known.charged + (grant.charge or Fraction(0))
             analysts = {**analysts, grant.analyst: replace(known, charged=charged, kept=own)}
         debit = Recent(entry.seq, grant.analyst, grant.spending)
@@ -268,15 +270,15 @@ class Totals:
         if keep:
             self._write(tables, state, after)
         else:
-            self._known[state.name] = _Known(None, after)
+            tables.pending = after
 
-    def latest(self, name: str) -> Dataset:
-        """The state after the last of several debits, within their transaction."""
-        return self._known[name].state
+    def latest(self, tables: Tables, before: Dataset) -> Dataset:
+        """The state after the last of several debits, of which nobody outside them knows yet."""
+        return before if tables.pending is None else tables.pending
 
     def keep(self, tables: Tables, before: Dataset) -> None:
         """Keep the totals with several debits."""
-        after = self.latest(before.name)
+        after = self.latest(tables, before)
         if after.last != before.last:
             self._write(tables, before, after)
 
@@ -397,7 +399,7 @@ class Totals:
         state, alone = _summed(name, tables.steps(name))
         for analyst, account in alone.items():
             kept = state.analysts[analyst].kept
-            self._alone[name, analyst] = Alone(kept, account, state.last.count)
+            self._alone[name, analyst] = Alone(kept, account, state.last)
         return replace(state, earlier=self._earlier(name, state.last.count))
 
     def _earlier(self, name: str, last: int) -> Callable[[], tuple[Spending, ...]]:
