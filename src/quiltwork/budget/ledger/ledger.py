@@ -198,28 +198,14 @@ class Ledger(ReadableLedger):
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
         named, text = identifier(dataset, "dataset"), own_reason(reason)
-
-        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
-            self._totals.changed(tables, state, tables.append(draft), retired=text)
-
-        self._append(named, "retire", {"reason": text}, keep)
+        self._append(named, "retire", {"reason": text}, self._totals.changing(retired=text))
         return self.status(named)
 
     def register(self, dataset: str, mark: str) -> Status:
         """Note by a mark which data the dataset is, once their rows were checked."""
         named, text = identifier(dataset, "dataset"), identifier(mark, "mark")
-
-        def keep(tables: Tables, state: Dataset, draft: Draft) -> None:
-            self._totals.changed(tables, state, tables.append(draft))
-
-        self._append(named, "register", {"mark": text}, keep)
+        self._append(named, "register", {"mark": text}, self._totals.changing())
         return self.status(named)
-
-    def registered(self, dataset: str) -> str | None:
-        """Return the mark that was noted last; None if none was."""
-        named = identifier(dataset, "dataset")
-        entry = self._totals.store.read(lambda tables: tables.last_of(named, "register"))
-        return None if entry is None else str(entry.content["mark"])
 
     def check(self, dataset: str, spending: Any) -> None:
         """Refuse what is not about the dataset, as `debit` would; it prices nothing.

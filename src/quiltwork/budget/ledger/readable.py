@@ -53,6 +53,12 @@ class ReadableLedger:
         """The transactions on its database, for tables that somebody keeps beside the ledger's."""
         return self._store
 
+    def registered(self, dataset: str) -> str | None:
+        """Return the mark that was noted last; None if none was."""
+        named = identifier(dataset, "dataset")
+        entry = self._totals.store.read(lambda tables: tables.last_of(named, "register"))
+        return None if entry is None else str(entry.content["mark"])
+
     def close(self) -> None:
         """Let go of the database; using the ledger again opens it again."""
         self._store.close()

@@ -123,8 +123,8 @@ class SqliteDatabase(Database):
         connection = self.open()
         try:
             for pragma in () if self.read_only else _PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}").fetchall()
-            connection.execute("SELECT name FROM sqlite_master").fetchall()  # opens the log
+                self._patiently(connection, f"PRAGMA {pragma}")
+            self._patiently(connection, "SELECT name FROM sqlite_master")  # opens the log
             opened = self._opened[id(connection)] = self._identities()
             _opened.append(opened)
             if opened[0] != before[0]:
@@ -246,6 +246,22 @@ class SqliteDatabase(Database):
                 time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
         finally:
             connection.execute(f"PRAGMA busy_timeout={int(1000 * self.timeout)}")
+
+    def _patiently(self, connection: Connection, statement: str) -> None:
+        """Run a statement that others may be in the way of.
+
+        While several begin the log of a new file, SQLite tells some at once that it is busy.
+        """
+        deadline = time.monotonic() + self.timeout
+        while True:
+            try:
+                connection.execute(statement).fetchall()
+                return
+            except self.errors as error:
+                busy = self._code(error).startswith("SQLITE_BUSY")
+                if not busy or time.monotonic() > deadline:
+                    raise
+            time.sleep((1 + secrets.randbelow(_LONGEST_PAUSE)) / 1e6)
 
     def _locked(self, connection: Connection, *, last: bool) -> bool:
         """Try to take the write lock; the `last` attempt raises SQLite's error."""

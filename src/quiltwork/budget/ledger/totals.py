@@ -31,7 +31,7 @@ from quiltwork.budget.ledger.catching_up import (
     loaded,
 )
 from quiltwork.budget.ledger.datasets import NOT_ASKED, Analyst, Dataset, Grant, replayed
-from quiltwork.budget.ledger.entries import Entry, Head
+from quiltwork.budget.ledger.entries import Draft, Entry, Head
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.tables import Tables
 from quiltwork.budget.ledger.total_rows import (
@@ -202,11 +202,12 @@ class Totals:
         """Keep what an entry changes beside the releases."""
         self._write(tables, state, replace(state, last=Head(entry.seq, entry.hash), **changes))
 
-    def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
-        """Keep the same releases in a longer series.
+    def changing(self, **changes: Any) -> Callable[[Tables, Dataset, Draft], None]:
+        """What appends an entry and keeps the changes that are always those."""
+        return lambda t, state, draft: self.changed(t, state, t.append(draft), **changes)
 
-        Where that has doubled all levels are written anew, in wider rows.
-        """
+    def extended(self, tables: Tables, state: Dataset, entry: Entry, account: Account) -> None:
+        """Keep the releases in a longer series; if it has doubled, in wider rows."""
         after = self._in_rows(tables, replace(state, last=Head(entry.seq, entry.hash)))
         if width(account.secrets.length) != width(state.length):
             alone = {who: self.alone(tables, state, who) for who in state.analysts}
